@@ -1,0 +1,268 @@
+"""Train the starter kit's language model on Wikipedia: passages and a question in, an answer from the passages out.
+
+    python examples/starter_kit/train_language_model.py --articles articles.jsonl.xz --output runs/lm
+
+Trains its own tokenizer first. Saves every ``--save-every`` steps and resumes where it stopped; every batch
+is drawn from the seed and the step number alone, so a resumed run sees what an uninterrupted one sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
+
+from syncheck.prompts import plain_prompt
+
+PROMPT_WEIGHT = 0.3
+CHARACTERS_PER_TOKEN = 3.0
+POOL = 3
+VOCABULARY = 4096
+WINDOW = 2048
+BETAS = (0.9, 0.95)
+WEIGHT_DECAY = 0.05
+WARM_UP_STEPS = 150
+DECAY_SHARE = 0.3
+FLOOR = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Until ``until`` of the token budget, batches of about ``batch_tokens`` at one of these lengths."""
+
+    until: float
+    lengths: tuple[int, ...]
+    batch_tokens: int
+
+
+STAGES = (
+    Stage(0.20, (128,), 3072),
+    Stage(0.50, (128, 256, 256), 3072),
+    Stage(0.75, (256, 512), 3072),
+    Stage(1.00, (256, 512, 1024, 1024), 4096),
+)
+
+
+def train_tokenizer(examples: Sequence[QAExample], path: Path) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE whose numbers are single digits, and save it."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<pad>", "<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    texts = (plain_prompt(e.question, e.passages) + " ".join(e.answer) for e in examples)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        padding_side="left",
+        model_max_length=WINDOW,
+    )
+    fast.save_pretrained(path)
+    return fast
+
+
+def new_model(seed: int) -> LlamaForCausalLM:
+    """Build the untrained model: 8.9 M parameters."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=320,
+        intermediate_size=896,
+        num_hidden_layers=6,
+        num_attention_heads=5,
+        max_position_embeddings=WINDOW,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return LlamaForCausalLM(config)
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, example: QAExample) -> tuple[list[int], list[float]]:
+    """Token ids of prompt, answer and end of text, and the loss weight of each."""
+    prompt = tokenizer(plain_prompt(example.question, example.passages))["input_ids"]
+    answer = tokenizer(" ".join(example.answer), add_special_tokens=False)["input_ids"]
+    return prompt + answer + [2], [PROMPT_WEIGHT] * len(prompt) + [1.0] * (len(answer) + 1)
+
+
+def collate(rows: Sequence[tuple[list[int], list[float]]]) -> tuple[Tensor, Tensor]:
+    """Right-pad encoded examples. Returns ids and loss weights, both (B, T); weight 0 is padding."""
+    width = max(len(ids) for ids, _ in rows)
+    ids = torch.tensor([row + [0] * (width - len(row)) for row, _ in rows])
+    weights = torch.tensor([row + [0.0] * (width - len(row)) for _, row in rows])
+    return ids, weights
+
+
+def losses(model: LlamaForCausalLM, ids: Tensor, weights: Tensor, *, bf16: bool) -> tuple[Tensor, Tensor]:
+    """Return the weighted training loss and the mean loss on answer tokens alone, in nats."""
+    with torch.autocast(ids.device.type, torch.bfloat16, enabled=bf16):
+        logits = model(input_ids=ids).logits[:, :-1]  # (B, T - 1, V)
+    kept = weights[:, 1:].flatten()  # (B * (T - 1),)
+    nats = cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    answer = kept == 1.0
+    return (nats * kept).sum() / kept.sum(), nats[answer].mean().detach()
+
+
+def draw_batch(
+    maker: ExampleMaker, tokenizer: PreTrainedTokenizerFast, stage: Stage, *, seed: int, step: int
+) -> tuple[Tensor, Tensor]:
+    """Draw the batch of one step, from the seed and the step number alone."""
+    rng = random.Random(f"{seed}-{step}")
+    length = rng.choice(stage.lengths)
+    count = max(1, stage.batch_tokens // length)
+    characters = int(length * CHARACTERS_PER_TOKEN)
+    pool = [encode(tokenizer, maker.draw(rng, characters)) for _ in range(POOL * count)]
+    pool.sort(key=lambda row: len(row[0]))
+    start = rng.randrange(count - 1, len(pool))  # neighbours in length, so that little is padding
+    batch = [pool[start]]
+    for row in reversed(pool[:start]):
+        if (len(batch) + 1) * len(pool[start][0]) > stage.batch_tokens:
+            break
+        batch.append(row)
+    return collate(batch)
+
+
+def learning_rate(step: int, share: float, peak: float) -> float:
+    """Linear warm-up, constant, then linear to ``FLOOR`` of the peak over the last ``DECAY_SHARE``."""
+    warm = min(1.0, (step + 1) / WARM_UP_STEPS)
+    left = min(1.0, (1.0 - share) / DECAY_SHARE)
+    return peak * warm * (FLOOR + (1 - FLOOR) * max(left, 0.0))
+
+
+@torch.inference_mode()
+def evaluate(
+    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, examples: Sequence[QAExample], *, bf16: bool
+) -> float:
+    """Mean answer loss in nats a token over batches of eight held-out examples."""
+    model.eval()
+    values = [
+        losses(model, *collate([encode(tokenizer, e) for e in examples[i : i + 8]]), bf16=bf16)[1].item()
+        for i in range(0, len(examples), 8)
+    ]
+    model.train()
+    return sum(values) / len(values)
+
+
+def save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.AdamW, progress: dict[str, float]) -> None:
+    """Write weights, optimizer state and progress; the progress file is replaced last."""
+    model.save_pretrained(path)
+    state = {
+        f"{index}.{name}": value.contiguous()
+        for index, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+    save_file(state, path / "optimizer.safetensors")
+    temporary = path / "progress.tmp"
+    temporary.write_text(json.dumps(progress))
+    temporary.replace(path / "progress.json")
+
+
+def restore(path: Path, optimizer: torch.optim.AdamW) -> None:
+    """Load the optimizer state that :func:`save` wrote."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in load_file(path / "optimizer.safetensors").items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def main() -> None:
+    """Train until the token budget is spent."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--articles", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--tokens", type=float, default=18e6)
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save-every", type=int, default=250)
+    parser.add_argument("--fp32", action="store_true", help="no bfloat16 autocast")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+
+    articles = load_articles(args.articles, "train")
+    maker = ExampleMaker(articles, Substitution(articles))
+    heldout_maker = ExampleMaker(load_articles(args.articles, "aggregator"), None)
+    heldout_rng = random.Random(args.seed)
+    heldout = [heldout_maker.draw(heldout_rng, 700) for _ in range(64)]
+
+    progress_file = args.output / "progress.json"
+    progress = {"step": 0, "tokens": 0, "seconds": 0.0}
+    if progress_file.exists():
+        progress = json.loads(progress_file.read_text())
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(args.output)
+        model = LlamaForCausalLM.from_pretrained(args.output, dtype=torch.float32)
+    else:
+        rng = random.Random(args.seed)
+        tokenizer = train_tokenizer([maker.draw(rng, 1200) for _ in range(12000)], args.output)
+        model = new_model(args.seed)
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim == 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}],
+        lr=args.learning_rate,
+        betas=BETAS,
+        fused=True,
+    )
+    if progress_file.exists():
+        restore(args.output, optimizer)
+
+    model.train()
+    log = (args.output / "losses.jsonl").open("a")
+    bar = tqdm(total=int(args.tokens), initial=int(progress["tokens"]), unit=" tokens", mininterval=5)
+    started = time.monotonic() - progress["seconds"]
+    recent: list[float] = []
+    while progress["tokens"] < args.tokens:
+        share = progress["tokens"] / args.tokens
+        stage = next(s for s in STAGES if share < s.until)
+        ids, weights = draw_batch(maker, tokenizer, stage, seed=args.seed, step=progress["step"])
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(progress["step"], share, args.learning_rate)
+        loss, answer_loss = losses(model, ids, weights, bf16=not args.fp32)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        recent.append(answer_loss.item())
+        spent = int((weights > 0).sum())
+        progress["step"] += 1
+        progress["tokens"] += spent
+        progress["seconds"] = time.monotonic() - started
+        bar.update(spent)
+        if progress["step"] % args.save_every == 0 or progress["tokens"] >= args.tokens:
+            value = evaluate(model, tokenizer, heldout, bf16=not args.fp32)
+            entry = {**progress, "length": stage.lengths[-1], "train": sum(recent) / len(recent), "heldout": value}
+            log.write(json.dumps(entry) + "\n")
+            log.flush()
+            recent.clear()
+            save(args.output, model, optimizer, progress)
+    bar.close()
+    (args.output / "run.json").write_text(
+        json.dumps({**progress, **vars(args), "stages": [asdict(s) for s in STAGES]}, default=str, indent=2)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Errors that a caller can act on. Each message says what was expected, what was found and what to do.
+
+    SyncheckError
+    ├── InputError (ValueError)           a value the caller passed cannot be used
+    │   ├── PromptError                   prompts that are equal, empty or longer than the window
+    │   └── RecordError                   one record of a file; knows file, line and field
+    ├── WrongTypeError (TypeError)        a value of the wrong type
+    ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
+    │   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
+    ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
+    ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
+    └── MissingExtraError (ImportError)   an optional package is not installed
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CheckpointError",
+    "InputError",
+    "MismatchError",
+    "MissingExtraError",
+    "NotReadyError",
+    "PromptError",
+    "RecordError",
+    "SyncheckError",
+    "UnsupportedModelError",
+    "WrongTypeError",
+]
+
+
+class SyncheckError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(SyncheckError, ValueError):
+    """A value the caller passed cannot be used."""
+
+
+class PromptError(InputError):
+    """The prompts with and without the context are equal, empty or too long for the model."""
+
+
+class RecordError(InputError):
+    """One record of an input file cannot be used.
+
+    Attributes
+    ----------
+    source : str
+        File name, or ``"-"`` for standard input.
+    line : int
+        Line number, counted from 1.
+    field : str or None
+        The field at fault, None when the whole line is.
+    """
+
+    def __init__(self, message: str, *, source: str, line: int, field: str | None = None) -> None:
+        where = f"{source}:{line}" + (f", field {field!r}" if field else "")
+        super().__init__(f"{where}: {message}")
+        self.source = source
+        self.line = line
+        self.field = field
+
+
+class WrongTypeError(SyncheckError, TypeError):
+    """A value has the wrong type."""
+
+
+class CheckpointError(SyncheckError, ValueError):
+    """Saved files are incomplete, damaged or of an unknown format."""
+
+
+class MismatchError(CheckpointError):
+    """A checkpoint was made for another model, tokenizer or feature schema."""
+
+
+class UnsupportedModelError(SyncheckError, ValueError):
+    """A model or cache cannot be monitored, or cannot be rewound, in the way asked for."""
+
+
+class NotReadyError(SyncheckError, RuntimeError):
+    """A step was asked for before the one it needs."""
+
+
+class MissingExtraError(SyncheckError, ImportError):
+    """An optional package is not installed.
+
+    Parameters
+    ----------
+    package
+        The missing package.
+    extra
+        The extra of ``syncheck`` that brings it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")

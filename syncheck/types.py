@@ -1,0 +1,246 @@
+"""The nouns that pass between stages: frozen, natural logarithms, half-open spans counted from 0.
+
+T is a number of tokens, F a number of features, H the width of a hidden state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.errors import PromptError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "Evidence",
+    "FeatureSchema",
+    "RagPrompt",
+    "SentenceFeatures",
+    "SentenceScore",
+    "SentenceSignals",
+    "SentenceSpan",
+    "Status",
+    "Support",
+    "TokenSignals",
+]
+
+Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "failed"]
+"""Only ``scored`` has a score. ``no_context``: the context is given and empty. ``not_checkable``: no letter or digit."""
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class RagPrompt:
+    """A question with its passages as two prompts, with and without the passages.
+
+    Raises
+    ------
+    PromptError
+        If the two prompts are equal although there are passages: every KL would be 0.
+    """
+
+    question: str
+    passages: tuple[str, ...]
+    with_context: str
+    without_context: str
+    with_context_ids: tuple[int, ...]
+    without_context_ids: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.with_context_ids or not self.without_context_ids:
+            raise PromptError("a prompt has no tokens; pass a question, or prompts that are not empty")
+        if self.has_context and self.with_context_ids == self.without_context_ids:
+            raise PromptError(
+                "the prompts with and without the context are equal, so no signal could show what the context "
+                "changes; pass a prompt_without_context that leaves the passages out"
+            )
+
+    @property
+    def has_context(self) -> bool:
+        """Whether any passage holds more than white space."""
+        return any(passage.strip() for passage in self.passages)
+
+    def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
+        """Return ``input_ids`` and ``attention_mask``, both (1, T) int64, of the prompt with the context."""
+        import torch
+
+        ids = torch.tensor([self.with_context_ids], dtype=torch.long, device=device)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSignals:
+    """What was measured at each token of a response.
+
+    Attributes
+    ----------
+    text : str
+        The response.
+    token_ids : ndarray of shape (T,), int64
+    char_spans : ndarray of shape (T, 2), int64
+        Where each token's characters lie in ``text``; empty for special tokens and unfinished characters.
+    log_prob : ndarray of shape (T,), float32
+        ln p(token | question, context, tokens before), nats, <= 0.
+    log_prob_without_context : ndarray of shape (T,), float32
+        The same without the context; NaN when there is no context.
+    entropy : ndarray of shape (T,), float32
+        Entropy of the distribution with the context, nats, in [0, ln V].
+    kl : ndarray of shape (T,), float32
+        KL(with context || without context), nats, >= 0; NaN when there is no context.
+    """
+
+    text: str
+    token_ids: NDArray[np.int64]
+    char_spans: NDArray[np.int64]
+    log_prob: FloatArray
+    log_prob_without_context: FloatArray
+    entropy: FloatArray
+    kl: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSpan:
+    """Which characters and tokens of a response are one sentence; sentences partition the tokens.
+
+    ``truncated`` says that the sentence was cut at the limit of tokens rather than at its end.
+    """
+
+    index: int
+    char_start: int
+    char_stop: int
+    token_start: int
+    token_stop: int
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSignals:
+    """One sentence as it was decoded or replayed: its tokens' signals and its last token's activations.
+
+    Attributes
+    ----------
+    text : str
+        The sentence without the white space around it.
+    span : SentenceSpan
+    token_ids : ndarray of shape (T,), int64
+    log_prob, log_prob_without_context, entropy, kl : ndarray of shape (T,), float32
+        As in :class:`TokenSignals`.
+    activations : mapping of int to ndarray of shape (H,), float32
+        Output of each tapped decoder block at the last token that carries text of the sentence.
+    """
+
+    text: str
+    span: SentenceSpan
+    token_ids: NDArray[np.int64]
+    log_prob: FloatArray
+    log_prob_without_context: FloatArray
+    entropy: FloatArray
+    kl: FloatArray
+    activations: Mapping[int, FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSchema:
+    """A versioned list of features. A released version never changes.
+
+    Attributes
+    ----------
+    version : str
+    names : tuple of str
+        Column order of every feature matrix.
+    units : tuple of str
+        Unit and range of each feature.
+    directions : tuple of int
+        +1 where higher speaks for faithful, -1 where it speaks against, 0 where neither is expected.
+    """
+
+    version: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    directions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceFeatures:
+    """The features of one sentence: ``values`` is (F,) float64; NaN means not measured, 0 measured as 0."""
+
+    schema: FeatureSchema
+    values: NDArray[np.float64]
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return name -> value with None for what was not measured."""
+        return {n: None if np.isnan(v) else float(v) for n, v in zip(self.schema.names, self.values, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The part of the context that supports a sentence best: passage index from 0, text, support in [0, 1]."""
+
+    passage: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What an aligner says of one claim: support by the context in [0, 1], and the best evidence."""
+
+    score: float
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceScore:
+    """The verdict on one sentence.
+
+    Attributes
+    ----------
+    text : str
+    start, end : int
+        Characters of the response.
+    token_start, token_end : int
+        Tokens of the response.
+    score : float or None
+        P(faithful) in [0, 1]; None unless ``status`` is ``scored``.
+    status : Status
+    features : mapping of str to float or None
+        Values by name; None means not measured.
+    reason : str or None
+        Why there is no score, when there is none.
+    attribution : mapping of str to float
+        What each feature changes in P(faithful) against its training median; empty without an aggregator.
+    evidence : Evidence or None
+    latency_ms : float
+        Time from the last token of the sentence to its score, in milliseconds.
+    truncated : bool
+        Whether the sentence was cut at the limit of tokens.
+    """
+
+    text: str
+    start: int
+    end: int
+    token_start: int
+    token_end: int
+    score: float | None
+    status: Status
+    features: Mapping[str, float | None]
+    reason: str | None = None
+    attribution: Mapping[str, float] = field(default_factory=dict)
+    evidence: Evidence | None = None
+    latency_ms: float = 0.0
+    truncated: bool = False
+
+    @property
+    def risk(self) -> float | None:
+        """1 - score, or None."""
+        return None if self.score is None else 1.0 - self.score
