@@ -1,0 +1,207 @@
+"""An aggregator: a trained classifier together with the features it was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators import persistence, published
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.types import FeatureSchema
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.forest import Forest
+    from syncheck.aggregators.network import Network
+
+__all__ = ["Aggregator"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregator:
+    """Turns the features of a sentence into P(faithful).
+
+    Attributes
+    ----------
+    schema : FeatureSchema
+        The columns it reads, in order.
+    kind : {"lr", "xgb", "mlp"}
+    medians : ndarray of shape (F,), float64
+        Median of each feature in training; NaN where it was never measured or is not known.
+    model : Network or Forest
+
+    Examples
+    --------
+    >>> aggregator = Aggregator.fit(X, y, schema=schema, kind="lr")  # doctest: +SKIP
+    >>> aggregator.save("monitor/")  # doctest: +SKIP
+    >>> Aggregator.load("monitor/").score(X)  # doctest: +SKIP
+    array([0.97, 0.41])
+    """
+
+    schema: FeatureSchema
+    kind: AggregatorKind
+    medians: NDArray[np.float64]
+    model: Network | Forest
+
+    @classmethod
+    def fit(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        schema: FeatureSchema,
+        kind: AggregatorKind = "mlp",
+        random_state: int = 0,
+    ) -> Self:
+        """Train on labelled sentences.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, F)
+            Columns as in ``schema``; NaN means not measured.
+        y : array-like of shape (N,)
+            1 faithful, 0 unfaithful.
+        schema
+            Names of the columns.
+        kind
+            Which classifier; see :func:`syncheck.aggregators.make_aggregator`.
+        random_state
+            Seed; the same data and seed give the same aggregator.
+
+        Raises
+        ------
+        InputError
+            If the shapes do not fit, a value is infinite or only one label occurs.
+        """
+        from syncheck.aggregators.estimators import fit_model
+
+        rows = _rows(X, schema)
+        model = fit_model(rows, np.asarray(y), kind=kind, random_state=random_state)
+        return cls(schema, kind, _medians(rows), model)
+
+    @classmethod
+    def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None) -> Self:
+        """Read a folder that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        directory
+        schema
+            The features that will be passed; None takes those the aggregator was trained on.
+
+        Raises
+        ------
+        CheckpointError
+            If a file is missing, damaged or of an unknown format.
+        MismatchError
+            If the aggregator was trained on other features than ``schema``.
+        """
+        saved = persistence.load(Path(directory))
+        persistence.check_schema(saved.schema, schema)
+        return cls(saved.schema, saved.kind, saved.medians, saved.model)
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``aggregator.json`` and the weights, in safetensors or XGBoost's own ``.ubj``."""
+        persistence.save(Path(directory), persistence.Saved(self.schema, self.kind, self.medians, self.model))
+
+    @classmethod
+    def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
+        """Read one of the aggregators that the paper's authors published as pickles.
+
+        Only the weights are taken out; nothing that the file names is imported or called.
+
+        Parameters
+        ----------
+        path
+        schema
+            The order in which the features will be passed; None takes the order of the published code.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is not such an aggregator, or asks for anything beyond the types of one.
+        MismatchError
+            If ``schema`` has other features than the aggregator.
+
+        Notes
+        -----
+        The published code trained with 0 in place of what could not be measured, so NaN counts as 0 here. The
+        training medians are not in the files.
+        """
+        network, own = published.read(Path(path))
+        if schema is not None:
+            network, own = published.in_order_of(schema, network, own)
+        return cls(own, "mlp", np.full(len(own.names), np.nan), network)
+
+    def score(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return P(faithful) of each row, (N,) float64.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, F)
+            Columns as in :attr:`schema`; NaN means not measured.
+
+        Raises
+        ------
+        InputError
+            If the number of columns is another, or a value is infinite.
+        """
+        return self.model.probability(_rows(X, self.schema))
+
+    def attribution(self, x: ArrayLike) -> dict[str, float]:
+        """Return what each feature of one sentence changes in P(faithful).
+
+        Parameters
+        ----------
+        x : array-like of shape (F,)
+            Features of the sentence; NaN means not measured.
+
+        Returns
+        -------
+        dict of str to float
+            P(faithful) minus what it would be with this feature at its training median (missing, where no
+            median is known), in [-1, 1]: above 0 the feature speaks for faithful. Effects of features that
+            work together overlap, so they need not add up.
+        """
+        row = np.asarray(x, dtype=np.float64)
+        at_median = np.tile(row, (len(row) + 1, 1))
+        np.fill_diagonal(at_median, self.medians)
+        scores = self.score(at_median)
+        return dict(zip(self.schema.names, (scores[-1] - scores[:-1]).tolist(), strict=True))
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The labels in the order of :meth:`predict_proba`: 0 unfaithful, 1 faithful."""
+        return np.array([0, 1])
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns, (F,) object, as scikit-learn keeps them."""
+        return np.array(self.schema.names, dtype=object)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return P(unfaithful) and P(faithful) of each row, (N, 2) float64, as scikit-learn does."""
+        faithful = self.score(X)
+        return np.stack([1.0 - faithful, faithful], axis=1)
+
+
+def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(schema.names):
+        raise InputError(
+            f"features must be (N, {len(schema.names)}), the columns of schema {schema.version!r}, "
+            f"but their shape is {rows.shape}"
+        )
+    if np.isinf(rows).any():
+        raise InputError("a feature is infinite; use NaN for what was not measured")
+    return rows
+
+
+def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median of what was measured, column by column; NaN for a column without any."""
+    columns = (column[~np.isnan(column)] for column in rows.T)
+    return np.array([np.median(column) if column.size else np.nan for column in columns])

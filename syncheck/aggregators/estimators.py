@@ -1,0 +1,145 @@
+"""The scikit-learn estimators behind an aggregator, and their training.
+
+scikit-learn and XGBoost are imported inside the functions: a saved aggregator scores without either having
+to load, XGBoost's own kind excepted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.network import Network
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+
+__all__ = ["fit_model", "make_aggregator"]
+
+MLP_BATCH = 128
+"""Rows of one gradient step (paper, appendix A.2)."""
+
+
+def make_aggregator(kind: AggregatorKind, random_state: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+    """Return an untrained scikit-learn classifier; label 1 is faithful.
+
+    Parameters
+    ----------
+    kind
+        ``lr``: logistic regression. ``mlp``: one hidden layer of 100 ReLU units, Adam at 1e-3, batches of
+        128, 300 epochs at most (paper, appendix A.2). ``xgb``: gradient-boosted trees; the paper gives no
+        settings for them, these are shallow ones that suit a few thousand sentences.
+    random_state
+        Seed of the initial weights and of the order of the rows.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline or xgboost.XGBClassifier
+        ``lr`` and ``mlp`` are pipelines: training median and a "was missing" indicator, standard scaling,
+        then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown.
+
+    Notes
+    -----
+    The classes are not re-weighted: weights would hardly move the order of the scores, and P(faithful) would
+    no longer be a probability at the share of unfaithful sentences seen in training.
+
+    An MLP that uses up its 300 epochs warns with scikit-learn's ``ConvergenceWarning``.
+    """
+    if kind == "xgb":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(
+            n_estimators=200,
+            max_depth=3,
+            learning_rate=0.05,
+            subsample=0.8,
+            colsample_bytree=0.8,
+            n_jobs=1,
+            random_state=random_state,
+        )
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return Pipeline(
+        [
+            ("impute", SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)),
+            ("scale", StandardScaler()),
+            ("classify", _classifier(kind, random_state)),
+        ]
+    )
+
+
+def _classifier(kind: AggregatorKind, random_state: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+    if kind == "lr":
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000, random_state=random_state)
+    if kind == "mlp":
+        from sklearn.neural_network import MLPClassifier
+
+        return MLPClassifier(
+            hidden_layer_sizes=(100,),
+            activation="relu",
+            solver="adam",
+            learning_rate_init=1e-3,
+            batch_size=MLP_BATCH,
+            max_iter=300,
+            random_state=random_state,
+        )
+    raise InputError(f"an aggregator is one of {', '.join(get_args(AggregatorKind))}, not {kind!r}")
+
+
+def fit_model(
+    X: NDArray[np.float64], y: NDArray[np.int64], *, kind: AggregatorKind, random_state: int
+) -> Network | Forest:
+    """Train a classifier and keep what scoring needs of it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (N, F), float64
+        NaN means not measured.
+    y : ndarray of shape (N,)
+        1 faithful, 0 unfaithful.
+    kind, random_state
+        As in :func:`make_aggregator`.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit, a value is infinite, or a label other than 0 and 1 occurs or one of the two
+        does not.
+    """
+    _check(X, y)
+    estimator = make_aggregator(kind, random_state)
+    if kind == "xgb":
+        return Forest(estimator.fit(X, y).get_booster())
+    if kind == "mlp":
+        estimator.set_params(classify__batch_size=min(MLP_BATCH, len(X)))
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        # 300 epochs are the paper's training budget: using them up is no fault.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X, y)
+    return Network.from_pipeline(estimator)
+
+
+def _check(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    if X.ndim != 2 or y.shape != (len(X),):
+        raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
+    if np.isinf(X).any():
+        raise InputError("a feature is infinite; use NaN for what was not measured")
+    found = set(np.unique(y).tolist())
+    if found != {0, 1}:
+        raise InputError(
+            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {sorted(found)}"
+        )

@@ -1,0 +1,43 @@
+"""XGBoost's trees, saved in its own binary format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Forest"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """A trained ``xgboost.Booster`` of F features with logistic output.
+
+    NaN follows the branch that each split learnt for it.
+    """
+
+    booster: Any
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return int(self.booster.num_features())
+
+    def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+        return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
+
+    def to_bytes(self) -> bytes:
+        """Return the trees as XGBoost's UBJSON."""
+        return bytes(self.booster.save_raw("ubj"))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote."""
+        from xgboost import Booster
+
+        booster = Booster({"nthread": 1})
+        booster.load_model(bytearray(data))
+        return cls(booster)

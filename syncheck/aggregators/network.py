@@ -1,0 +1,122 @@
+"""Logistic regression and MLP as plain arrays: impute, scale, a few dense layers.
+
+Scoring with these arrays instead of the scikit-learn pipeline they come from makes the saved aggregator the
+same object as the trained one, independent of scikit-learn's version, and about 50 times quicker for one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from scipy.special import expit
+
+__all__ = ["Network"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A dense classifier of F features.
+
+    Attributes
+    ----------
+    fill : ndarray of shape (F,), float64
+        What a missing value is replaced by.
+    flagged : ndarray of shape (I,), int64
+        Features whose absence is an input of its own, in order.
+    mean, scale : ndarray of shape (F + I,), float64
+    weights : tuple of ndarray, (F + I, H) to (H, 1), float64
+        ReLU between the layers, logistic at the end.
+    biases : tuple of ndarray, (H,) to (1,), float64
+    """
+
+    fill: Floats
+    flagged: NDArray[np.int64]
+    mean: Floats
+    scale: Floats
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return len(self.fill)
+
+    @classmethod
+    def from_pipeline(cls, pipeline: Any) -> Self:  # noqa: ANN401 (scikit-learn has no types)
+        """Take the arrays out of a fitted ``lr`` or ``mlp`` pipeline of ``make_aggregator``."""
+        imputer, scaler, classifier = (step for _, step in pipeline.steps)
+        if hasattr(classifier, "coefs_"):
+            weights, biases = list(classifier.coefs_), list(classifier.intercepts_)
+        else:
+            weights, biases = [classifier.coef_.T], [classifier.intercept_]
+        # A column that never varied in training is 0 after scaling, so its weights were never learnt: an
+        # MLP's are still the random initial ones, which must not speak when the column varies later.
+        first = np.where(scaler.var_[:, None] == 0.0, 0.0, weights[0])
+        return cls(
+            fill=imputer.statistics_.astype(np.float64),
+            flagged=imputer.indicator_.features_.astype(np.int64),
+            mean=scaler.mean_,
+            scale=scaler.scale_,
+            weights=tuple(np.ascontiguousarray(layer) for layer in (first, *weights[1:])),
+            biases=tuple(biases),
+        )
+
+    def probability(self, X: Floats) -> Floats:
+        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured.
+
+        A row's result does not depend on the rows beside it: BLAS would round a row differently in another
+        batch, ``einsum`` sums each in the same order.
+        """
+        missing = np.isnan(X)
+        columns = np.concatenate([np.where(missing, self.fill, X), missing[:, self.flagged]], axis=1)
+        layer = (columns - self.mean) / self.scale
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
+        logit = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
+        return np.asarray(expit(logit[:, 0]), dtype=np.float64)
+
+    def reordered(self, order: Sequence[int]) -> Self:
+        """Return the same network for inputs whose column ``i`` is column ``order[i]`` of this one's."""
+        place = np.argsort(order)
+        rows = np.concatenate([order, np.arange(self.features, len(self.mean))]).astype(np.int64)
+        return replace(
+            self,
+            fill=self.fill[rows[: self.features]],
+            flagged=place[self.flagged],
+            mean=self.mean[rows],
+            scale=self.scale[rows],
+            weights=(np.ascontiguousarray(self.weights[0][rows]), *self.weights[1:]),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays in the safetensors format."""
+        arrays: dict[str, NDArray[Any]] = {
+            "fill": self.fill,
+            "flagged": self.flagged,
+            "mean": self.mean,
+            "scale": self.scale,
+        }
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            arrays |= {f"layers.{index}.weight": weight, f"layers.{index}.bias": bias}
+        return bytes(safetensors.numpy.save(arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote."""
+        arrays: Mapping[str, NDArray[Any]] = safetensors.numpy.load(data)
+        depth = sum(name.endswith(".weight") for name in arrays)
+        return cls(
+            fill=arrays["fill"],
+            flagged=arrays["flagged"],
+            mean=arrays["mean"],
+            scale=arrays["scale"],
+            weights=tuple(arrays[f"layers.{index}.weight"] for index in range(depth)),
+            biases=tuple(arrays[f"layers.{index}.bias"] for index in range(depth)),
+        )

@@ -1,0 +1,128 @@
+"""An aggregator as files: a readable ``aggregator.json`` and one file of weights, never a pickle.
+
+The JSON file holds the digest of the weights, so a half-written or swapped file is found before it is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.network import Network
+from syncheck.config import AggregatorKind
+from syncheck.errors import CheckpointError, MismatchError
+from syncheck.types import FeatureSchema
+
+__all__ = ["Saved", "check_schema", "load", "save"]
+
+CONFIG = "aggregator.json"
+FORMAT = "syncheck.aggregator.v1"
+WEIGHTS = {"lr": "aggregator.safetensors", "mlp": "aggregator.safetensors", "xgb": "aggregator.ubj"}
+LIBRARIES = ("numpy", "scikit-learn", "xgboost")
+REMEDY = "copy the folder again or train anew"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Saved:
+    """What is stored of an aggregator."""
+
+    schema: FeatureSchema
+    kind: AggregatorKind
+    medians: NDArray[np.float64]
+    model: Network | Forest
+
+
+def save(directory: Path, saved: Saved) -> None:
+    """Write the two files, making the folder if it does not exist."""
+    directory.mkdir(parents=True, exist_ok=True)
+    weights = saved.model.to_bytes()
+    config = {
+        "format": FORMAT,
+        "kind": saved.kind,
+        "schema": asdict(saved.schema),
+        "medians": [None if np.isnan(value) else float(value) for value in saved.medians],
+        "weights": WEIGHTS[saved.kind],
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
+    (directory / WEIGHTS[saved.kind]).write_bytes(weights)
+    (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def load(directory: Path) -> Saved:
+    """Read the two files.
+
+    Raises
+    ------
+    CheckpointError
+        If one is missing, damaged, does not belong to the other, or has an unknown format.
+    """
+    config = _config(directory / CONFIG)
+    try:
+        schema = _schema(config["schema"])
+        kind, digest = config["kind"], config["weights_sha256"]
+        medians = np.array([np.nan if value is None else value for value in config["medians"]], dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
+    if kind not in get_args(AggregatorKind):
+        raise CheckpointError(f"{directory / CONFIG} has an aggregator of unknown kind {kind!r}; update syncheck")
+    path = directory / WEIGHTS[kind]
+    weights = _read(path)
+    if hashlib.sha256(weights).hexdigest() != digest:
+        raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
+    model = Forest.from_bytes(weights) if kind == "xgb" else Network.from_bytes(weights)
+    if not len(schema.names) == len(medians) == model.features:
+        raise CheckpointError(
+            f"{directory / CONFIG} names {len(schema.names)} features and {len(medians)} medians, but the "
+            f"weights are for {model.features}; {REMEDY}"
+        )
+    return Saved(schema, kind, medians, model)
+
+
+def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
+    """Raise MismatchError unless the features passed are those trained on, in the same order."""
+    if passed is None or (passed.version, passed.names) == (trained.version, trained.names):
+        return
+    raise MismatchError(
+        f"the aggregator was trained on schema {trained.version!r} with {', '.join(trained.names)}, but is "
+        f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
+        "trained on, or train one on these"
+    )
+
+
+def _schema(stored: Mapping[str, Any]) -> FeatureSchema:
+    return FeatureSchema(
+        version=str(stored["version"]),
+        names=tuple(stored["names"]),
+        units=tuple(stored["units"]),
+        directions=tuple(stored["directions"]),
+    )
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    try:
+        config = json.loads(_read(path))
+    except ValueError as error:
+        raise CheckpointError(f"{path} is not JSON ({error}); {REMEDY}") from error
+    found = config.get("format") if isinstance(config, dict) else None
+    if found != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator anew"
+        )
+    return dict(config)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} does not exist; pass a folder that Aggregator.save wrote") from error

@@ -1,0 +1,158 @@
+"""The aggregators that the paper's authors published: scikit-learn 1.3.2 ``MLPClassifier`` pickles.
+
+A pickle is a program. This reader runs it with inert stand-ins: every name it may use becomes an empty
+class that records its arguments, any other name is refused, and nothing is imported. The weights are then
+read out of the records.
+"""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.network import Network
+from syncheck.errors import CheckpointError, MismatchError
+from syncheck.types import FeatureSchema
+
+__all__ = ["in_order_of", "read"]
+
+ALLOWED = frozenset(
+    {
+        ("numpy", "dtype"),
+        ("numpy", "ndarray"),
+        ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "scalar"),
+        ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy.core.multiarray", "scalar"),
+        ("numpy.random._mt19937", "MT19937"),
+        ("numpy.random._pickle", "__bit_generator_ctor"),
+        ("numpy.random._pickle", "__randomstate_ctor"),
+        ("sklearn.neural_network._multilayer_perceptron", "MLPClassifier"),
+        ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer"),
+        ("sklearn.preprocessing._label", "LabelBinarizer"),
+    }
+)
+
+_LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
+_ORDER = (
+    ("max_entropy", "nats, >= 0", -1),
+    ("mean_entropy", "nats, >= 0", -1),
+    *((name, "dimension, > 0", -1) for name in _LID),
+    ("min_prob", "probability", 1),
+    ("mean_prob", "probability", 1),
+    ("mean_contrastive_kl", "nats, >= 0", 0),
+    ("large_kl_pos", "tokens", 0),
+    ("align_score", "probability", 1),
+)
+"""Name, unit and direction in the column order of the published code; the files hold no names."""
+
+
+class _Inert:
+    """Stands in for anything a pickle names: keeps the arguments and the state, does nothing."""
+
+    def __init__(self, *args: object) -> None:
+        self.args = args
+        self.state: Any = None
+
+    def __setstate__(self, state: object) -> None:
+        self.state = state
+
+
+class _InertUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> type[_Inert]:
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no published aggregator needs")
+        return type(name, (_Inert,), {"args": (), "state": None})
+
+
+def read(path: Path) -> tuple[Network, FeatureSchema]:
+    """Return the network of a published aggregator, turned to P(faithful), and its features in order.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is missing, is no such pickle, or names anything outside the allow-list.
+    """
+    try:
+        with path.open("rb") as file:
+            state = _classifier_state(file)
+        weights, biases = _layers(state)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} does not exist; pass one of the authors' .pkl files") from error
+    except (
+        pickle.UnpicklingError,
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CheckpointError(
+            f"{path} is not one of the published MLP aggregators ({type(error).__name__}: {error}); "
+            "train one with Aggregator.fit instead"
+        ) from error
+    schema = _published_schema(path, len(weights[0]))
+    width = len(schema.names)
+    # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
+    network = Network(
+        fill=np.zeros(width),
+        flagged=np.zeros(0, dtype=np.int64),
+        mean=np.zeros(width),
+        scale=np.ones(width),
+        weights=(*weights[:-1], -weights[-1]),
+        biases=(*biases[:-1], -biases[-1]),
+    )
+    return network, schema
+
+
+def in_order_of(schema: FeatureSchema, network: Network, own: FeatureSchema) -> tuple[Network, FeatureSchema]:
+    """Return the network for inputs in the order of ``schema``, and ``schema``."""
+    if sorted(schema.names) != sorted(own.names):
+        raise MismatchError(
+            f"the published aggregator reads {', '.join(own.names)}, but schema {schema.version!r} has "
+            f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
+        )
+    return network.reordered([own.names.index(name) for name in schema.names]), schema
+
+
+def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
+    classifier = _InertUnpickler(file).load()
+    if type(classifier).__name__ != "MLPClassifier":
+        raise ValueError(f"it holds a {type(classifier).__name__}")
+    state: dict[str, Any] = classifier.state
+    for field, expected in (("activation", "relu"), ("out_activation_", "logistic")):
+        if state[field] != expected:
+            raise ValueError(f"{field} is {state[field]!r}, expected {expected!r}")
+    return state
+
+
+def _layers(state: dict[str, Any]) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    weights = [_array(layer) for layer in state["coefs_"]]
+    biases = [_array(layer) for layer in state["intercepts_"]]
+    widths = [len(weights[0]), *(len(bias) for bias in biases)]
+    if widths[-1] != 1 or [weight.shape for weight in weights] != list(pairwise(widths)):
+        raise ValueError("its layers do not fit each other")
+    return weights, biases
+
+
+def _array(pickled: _Inert) -> NDArray[np.float64]:
+    """Read a pickled float64 array: state is (version, shape, dtype, column-major, bytes)."""
+    _, shape, dtype, column_major, data = pickled.state
+    if dtype.args[0] != "f8" or dtype.state[1] != "<":
+        raise ValueError("its weights are not little-endian float64")
+    flat = np.frombuffer(data, dtype="<f8").astype(np.float64)
+    return np.ascontiguousarray(flat.reshape(shape, order="F" if column_major else "C"))
+
+
+def _published_schema(path: Path, inputs: int) -> FeatureSchema:
+    rows = {10: _ORDER, 7: tuple(row for row in _ORDER if row[0] not in _LID)}.get(inputs)
+    if rows is None:
+        raise CheckpointError(f"{path} has {inputs} inputs; the published aggregators have 10, or 7 without LID")
+    names, units, directions = zip(*rows, strict=True)
+    return FeatureSchema(f"published-{inputs}.v1", names, units, directions)

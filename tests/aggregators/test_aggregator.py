@@ -1,0 +1,207 @@
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from syncheck.aggregators import Aggregator, make_aggregator
+from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.types import FeatureSchema
+
+KINDS = ("lr", "xgb", "mlp")
+NAMES = ("min_prob", "mean_entropy", "lid_layer_2", "never_measured")
+SCHEMA = FeatureSchema("test.v1", NAMES, ("",) * 4, (1, -1, -1, 0))
+
+
+def sentences(count=90, seed=0):
+    """Faithful sentences have a higher first and a lower second feature; a third of the third is missing."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(count) < 0.7).astype(int)
+    X = rng.normal(size=(count, 4))
+    X[:, 0] += 2 * y
+    X[:, 1] -= y
+    X[rng.random(count) < 0.33, 2] = np.nan
+    X[:, 3] = np.nan
+    return X, y
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request):
+    X, y = sentences()
+    return Aggregator.fit(X, y, schema=SCHEMA, kind=request.param, random_state=3)
+
+
+def test_higher_means_faithful(trained):
+    X, y = sentences(seed=1)
+    scores = trained.score(X)
+    assert scores.dtype == np.float64 and scores.shape == (90,)
+    assert scores[y == 1].mean() > scores[y == 0].mean() + 0.2
+    np.testing.assert_array_equal(trained.predict_proba(X)[:, 1], scores)
+    np.testing.assert_array_equal(trained.classes_, [0, 1])
+    assert trained.feature_names_in_.tolist() == list(NAMES)
+
+
+def test_same_data_and_seed_give_the_same_scores(trained):
+    X, y = sentences()
+    again = Aggregator.fit(X, y, schema=SCHEMA, kind=trained.kind, random_state=3)
+    np.testing.assert_array_equal(again.score(X), trained.score(X))
+
+
+def test_saved_is_loaded(trained, tmp_path):
+    X, _ = sentences(seed=2)
+    trained.save(tmp_path / "kit")
+    loaded = Aggregator.load(tmp_path / "kit", schema=SCHEMA)
+    np.testing.assert_array_equal(loaded.score(X), trained.score(X))
+    np.testing.assert_array_equal(loaded.medians, trained.medians)
+    assert (loaded.schema, loaded.kind) == (trained.schema, trained.kind)
+    weights = "aggregator.ubj" if trained.kind == "xgb" else "aggregator.safetensors"
+    assert sorted(path.name for path in (tmp_path / "kit").iterdir()) == ["aggregator.json", weights]
+
+
+@given(rows=st.lists(st.integers(0, 89), min_size=1, max_size=40))
+@settings(max_examples=30, deadline=None)
+def test_a_row_scores_the_same_in_any_batch(trained, rows):
+    X, _ = sentences()
+    np.testing.assert_array_equal(trained.score(X[rows]), trained.score(X)[rows])
+
+
+def test_no_rows_give_no_scores(trained):
+    assert trained.score(np.zeros((0, 4))).shape == (0,)
+
+
+def test_a_column_without_any_training_value_has_no_say(trained):
+    X, _ = sentences()
+    shifted = X.copy()
+    shifted[:, 3] = 1000.0
+    np.testing.assert_array_equal(trained.score(shifted), trained.score(X))
+    assert np.isnan(trained.medians[3])
+
+
+def test_medians_are_of_the_measured_values(trained):
+    X, _ = sentences()
+    np.testing.assert_array_equal(trained.medians[:3], np.nanmedian(X[:, :3], axis=0))
+
+
+def test_attribution_is_the_change_against_the_median(trained):
+    x = sentences()[0][0]
+    attribution = trained.attribution(x)
+    assert tuple(attribution) == NAMES
+    for index, name in enumerate(NAMES):
+        replaced = x.copy()
+        replaced[index] = trained.medians[index]
+        expected = trained.score([x])[0] - trained.score([replaced])[0]
+        assert attribution[name] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["lr", "mlp"])
+def test_scores_are_those_of_the_scikit_learn_pipeline(kind):
+    X, y = sentences(count=300)
+    pipeline = make_aggregator(kind, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pipeline.fit(X, y)
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, kind=kind, random_state=3)
+    np.testing.assert_allclose(aggregator.score(X), pipeline.predict_proba(X)[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimators_can_be_cloned(kind):
+    estimator = make_aggregator(kind, random_state=5)
+    assert clone(estimator).get_params().keys() == estimator.get_params().keys()
+    assert repr(clone(estimator)) == repr(estimator)
+
+
+def test_the_mlp_has_the_settings_of_the_paper():
+    params = make_aggregator("mlp").named_steps["classify"].get_params()
+    expected = {
+        "hidden_layer_sizes": (100,),
+        "activation": "relu",
+        "solver": "adam",
+        "learning_rate_init": 0.001,
+        "batch_size": 128,
+        "max_iter": 300,
+    }
+    assert expected.items() <= params.items()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:, :3], y), r"must be \(N, 4\)"),
+        (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinite"),
+        (lambda X, y: (X, np.ones_like(y)), r"found \[1\]"),
+        (lambda X, y: (X, 2 * y), r"found \[0, 2\]"),
+        (lambda X, y: (X, y[:-1]), r"labels \(N,\)"),
+    ],
+)
+def test_unusable_training_data_is_refused(change, message):
+    X, y = change(*sentences())
+    with pytest.raises(InputError, match=message):
+        Aggregator.fit(X, y, schema=SCHEMA, kind="lr")
+
+
+def test_unusable_rows_are_refused(trained):
+    with pytest.raises(InputError, match=r"must be \(N, 4\)"):
+        trained.score([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(InputError, match="infinite"):
+        trained.score([[1.0, 2.0, np.inf, 4.0]])
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(InputError, match="one of lr, xgb, mlp, not 'svm'"):
+        make_aggregator("svm")
+
+
+def test_a_missing_file_is_named(trained, tmp_path):
+    with pytest.raises(CheckpointError, match=r"aggregator\.json does not exist"):
+        Aggregator.load(tmp_path)
+    trained.save(tmp_path)
+    weights = next(path for path in tmp_path.iterdir() if path.suffix != ".json")
+    weights.unlink()
+    with pytest.raises(CheckpointError, match=rf"{weights.name} does not exist"):
+        Aggregator.load(tmp_path)
+
+
+def test_half_written_weights_are_refused(trained, tmp_path):
+    trained.save(tmp_path)
+    weights = next(path for path in tmp_path.iterdir() if path.suffix != ".json")
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="only a part of it"):
+        Aggregator.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda config: config[:40], "not JSON"),
+        (lambda config: config.replace("aggregator.v1", "aggregator.v9"), "expected 'syncheck.aggregator.v1'"),
+        (lambda config: config.replace('"medians"', '"means"'), "KeyError: 'medians'"),
+        (lambda config: config.replace('"lr"', '"svm"'), "unknown kind 'svm'"),
+        (lambda config: config.replace('"min_prob",', ""), "names 3 features and 4 medians"),
+    ],
+)
+def test_a_damaged_config_is_refused(damage, message, tmp_path):
+    X, y = sentences()
+    Aggregator.fit(X, y, schema=SCHEMA, kind="lr").save(tmp_path)
+    path = tmp_path / "aggregator.json"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(CheckpointError, match=message):
+        Aggregator.load(tmp_path)
+
+
+def test_another_schema_is_refused(trained, tmp_path):
+    trained.save(tmp_path)
+    swapped = FeatureSchema("test.v1", NAMES[::-1], SCHEMA.units, SCHEMA.directions)
+    with pytest.raises(MismatchError, match="load it with the features it was trained on"):
+        Aggregator.load(tmp_path, schema=swapped)
+
+
+def test_the_config_names_the_libraries(trained, tmp_path):
+    trained.save(tmp_path)
+    config = json.loads((tmp_path / "aggregator.json").read_text())
+    assert set(config["libraries"]) == {"numpy", "scikit-learn", "xgboost"}
+    assert config["medians"][3] is None
