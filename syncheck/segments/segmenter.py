@@ -1,0 +1,254 @@
+"""Sentence boundaries that are certain before the rest of the text is known."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from os.path import commonprefix
+
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+from syncheck.config import SegmenterConfig
+from syncheck.errors import InputError
+from syncheck.segments.assignment import CharSpan, first_token_from
+from syncheck.types import SentenceSpan
+
+__all__ = ["IncrementalSegmenter", "is_checkable", "segment", "segment_given"]
+
+_TERMINALS = frozenset(".?!")
+_UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-")
+"""What starts with these may still belong to the sentence before (closers, ellipses, dashes)."""
+
+
+class IncrementalSegmenter:
+    """Cuts a growing response into the sentences that NLTK's untrained Punkt finds in the whole of it.
+
+    Parameters
+    ----------
+    config
+        Its ``max_tokens`` bounds a sentence, since Punkt never ends one at a line break alone.
+
+    Notes
+    -----
+    Punkt runs on the text since the last boundary at each first character of a word. Quotes, closing
+    brackets, full stops and dashes are passed over: until another character follows, they may belong to the
+    sentence before. What Punkt says there of the words so far is what it says in the whole text, for it looks
+    at the word before a full stop and at how the one after it starts. A boundary also needs ASCII white space
+    after it, without which a later full stop in the same word overrides it. So what is reported depends on
+    the text alone, not on how it was cut into tokens (but for ``max_tokens``), and never changes.
+    """
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        self._max_tokens = config.max_tokens
+        self._punkt = PunktSentenceTokenizer()
+        self._text = ""
+        self._char_spans: list[CharSpan] = []
+        self._closed = 0  # sentences reported
+        self._token_start = 0  # the open sentence's first token
+        self._char_start = 0  # and its first character
+        self._seen = 0  # characters looked at
+        self._armed = False  # white space and only undecided characters since
+        self._has_terminal = False
+
+    @property
+    def text(self) -> str:
+        """The response so far."""
+        return self._text
+
+    @property
+    def char_spans(self) -> list[CharSpan]:
+        """``(start, stop)`` of each token pushed, in characters of :attr:`text`."""
+        return self._char_spans
+
+    def push(self, text: str) -> list[SentenceSpan]:
+        """Add one token's text and return the sentences it closed: none, one, or more if it holds several.
+
+        The token that closes a sentence is usually the first of the next.
+        """
+        start = len(self._text)
+        self._text += text
+        self._char_spans.append((start, len(self._text)))
+        closed = self._close_certain()
+        while text and len(self._char_spans) - self._token_start > self._max_tokens:
+            closed.append(self._cut())
+            closed += self._close_certain()
+        return closed
+
+    def finish(self, text: str = "") -> list[SentenceSpan]:
+        """Close what is open at the end of the response.
+
+        Parameters
+        ----------
+        text
+            Text that belongs to the last token but was held back (:meth:`Detokenizer.flush`).
+
+        Returns
+        -------
+        list of SentenceSpan
+            Empty when the response is nothing but white space. The last one takes all tokens left.
+        """
+        if text:
+            self._text += text
+            self._char_spans[-1] = (self._char_spans[-1][0], len(self._text))
+        closed = []
+        for stop, after in self._boundaries(len(self._text)):
+            closed.append(self._close(stop, self._first_token_from(after)))
+            self._char_start = after
+        is_blank = not self._text[self._char_start :].strip()
+        if not is_blank or (self._closed and self._token_start < len(self._char_spans)):
+            closed.append(self._close(len(self._text), len(self._char_spans)))
+        return closed
+
+    def fork(self) -> IncrementalSegmenter:
+        """Return an independent copy that goes on from here."""
+        twin = object.__new__(IncrementalSegmenter)
+        twin.__dict__.update(self.__dict__)
+        twin._char_spans = self._char_spans.copy()
+        return twin
+
+    def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
+        """Return a copy that holds the first ``tokens`` tokens only, with a boundary behind them.
+
+        Parameters
+        ----------
+        tokens
+            Where one of the reported sentences ends, or 0.
+        sentences
+            How many sentences these tokens are.
+        """
+        twin = self.fork()
+        twin._char_spans = self._char_spans[:tokens]
+        twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
+        twin._closed, twin._token_start = sentences, tokens
+        twin._char_start = twin._seen = len(twin._text)
+        twin._armed = twin._has_terminal = False
+        return twin
+
+    def _close_certain(self) -> list[SentenceSpan]:
+        closed: list[SentenceSpan] = []
+        while self._seen < len(self._text):
+            char = self._text[self._seen]
+            self._seen += 1
+            self._has_terminal = self._has_terminal or char in _TERMINALS
+            if char.isspace():
+                self._armed = True
+            elif char not in _UNDECIDED:
+                if self._armed and self._has_terminal:
+                    closed += self._close_before(self._seen)
+                self._armed = False
+        return closed
+
+    def _close_before(self, seen: int) -> list[SentenceSpan]:
+        closed: list[SentenceSpan] = []
+        for stop, after in self._boundaries(seen):
+            if not any(char in string.whitespace for char in self._text[stop:seen]):
+                break
+            token_stop = self._first_token_from(after)
+            if token_stop - self._token_start > self._max_tokens:
+                break
+            closed.append(self._close(stop, token_stop))
+            self._char_start = after
+        if closed:
+            self._has_terminal = not _TERMINALS.isdisjoint(self._text[self._char_start : seen])
+        return closed
+
+    def _boundaries(self, seen: int) -> list[tuple[int, int]]:
+        """Return where each sentence of the open text ends and where the next starts, as Punkt has it."""
+        offset = self._char_start
+        spans = list(self._punkt.span_tokenize(self._text[offset:seen]))
+        return [(offset + stop, offset + after) for (_, stop), (after, _) in pairwise(spans)]
+
+    def _first_token_from(self, char: int) -> int:
+        return first_token_from(char, self._text, self._char_spans, lowest=self._token_start)
+
+    def _cut(self) -> SentenceSpan:
+        """Close the open sentence after the last token with text in the limit: no character is divided."""
+        limit = self._token_start + self._max_tokens
+        with_text = [t for t in range(self._token_start, len(self._char_spans)) if self._has_text(t)]
+        last = max((t for t in with_text if t < limit), default=with_text[0])
+        cut = self._char_spans[last][1]
+        span = self._close(cut, last + 1, truncated=True)
+        self._char_start = self._seen = cut
+        self._armed = self._has_terminal = False
+        return span
+
+    def _has_text(self, token: int) -> bool:
+        start, stop = self._char_spans[token]
+        return stop > start
+
+    def _close(self, char_stop: int, token_stop: int, *, truncated: bool = False) -> SentenceSpan:
+        start, stop = _visible(self._text, self._char_start, char_stop)
+        span = SentenceSpan(self._closed, start, stop, self._token_start, token_stop, truncated)
+        self._closed += 1
+        self._token_start = token_stop
+        return span
+
+
+def segment(token_texts: Sequence[str], config: SegmenterConfig) -> list[SentenceSpan]:
+    """Cut a finished response into sentences, as an :class:`IncrementalSegmenter` fed with it does.
+
+    Parameters
+    ----------
+    token_texts
+        Each token's text as :class:`Detokenizer` gives it, joined the response. No tokens give no sentences.
+    config
+        How to cut.
+    """
+    segmenter = IncrementalSegmenter(config)
+    closed = [span for text in token_texts for span in segmenter.push(text)]
+    return closed + segmenter.finish()
+
+
+def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
+    """Assign a response's tokens to sentences that the caller has cut.
+
+    White space around a sentence is not in its span of characters, but it decides about tokens: a token of
+    white space goes to the sentence whose string holds it.
+
+    Parameters
+    ----------
+    token_texts
+        Each token's text, joined the response.
+    sentences
+        The sentences with all white space; joined they are the response.
+
+    Raises
+    ------
+    InputError
+        If the joined sentences are not the response.
+    """
+    text = "".join(token_texts)
+    _check_same(text, "".join(sentences))
+    stops = list(accumulate(map(len, token_texts), initial=0))
+    char_spans = list(pairwise(stops))
+    spans: list[SentenceSpan] = []
+    char, token = 0, 0
+    for index, sentence in enumerate(sentences):
+        after = char + len(sentence)
+        is_last = index == len(sentences) - 1
+        token_stop = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
+        spans.append(SentenceSpan(index, *_visible(text, char, after), token, token_stop))
+        char, token = after, token_stop
+    return spans
+
+
+def is_checkable(text: str) -> bool:
+    """Whether a sentence has a letter or digit of any script, without which it claims nothing."""
+    return any(char.isalnum() for char in text)
+
+
+def _visible(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the span without white space at its ends; empty at ``start`` when it holds nothing else."""
+    inner = text[start:stop].rstrip()
+    return start + (len(inner) - len(inner.lstrip())), start + len(inner)
+
+
+def _check_same(response: str, joined: str) -> None:
+    if joined == response:
+        return
+    at = len(commonprefix((response, joined)))
+    raise InputError(
+        f"the sentences, joined, must be the response; from character {at} on they differ: expected "
+        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order with all white space"
+    )
