@@ -1,7 +1,151 @@
-"""placeholder"""
-from collections.abc import Sequence
+"""A question and its passages as the pair of prompts, with and without the passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, get_args
+
+from transformers import PreTrainedTokenizerBase
+
+from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.types import RagPrompt
+
+__all__ = ["Template", "build_prompt", "passages_of", "plain_prompt", "prompt_from_texts", "ragtruth_qa_prompt"]
+
+Template = Literal["auto", "chat", "plain", "ragtruth-qa"]
+
+_COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
+UNANSWERABLE = "Unable to answer based on given passages."
+
+
 def plain_prompt(question: str, passages: Sequence[str]) -> str:
+    """Write the prompt for a model without a chat template; no passages leaves the question alone."""
+    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
+    return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
+
+
+def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
+    """Write RAGTruth's QA prompt; no passages gives its question-only counterpart."""
     if not passages:
-        return f"Question: {question}\nAnswer:\n"
-    numbered = "\n".join(f"Passage {i}: {p}" for i, p in enumerate(passages, 1))
-    return f"{numbered}\n\nQuestion: {question}\nAnswer:\n"
+        return f"Briefly answer the following question:\n{question}\noutput:"
+    numbered = "\n\n".join(f"passage {i}:{passage}" for i, passage in enumerate(passages, 1))
+    count = _COUNT_WORDS.get(len(passages), str(len(passages)))
+    noun = "passage" if len(passages) == 1 else "passages"
+    return (
+        f"Briefly answer the following question:\n{question}\n"
+        f"Bear in mind that your response should be strictly based on the following {count} {noun}:\n"
+        f"{numbered}\n\nIn case the passages do not contain the necessary information to answer the question, "
+        f'please reply with: "{UNANSWERABLE}"\noutput:'
+    )
+
+
+_WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
+    "plain": plain_prompt,
+    "chat": ragtruth_qa_prompt,
+    "ragtruth-qa": ragtruth_qa_prompt,
+}
+
+
+def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
+    """Bring a context to a tuple of passages; one string is one passage, an empty one none.
+
+    Raises
+    ------
+    WrongTypeError
+        If ``context`` is neither a string nor a sequence of strings.
+    """
+    if isinstance(context, str):
+        context = (context,)
+    if not isinstance(context, Sequence) or not all(isinstance(p, str) for p in context):
+        raise WrongTypeError(
+            f"context must be a string or a list of strings; found {type(context).__name__} "
+            "(pass context='' for a context that is known to be empty)"
+        )
+    return tuple(passage for passage in context if passage.strip())
+
+
+def build_prompt(
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    question: str,
+    context: str | Sequence[str],
+    template: Template = "auto",
+) -> RagPrompt:
+    """Build the pair of prompts of a question.
+
+    Parameters
+    ----------
+    tokenizer
+        The monitored model's tokenizer.
+    question
+        What the user asks.
+    context
+        The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
+    template
+        ``chat``: RAGTruth's QA prompt as one user turn of the tokenizer's chat template. ``plain``: numbered
+        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it stands. ``auto``:
+        ``chat`` when the tokenizer has a chat template, ``plain`` otherwise.
+
+    Raises
+    ------
+    InputError
+        If the template is unknown, or ``chat`` is asked for without a chat template.
+    WrongTypeError
+        If question or context have another type.
+    """
+    if not isinstance(question, str):
+        raise WrongTypeError(f"question must be a string; found {type(question).__name__}")
+    if not question.strip():
+        raise PromptError("question must not be empty; pass the user's question or instruction")
+    if template not in get_args(Template):
+        raise InputError(f"template must be one of {get_args(Template)}; found {template!r}")
+    has_chat = bool(getattr(tokenizer, "chat_template", None))
+    chosen = ("chat" if has_chat else "plain") if template == "auto" else template
+    if chosen == "chat" and not has_chat:
+        raise InputError("the tokenizer has no chat template; use template='plain' or 'ragtruth-qa'")
+    passages = passages_of(context)
+    texts = [_WRITERS[chosen](question, given) for given in (passages, ())]
+    if chosen == "chat":
+        texts = [_as_user_turn(tokenizer, text) for text in texts]
+    return _encoded(tokenizer, question, passages, *texts, special_tokens=chosen != "chat")
+
+
+def prompt_from_texts(
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    question: str,
+    context: str | Sequence[str],
+    with_context: str,
+    without_context: str,
+) -> RagPrompt:
+    """Build the pair from prompts the caller wrote, tokenised as they are with their own special tokens.
+
+    Raises
+    ------
+    PromptError
+        If the two are equal although there is a context.
+    """
+    passages = passages_of(context)
+    return _encoded(tokenizer, question, passages, with_context, without_context, special_tokens=True)
+
+
+def _as_user_turn(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+    turn = [{"role": "user", "content": text}]
+    return str(tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+
+
+def _encoded(
+    tokenizer: PreTrainedTokenizerBase,
+    question: str,
+    passages: tuple[str, ...],
+    with_context: str,
+    without_context: str,
+    *,
+    special_tokens: bool,
+) -> RagPrompt:
+    # A chat template writes its special tokens into the text; adding them again would double the first.
+    with_ids, without_ids = (
+        tuple(tokenizer(text, add_special_tokens=special_tokens)["input_ids"])
+        for text in (with_context, without_context)
+    )
+    return RagPrompt(question, passages, with_context, without_context, with_ids, without_ids)

@@ -1,0 +1,22 @@
+"""What is measured at each token, from the logits and hidden states of the model."""
+
+from __future__ import annotations
+
+from syncheck.signals.branch import Branch, check_window
+from syncheck.signals.cache import GrowLayer, RewindableCache
+from syncheck.signals.lid import ReferenceBank
+from syncheck.signals.taps import Taps, decoder_blocks
+from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
+
+__all__ = [
+    "Branch",
+    "GrowLayer",
+    "ReferenceBank",
+    "RewindableCache",
+    "Taps",
+    "TokenStatistics",
+    "check_window",
+    "context_sensitivity_ratio",
+    "decoder_blocks",
+    "token_statistics",
+]

@@ -1,0 +1,122 @@
+"""A key-value cache that grows without copying and is cut back in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, DynamicLayer
+
+from syncheck.errors import UnsupportedModelError
+
+__all__ = ["GrowLayer", "RewindableCache"]
+
+_MIN_CAPACITY = 64
+
+
+class GrowLayer(DynamicLayer):  # type: ignore[misc]
+    """One attention layer's keys and values in a buffer that doubles; ``keys`` and ``values`` are views of it.
+
+    Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any
+    number of tokens can be taken back.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
+        super().__init__(**kwargs)
+        self._buffers: tuple[Tensor, Tensor] | None = None
+        self._used = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Take dtype and device from the first states."""
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.is_initialized = True
+
+    def update(
+        self,
+        key_states: Tensor,
+        value_states: Tensor,
+        *args: Any,  # noqa: ANN401
+        **kwargs: Any,  # noqa: ANN401
+    ) -> tuple[Tensor, Tensor]:
+        """Append (B, heads, n, width) states and return all of them as views."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start, stop = self._used, self._used + key_states.shape[-2]
+        buffers = self._room_for(stop, key_states, value_states)
+        for buffer, states in zip(buffers, (key_states, value_states), strict=True):
+            buffer[:, :, start:stop] = states
+        self._show(stop)
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        """Return the number of columns in use."""
+        return self._used
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Take back ``-tokens_to_remove`` columns; the sign is transformers' convention."""
+        if tokens_to_remove > 0:
+            raise ValueError(f"`tokens_to_remove` must be zero or negative, but is {tokens_to_remove}")
+        if self._buffers is not None:
+            self._show(self._used + tokens_to_remove)
+
+    def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
+        """Keep ``lengths[i]`` columns from ``starts[i]`` of row ``rows[i]``, aligned to the right."""
+        if self._buffers is None:
+            return
+        width = max(lengths)
+        gathered = []
+        for buffer in self._buffers:
+            shape = (len(rows), buffer.shape[1], width + _MIN_CAPACITY, buffer.shape[3])
+            new = buffer.new_zeros(shape)
+            for i, (row, start, length) in enumerate(zip(rows, starts, lengths, strict=True)):
+                new[i, :, width - length : width] = buffer[row, :, start : start + length]
+            gathered.append(new)
+        self._buffers = (gathered[0], gathered[1])
+        self._show(width)
+
+    def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        if self._buffers is None or self._buffers[0].shape[2] < columns:
+            capacity = max(_MIN_CAPACITY, columns + columns // 2)
+            grown = []
+            for index, states in enumerate((keys, values)):
+                new = states.new_zeros((*states.shape[:2], capacity, states.shape[3]))
+                if self._buffers is not None:
+                    new[:, :, : self._used] = self._buffers[index][:, :, : self._used]
+                grown.append(new)
+            self._buffers = (grown[0], grown[1])
+        return self._buffers
+
+    def _show(self, columns: int) -> None:
+        assert self._buffers is not None
+        self._used = columns
+        self.keys, self.values = (buffer[:, :, :columns] for buffer in self._buffers)
+
+
+class RewindableCache(Cache):  # type: ignore[misc]
+    """A transformers cache of :class:`GrowLayer` in every layer.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model keeps a recurrent state, which cannot be taken back.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        if getattr(model, "_is_stateful", False):
+            raise UnsupportedModelError(
+                f"{type(model).__name__} keeps a recurrent state that cannot be rewound; use a model whose layers "
+                "all hold an attention cache"
+            )
+        super().__init__(layer_class_to_replicate=GrowLayer)
+
+    def rewind(self, columns: int) -> None:
+        """Take back the last ``columns`` columns of every row; constant time."""
+        for layer in self.layers:
+            layer.crop(-columns)
+
+    def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
+        """Keep parts of rows, aligned to the right; see :meth:`GrowLayer.gather`."""
+        for layer in self.layers:
+            layer.gather(rows, starts, lengths)

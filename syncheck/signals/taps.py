@@ -1,0 +1,87 @@
+"""Hidden states of chosen decoder blocks, by forward hooks that are always removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from syncheck.errors import InputError, UnsupportedModelError
+
+__all__ = ["Taps", "decoder_blocks"]
+
+
+class Taps:
+    """Collects what chosen decoder blocks put out, while it is told to.
+
+    Block k is counted from 0; what it puts out is ``hidden_states[k + 1]`` of transformers, except for the
+    last block, where transformers shows the state after the final norm.
+
+    Parameters
+    ----------
+    model
+        A causal language model.
+    layers
+        Blocks to tap.
+    """
+
+    def __init__(self, model: PreTrainedModel, layers: Sequence[int]) -> None:
+        blocks = decoder_blocks(model) if layers else nn.ModuleList()
+        outside = [k for k in layers if not 0 <= k < len(blocks)]
+        if outside:
+            raise InputError(f"layers must be in 0..{len(blocks) - 1} for this model; found {outside}")
+        self.layers = tuple(layers)
+        self._blocks = [blocks[k] for k in layers]
+        self._sink: list[list[Tensor]] | None = None
+
+    @contextmanager
+    def attached(self) -> Iterator[Taps]:
+        """Attach the hooks; they go on exit, also after an exception."""
+        handles = [
+            block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)
+        ]
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def recording(self) -> Iterator[list[list[Tensor]]]:
+        """Collect while inside; yields one list per layer, to which each forward adds a (B, n, H) tensor."""
+        before, sink = self._sink, [[] for _ in self.layers]  # type: list[list[Tensor]] | None, list[list[Tensor]]
+        self._sink = sink
+        try:
+            yield sink
+        finally:
+            self._sink = before
+
+    def _hook(self, index: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - torch's hook signature
+        def collect(module: nn.Module, args: object, output: Tensor | tuple[Tensor, ...]) -> None:
+            if self._sink is not None:
+                # A block puts out a tensor in transformers 5 and a tuple in some older models.
+                states = output if isinstance(output, torch.Tensor) else output[0]
+                self._sink[index].append(states)
+
+        return collect
+
+
+def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
+    """Find the list of decoder blocks of a causal language model.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If no list of ``num_hidden_layers`` modules is found.
+    """
+    count = model.config.get_text_config().num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise UnsupportedModelError(
+        f"no list of {count} decoder blocks found in {type(model).__name__}; its hidden states cannot be tapped, "
+        "use a schema without LID"
+    )
