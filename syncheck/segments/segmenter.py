@@ -44,7 +44,7 @@ class IncrementalSegmenter:
         self._punkt = PunktSentenceTokenizer()
         self._text = ""
         self._char_spans: list[CharSpan] = []
-        self._closed = 0  # sentences reported
+        self._starts: list[int] = []  # first character of each sentence reported
         self._token_start = 0  # the open sentence's first token
         self._char_start = 0  # and its first character
         self._seen = 0  # characters looked at
@@ -96,7 +96,7 @@ class IncrementalSegmenter:
             closed.append(self._close(stop, self._first_token_from(after)))
             self._char_start = after
         is_blank = not self._text[self._char_start :].strip()
-        if not is_blank or (self._closed and self._token_start < len(self._char_spans)):
+        if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
             closed.append(self._close(len(self._text), len(self._char_spans)))
         return closed
 
@@ -104,7 +104,28 @@ class IncrementalSegmenter:
         """Return an independent copy that goes on from here."""
         twin = object.__new__(IncrementalSegmenter)
         twin.__dict__.update(self.__dict__)
-        twin._char_spans = self._char_spans.copy()
+        twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
+        return twin
+
+    def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
+        """Return a copy taken back to a boundary that was reported.
+
+        Parameters
+        ----------
+        tokens
+            Tokens kept: those of the sentences kept.
+        sentences
+            Sentences kept.
+        """
+        twin = object.__new__(IncrementalSegmenter)
+        twin.__dict__.update(self.__dict__)
+        twin._char_spans = self._char_spans[:tokens]
+        twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
+        twin._token_start = tokens
+        open_char = self._char_start if sentences == len(self._starts) else self._starts[sentences]
+        twin._char_start = twin._seen = min(open_char, len(twin._text))
+        twin._starts = self._starts[:sentences]
+        twin._armed = twin._has_terminal = False
         return twin
 
     def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
@@ -179,8 +200,8 @@ class IncrementalSegmenter:
 
     def _close(self, char_stop: int, token_stop: int, *, truncated: bool = False) -> SentenceSpan:
         start, stop = _visible(self._text, self._char_start, char_stop)
-        span = SentenceSpan(self._closed, start, stop, self._token_start, token_stop, truncated)
-        self._closed += 1
+        span = SentenceSpan(len(self._starts), start, stop, self._token_start, token_stop, truncated)
+        self._starts.append(self._char_start)
         self._token_start = token_stop
         return span
 
