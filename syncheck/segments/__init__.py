@@ -6,7 +6,8 @@ The sentences are those of NLTK's untrained Punkt, which the paper labels with;
 
 from syncheck.segments.assignment import last_text_token
 from syncheck.segments.detokenizer import Detokenizer
-from syncheck.segments.segmenter import IncrementalSegmenter, is_checkable, segment, segment_given
+from syncheck.segments.segmenter import IncrementalSegmenter
+from syncheck.segments.whole import is_checkable, segment, segment_given
 
 __all__ = [
     "Detokenizer",

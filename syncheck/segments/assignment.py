@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from syncheck.types import SentenceSpan
 
-__all__ = ["first_token_from", "last_text_token"]
+__all__ = ["first_token_from", "last_text_token", "visible"]
 
 CharSpan = tuple[int, int]
 
@@ -53,3 +53,9 @@ def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
     reaches = bisect_left(char_spans, span.char_stop, key=lambda chars: chars[1])
     last = max(span.token_start, span.token_stop - 1)
     return max(min(span.token_start, span.token_stop - 1), min(reaches, last))
+
+
+def visible(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the span without white space at its ends; empty at ``start`` when it holds nothing else."""
+    inner = text[start:stop].rstrip()
+    return start + (len(inner) - len(inner.lstrip())), start + len(inner)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
-from os.path import commonprefix
+from itertools import pairwise
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from syncheck.config import SegmenterConfig
-from syncheck.errors import InputError
-from syncheck.segments.assignment import CharSpan, first_token_from
+from syncheck.segments.assignment import CharSpan, first_token_from, visible
 from syncheck.types import SentenceSpan
 
-__all__ = ["IncrementalSegmenter", "is_checkable", "segment", "segment_given"]
+__all__ = ["IncrementalSegmenter"]
 
 _TERMINALS = frozenset(".?!")
 _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-")
@@ -128,24 +125,6 @@ class IncrementalSegmenter:
         twin._armed = twin._has_terminal = False
         return twin
 
-    def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
-        """Return a copy that holds the first ``tokens`` tokens only, with a boundary behind them.
-
-        Parameters
-        ----------
-        tokens
-            Where one of the reported sentences ends, or 0.
-        sentences
-            How many sentences these tokens are.
-        """
-        twin = self.fork()
-        twin._char_spans = self._char_spans[:tokens]
-        twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
-        twin._closed, twin._token_start = sentences, tokens
-        twin._char_start = twin._seen = len(twin._text)
-        twin._armed = twin._has_terminal = False
-        return twin
-
     def _close_certain(self) -> list[SentenceSpan]:
         closed: list[SentenceSpan] = []
         while self._seen < len(self._text):
@@ -199,77 +178,8 @@ class IncrementalSegmenter:
         return stop > start
 
     def _close(self, char_stop: int, token_stop: int, *, truncated: bool = False) -> SentenceSpan:
-        start, stop = _visible(self._text, self._char_start, char_stop)
+        start, stop = visible(self._text, self._char_start, char_stop)
         span = SentenceSpan(len(self._starts), start, stop, self._token_start, token_stop, truncated)
         self._starts.append(self._char_start)
         self._token_start = token_stop
         return span
-
-
-def segment(token_texts: Sequence[str], config: SegmenterConfig) -> list[SentenceSpan]:
-    """Cut a finished response into sentences, as an :class:`IncrementalSegmenter` fed with it does.
-
-    Parameters
-    ----------
-    token_texts
-        Each token's text as :class:`Detokenizer` gives it, joined the response. No tokens give no sentences.
-    config
-        How to cut.
-    """
-    segmenter = IncrementalSegmenter(config)
-    closed = [span for text in token_texts for span in segmenter.push(text)]
-    return closed + segmenter.finish()
-
-
-def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Assign a response's tokens to sentences that the caller has cut.
-
-    White space around a sentence is not in its span of characters, but it decides about tokens: a token of
-    white space goes to the sentence whose string holds it.
-
-    Parameters
-    ----------
-    token_texts
-        Each token's text, joined the response.
-    sentences
-        The sentences with all white space; joined they are the response.
-
-    Raises
-    ------
-    InputError
-        If the joined sentences are not the response.
-    """
-    text = "".join(token_texts)
-    _check_same(text, "".join(sentences))
-    stops = list(accumulate(map(len, token_texts), initial=0))
-    char_spans = list(pairwise(stops))
-    spans: list[SentenceSpan] = []
-    char, token = 0, 0
-    for index, sentence in enumerate(sentences):
-        after = char + len(sentence)
-        is_last = index == len(sentences) - 1
-        token_stop = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
-        spans.append(SentenceSpan(index, *_visible(text, char, after), token, token_stop))
-        char, token = after, token_stop
-    return spans
-
-
-def is_checkable(text: str) -> bool:
-    """Whether a sentence has a letter or digit of any script, without which it claims nothing."""
-    return any(char.isalnum() for char in text)
-
-
-def _visible(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the span without white space at its ends; empty at ``start`` when it holds nothing else."""
-    inner = text[start:stop].rstrip()
-    return start + (len(inner) - len(inner.lstrip())), start + len(inner)
-
-
-def _check_same(response: str, joined: str) -> None:
-    if joined == response:
-        return
-    at = len(commonprefix((response, joined)))
-    raise InputError(
-        f"the sentences, joined, must be the response; from character {at} on they differ: expected "
-        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order with all white space"
-    )
