@@ -95,6 +95,7 @@ class IncrementalSegmenter:
         is_blank = not self._text[self._char_start :].strip()
         if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
             closed.append(self._close(len(self._text), len(self._char_spans)))
+            self._char_start = len(self._text)
         return closed
 
     def fork(self) -> IncrementalSegmenter:
@@ -114,8 +115,7 @@ class IncrementalSegmenter:
         sentences
             Sentences kept.
         """
-        twin = object.__new__(IncrementalSegmenter)
-        twin.__dict__.update(self.__dict__)
+        twin = self.fork()
         twin._char_spans = self._char_spans[:tokens]
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
         twin._token_start = tokens
