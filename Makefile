@@ -1,0 +1,34 @@
+# One virtual environment, made once; every target below needs nothing but Python 3.11 or newer and make.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
+
+.PHONY: check clean demo install lint test
+
+check: lint test demo
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "syncheck needs Python 3.11 or newer; '$(PYTHON)' is older or missing." >&2; \
+	    echo "Name another one: make install PYTHON=/path/to/python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+demo: $(STAMP)
+	$(BIN)/syncheck demo
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis report.html

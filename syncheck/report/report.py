@@ -1,0 +1,199 @@
+"""A scored response, and the answers to one question side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from syncheck.errors import MissingExtraError
+from syncheck.report.html import render_fragment, render_html
+from syncheck.report.terminal import render_text
+from syncheck.types import RagPrompt, SentenceScore, TokenSignals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Answer", "Case", "Report"]
+
+JsonDict = dict[str, Any]
+
+_COLUMNS = ("text", "start", "end", "token_start", "token_end", "status", "reason", "truncated", "latency_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One response with what was measured on it.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+    response : str
+    sentences : tuple of SentenceScore
+        In the order of the response; empty for an empty response.
+    tokens : TokenSignals
+        Signals of all T tokens of the response.
+    stop : str or None
+        Why generation ended; None for a response that was given.
+    seconds : float or None
+        Wall time from the prompt to the last score; None when it was not taken.
+    """
+
+    prompt: RagPrompt
+    response: str
+    sentences: tuple[SentenceScore, ...]
+    tokens: TokenSignals
+    stop: str | None = None
+    seconds: float | None = None
+
+    @property
+    def faithfulness(self) -> float | None:
+        """Mean score of the scored sentences, in [0, 1]; None when no sentence has one."""
+        scores = [s.score for s in self.sentences if s.score is not None]
+        return math.fsum(scores) / len(scores) if scores else None
+
+    @property
+    def lowest(self) -> SentenceScore | None:
+        """The scored sentence with the lowest score, the first of equals; None when no sentence has one."""
+        scored = [(s.score, s) for s in self.sentences if s.score is not None]
+        return min(scored, key=lambda pair: pair[0])[1] if scored else None
+
+    def to_dict(self) -> JsonDict:
+        """Return everything as values that JSON can hold; what was not measured is None."""
+        return {
+            "question": self.prompt.question,
+            "passages": list(self.prompt.passages),
+            "response": self.response,
+            "faithfulness": self.faithfulness,
+            "stop": self.stop,
+            "seconds": self.seconds,
+            "sentences": [_sentence_dict(s) for s in self.sentences],
+            "tokens": _token_dicts(self.tokens),
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as one line of JSON, in the response's own letters."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    def to_df(self) -> pd.DataFrame:
+        """Return one row per sentence, one column per feature; NaN is a score or value that is not there.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "data") from error
+        rows = [{c: getattr(s, c) for c in _COLUMNS} | {"score": s.score} | dict(s.features) for s in self.sentences]
+        names = dict.fromkeys(name for s in self.sentences for name in s.features)
+        frame = pd.DataFrame(rows, columns=[*_COLUMNS, "score", *names])
+        return frame.astype({name: "float64" for name in ("score", *names)})
+
+    def to_html(self, *, title: str = "Faithfulness report") -> str:
+        """Return a complete page that needs no other file, see :func:`syncheck.report.render_html`."""
+        return render_html([Case.of(self)], title=title)
+
+    def _repr_html_(self) -> str:
+        return render_fragment([Case.of(self)])
+
+    def __str__(self) -> str:
+        return render_text([Case.of(self)])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One decoder's answer to a question.
+
+    Attributes
+    ----------
+    label : str
+        Name of the decoder.
+    report : Report
+    dropped : tuple of SentenceScore
+        Sentences that the decoder tried and took back, where they would have begun.
+    seconds : float or None
+        Wall time of the decoder; None takes the report's.
+    """
+
+    label: str
+    report: Report
+    dropped: tuple[SentenceScore, ...] = ()
+    seconds: float | None = None
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """Wall time of the answer, None when neither it nor its report has one."""
+        return self.report.seconds if self.seconds is None else self.seconds
+
+    @property
+    def timeline(self) -> tuple[tuple[SentenceScore | None, tuple[SentenceScore, ...]], ...]:
+        """Each sentence with those dropped in its place before it; last, under None, those dropped after all."""
+        waiting = sorted(self.dropped, key=lambda s: s.start)
+        steps: list[tuple[SentenceScore | None, tuple[SentenceScore, ...]]] = []
+        for sentence in self.report.sentences:
+            tried = tuple(d for d in waiting if d.start <= sentence.start)
+            waiting = waiting[len(tried) :]
+            steps.append((sentence, tried))
+        return (*steps, (None, tuple(waiting))) if waiting else tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, its passages, and the answers to compare."""
+
+    question: str
+    passages: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+    @classmethod
+    def of(cls, report: Report, *, label: str = "answer") -> Case:
+        """Return the case of one report alone."""
+        return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
+
+
+def _sentence_dict(sentence: SentenceScore) -> JsonDict:
+    return {
+        "text": sentence.text,
+        "start": sentence.start,
+        "end": sentence.end,
+        "token_start": sentence.token_start,
+        "token_end": sentence.token_end,
+        "score": sentence.score,
+        "status": sentence.status,
+        "features": _plain(sentence.features),
+        "reason": sentence.reason,
+        "attribution": _plain(sentence.attribution),
+        "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
+        "latency_ms": sentence.latency_ms,
+        "truncated": sentence.truncated,
+    }
+
+
+def _token_dicts(tokens: TokenSignals) -> list[JsonDict]:
+    columns = {
+        name: getattr(tokens, name).tolist() for name in ("log_prob", "log_prob_without_context", "entropy", "kl")
+    }
+    rows = zip(tokens.token_ids.tolist(), tokens.char_spans.tolist(), strict=True)
+    return [
+        {
+            "id": token_id,
+            "text": tokens.text[start:end],
+            "start": start,
+            "end": end,
+            **{name: _or_none(values[i]) for name, values in columns.items()},
+        }
+        for i, (token_id, (start, end)) in enumerate(rows)
+    ]
+
+
+def _plain(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else float(value) for name, value in values.items()}
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,140 @@
+"""Reports as text for a terminal: readable without colour, a bar and a number for every sentence."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from syncheck.report.labels import answer_facts, band, feature_label, feature_value, verdict
+from syncheck.types import SentenceScore
+
+if TYPE_CHECKING:
+    from syncheck.report.report import Answer, Case
+
+__all__ = ["render_text", "wants_colour"]
+
+_BAR_CELLS = 10
+_SMALLEST_PULL = 0.005
+"""A smaller change of P(faithful) would be printed as 0."""
+_INDENT = " " * 22
+_RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
+# Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
+_BAND_COLOURS = {
+    "very-likely": "\x1b[38;5;33m",
+    "likely": "\x1b[38;5;74m",
+    "doubtful": "\x1b[38;5;214m",
+    "unlikely": "\x1b[38;5;202m",
+}
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Return whether ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100) -> str:
+    """Draw questions with their answers, sentence by sentence.
+
+    Parameters
+    ----------
+    cases
+        What to draw; an empty sequence gives an empty text.
+    colour
+        Whether to add ANSI colours, see :func:`wants_colour`.
+    width
+        Columns to wrap at.
+
+    Returns
+    -------
+    str
+        Lines ending in a newline. Below each answer stands its lowest sentence with the signals that pulled
+        it down, as changes of P(faithful), and the evidence for it.
+    """
+    pen = _Pen(colour=colour, width=max(width, 60))
+    return "".join(line + "\n" for case in cases for line in _case_lines(case, pen))
+
+
+class _Pen:
+    """Colours, or leaves alone, and wraps."""
+
+    def __init__(self, *, colour: bool, width: int) -> None:
+        self.colour = colour
+        self.width = width
+
+    def paint(self, text: str, code: str) -> str:
+        return f"{code}{text}{_RESET}" if self.colour else text
+
+    def wrap(self, text: str, first: str) -> list[str]:
+        """Wrap ``text`` after the first line's prefix, whose visible width is that of ``_INDENT``."""
+        lines = textwrap.wrap(" ".join(text.split()), self.width - len(_INDENT)) or [""]
+        return [first + lines[0], *(_INDENT + line for line in lines[1:])]
+
+
+def _case_lines(case: Case, pen: _Pen) -> list[str]:
+    lines = [pen.paint(line, _BOLD) for line in textwrap.wrap(f"Q: {case.question}", pen.width)]
+    for answer in case.answers:
+        lines += ["", *_answer_lines(answer, pen)]
+    return [*lines, ""]
+
+
+def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
+    report = answer.report
+    lines = [_heading(answer, pen)]
+    for number, (sentence, dropped) in enumerate(answer.timeline, 1):
+        lines += _dropped_lines(dropped, pen)
+        lines += [] if sentence is None else _sentence_lines(number, sentence, pen)
+    lowest = report.lowest
+    if lowest is not None:
+        lines += ["", *_explanation(report.sentences.index(lowest) + 1, lowest, pen)]
+    return lines
+
+
+def _heading(answer: Answer, pen: _Pen) -> str:
+    mean = answer.report.faithfulness
+    words = "no score" if mean is None else f"faithfulness {mean:.2f}"
+    return pen.paint(f"── {answer.label} ", _BOLD) + " · ".join((words, *answer_facts(answer)))
+
+
+def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
+    if sentence.score is None:
+        return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
+    bar = pen.paint(_bar(sentence.score), _BAND_COLOURS[band(sentence.score).key])
+    note = "  [cut at the limit of tokens]" if sentence.truncated else ""
+    return pen.wrap(sentence.text + note, f"{number:>3}  {sentence.score:.2f}  {bar} ")
+
+
+def _dropped_lines(dropped: Sequence[SentenceScore], pen: _Pen) -> list[str]:
+    return [
+        pen.paint(line, _DIM)
+        for d in dropped
+        for line in pen.wrap(d.text, f"  x  {_number(d.score)}  {'dropped':<{_BAR_CELLS}} ")
+    ]
+
+
+def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
+    lines = [pen.paint(f"     lowest: sentence {number}, {verdict(sentence)}", _BOLD)]
+    for change, name in _pulls(sentence):
+        value = feature_value(name, sentence.features.get(name))
+        lines.append(f"     {change:+.2f}  {name:<22} {value:<13} {feature_label(name).meaning}")
+    if sentence.evidence is not None:
+        best = sentence.evidence
+        quote = f"“{best.text.strip()}” (support {best.score:.2f})"
+        lines += pen.wrap(quote, f"     best: {f'passage {best.passage + 1}':<12}")
+    return [*lines, f"     scored {sentence.latency_ms:.1f} ms after its last token"]
+
+
+def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:
+    """Return what pulled the score down by a visible amount, the strongest first."""
+    pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
+    return sorted(pulls)
+
+
+def _bar(score: float) -> str:
+    full = round(score * _BAR_CELLS)
+    return "█" * full + "░" * (_BAR_CELLS - full)
+
+
+def _number(score: float | None) -> str:
+    return "  – " if score is None else f"{score:.2f}"

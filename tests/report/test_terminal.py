@@ -1,0 +1,102 @@
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import demo_cases, report
+
+from syncheck.report import Answer, Case, Report, render_text, wants_colour
+from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+EMPTY = np.zeros(0, dtype=np.float32)
+NO_TOKENS = TokenSignals("", np.zeros(0, dtype=np.int64), np.zeros((0, 2), dtype=np.int64), EMPTY, EMPTY, EMPTY, EMPTY)
+PROMPT = RagPrompt("Why?", ("Because it is.", "So."), "with", "without", (1, 2), (1,))
+
+
+def test_text_of_one_answer_by_hand():
+    good = SentenceScore("It is so.", 0, 9, 0, 3, 0.93, "scored", {"min_prob": 0.5})
+    bad = SentenceScore(
+        "It is not.",
+        10,
+        20,
+        3,
+        6,
+        0.2,
+        "scored",
+        {"min_prob": 0.0625, "large_kl_pos": 2.0, "mean_entropy": None, "align_score": 0.1},
+        attribution={"min_prob": -0.25, "large_kl_pos": -0.0625, "mean_entropy": -0.001, "align_score": 0.5},
+        evidence=Evidence(1, "So.", 0.125),
+        latency_ms=2.5,
+    )
+    mark = SentenceScore("!", 21, 22, 6, 7, None, "not_checkable", {}, reason="no letter or digit")
+    dropped = SentenceScore("Never.", 10, 16, 3, 5, 0.11, "scored", {})
+    made = Report(PROMPT, "It is so. It is not. !", (good, bad, mark), NO_TOKENS, "eos", 1.25)
+    text = render_text([Case("Why?", PROMPT.passages, (Answer("FOD", made, (dropped,)),))])
+    assert text.splitlines() == [
+        "Q: Why?",
+        "",
+        "── FOD faithfulness 0.57 · 3 sentences · 0 tokens · 1 dropped · 1.2 s · stop: eos",
+        "  1  0.93  █████████░ It is so.",
+        "  x  0.11  dropped    Never.",
+        "  2  0.20  ██░░░░░░░░ It is not.",
+        "  3     –  ·········· ! [nothing to check: no letter or digit]",
+        "",
+        "     lowest: sentence 2, likely unfaithful",
+        "     -0.25  min_prob               0.0625        least likely token",
+        "     -0.06  large_kl_pos           2 tokens      decided by passages",
+        "     best: passage 2   “So.” (support 0.12)",
+        "     scored 2.5 ms after its last token",
+        "",
+    ]
+
+
+def test_printing_a_report_shows_it():
+    made = report("q", ("p",), [("Yes.", 0.5, 0, "p")])
+    assert str(made) == render_text([Case.of(made)])
+
+
+def test_an_empty_answer_and_no_cases_are_drawn():
+    assert render_text([]) == ""
+    text = render_text([Case.of(Report(PROMPT, "", (), NO_TOKENS))])
+    assert "no score · 0 sentences · 0 tokens" in text
+
+
+def test_colour_adds_nothing_but_escapes():
+    plain = render_text(demo_cases())
+    coloured = render_text(demo_cases(), colour=True)
+    assert "\x1b" not in plain
+    assert coloured != plain
+    assert ANSI.sub("", coloured) == plain
+
+
+def test_a_sentence_cut_at_the_limit_is_marked():
+    cut = SentenceScore("Long", 0, 4, 0, 256, 0.5, "scored", {}, truncated=True)
+    assert "[cut at the limit of tokens]" in render_text([Case.of(Report(PROMPT, "Long", (cut,), NO_TOKENS))])
+
+
+@given(st.integers(60, 140), st.lists(st.sampled_from(["word", "longer", "words"]), min_size=1, max_size=60))
+def test_answers_wrap_at_the_width_and_keep_every_word(width, words):
+    text = " ".join(words) + "."
+    drawn = render_text([Case.of(report("q", ("p",), [(text, 0.9, 0, None)]))], width=width)
+    answer = drawn[drawn.index("  1  0.90") : drawn.index("     lowest")]
+    assert max(map(len, answer.splitlines())) <= width
+    assert " ".join(answer.split()[3:]) == text
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "no_color", "expected"),
+    [(_Terminal(), None, True), (_Terminal(), "1", False), (_Terminal(), "", True), (io.StringIO(), None, False)],
+)
+def test_colour_is_for_terminals_whose_user_wants_it(monkeypatch, stream, no_color, expected):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    assert wants_colour(stream) is expected
