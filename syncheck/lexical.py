@@ -1,0 +1,115 @@
+"""How much of a sentence's wording the context holds: words, word pairs, numbers and names.
+
+Each share is in [0, 1]; NaN says that the sentence has nothing of the kind to count (no number, no name).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+
+__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "share"]
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Kana and Han are written without spaces, so that each character counts as a word."""
+
+_WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:['\u2019][^\W\d_]+)*")
+_POSSESSIVE = re.compile(r"['\u2019]s?$")
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+
+_STOP_WORDS = frozenset(
+    """
+    a about above after again all also although am an and any are as at be because been before being below between
+    both but by can could did do does doing down during each either few for from further had has have having he her
+    here hers him his how however i if in into is it its itself just may me might more most must my neither no nor
+    not of off on once only or other our out over own per same shall she should so some such than that the their
+    them then there therefore these they this those through thus to too under until up upon us very was we were what
+    when where whether which while who whom whose why will with within would yet you your
+    according answer based context given information mentioned passage passages provided text
+    """.split()
+)
+"""English function words, and the words with which answers speak of their sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLexicon:
+    """What the passages of one prompt hold, so that they are read once for all its sentences.
+
+    Attributes
+    ----------
+    words, numbers : frozenset of str
+        Normalised words, and the numbers among them.
+    bigrams : frozenset of tuple of str
+        Neighbouring words of one passage, function words included.
+    """
+
+    words: frozenset[str]
+    bigrams: frozenset[tuple[str, str]]
+    numbers: frozenset[str]
+
+    @classmethod
+    def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
+        """Read the passages; without any, every share is 0."""
+        texts = [_words(passage) for passage in passages]
+        words = frozenset(word for text in texts for word in text)
+        bigrams = frozenset(pair for text in texts for pair in pairwise(text))
+        return cls(words, bigrams, frozenset(filter(_is_number, words)))
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalShares:
+    """Shares of one sentence's wording that the context holds, each in [0, 1] or NaN."""
+
+    content: float
+    bigrams: float
+    numbers: float
+    names: float
+
+
+def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
+    """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
+
+    A name is a capitalised word other than the sentence's first and "I"; it counts as held when the context has the
+    word in any case. A word that occurs twice counts twice.
+    """
+    words = _words(sentence)
+    numbers = [word for word in words if _is_number(word)]
+    return LexicalShares(
+        content=share(content_words(sentence), lexicon.words),
+        bigrams=share(list(pairwise(words)), lexicon.bigrams),
+        numbers=share(numbers, lexicon.numbers),
+        names=share(_names(sentence), lexicon.words),
+    )
+
+
+def content_words(text: str) -> list[str]:
+    """Return the normalised words and numbers of a text that are no stop words, in order."""
+    return [word for word in _words(text) if word not in _STOP_WORDS]
+
+
+def share(items: Sequence[object], known: AbstractSet[object]) -> float:
+    """Return which share of the items is known; NaN when there are none."""
+    return sum(item in known for item in items) / len(items) if items else nan
+
+
+def _words(text: str) -> list[str]:
+    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
+
+
+def _normalised(word: str) -> str:
+    """Fold case, drop a possessive ending and the commas between thousands."""
+    return _THOUSANDS.sub("", _POSSESSIVE.sub("", word.casefold()))
+
+
+def _is_number(word: str) -> bool:
+    return word[0].isdigit()
+
+
+def _names(sentence: str) -> list[str]:
+    later = _WORD.findall(unicodedata.normalize("NFKC", sentence))[1:]
+    return [_normalised(word) for word in later if word[0].isupper() and word != "I"]
