@@ -1,0 +1,125 @@
+"""Reads a module's source and says which rules of the architecture it breaks, with file and line."""
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[1]
+FOUNDATION = frozenset({"types", "config", "errors"})
+STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals", "spans"})
+ONE_STAGE = {"lexical": "features"}
+"""Files that are part of the stage named, and so may be imported by it."""
+COMPOSERS = frozenset({"__init__", "cli", "monitor", "report", "session", "training"}) | {
+    # pieces of the monitor, each a file of its own
+    "checkpoint",
+    "decoding",
+    "judging",
+    "watch",
+}
+OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
+PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})
+PICKLE_READER = "syncheck/aggregators/published.py"
+UNSAFE_KEYWORDS = {"allow_pickle": False, "weights_only": True}
+"""Keyword of a loading function, and the only value it may have."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """``from module import name`` or, where name is None, ``import module``."""
+
+    module: str
+    name: str | None
+    line: int
+    lazy: bool
+
+    @property
+    def root(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def part(self) -> str:
+        """Part of the package that is meant: ``signals`` for ``syncheck.signals.taps``."""
+        parts = [*self.module.split("."), *([self.name] if self.name else [])]
+        return parts[1] if len(parts) > 1 else "__init__"
+
+
+def package_files() -> list[str]:
+    return sorted(
+        str(p.relative_to(ROOT).as_posix()) for name in ("syncheck", "fod") for p in (ROOT / name).rglob("*.py")
+    )
+
+
+def violations(path: str, source: str, *, public: Collection[str]) -> list[str]:
+    """``path`` is relative to the repository, ``public`` holds the names that ``syncheck`` exports."""
+    tree = ast.parse(source)
+    found = [*_broken_calls(path, tree), *_relative_imports(tree), *_unplaced(path)]
+    for imported in imports(tree):
+        found += [(imported.line, message) for message in _broken_imports(path, imported, public)]
+    return [f"{path}:{line}: {message}" for line, message in sorted(found)]
+
+
+def imports(tree: ast.Module) -> Iterator[Import]:
+    lazy = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
+    for node in ast.walk(tree):
+        inside = id(node) in lazy
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, None, node.lineno, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (Import(node.module, alias.name, node.lineno, inside) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"}:
+            if node.args and isinstance(node.args[0], ast.Constant):
+                yield Import(str(node.args[0].value), None, node.lineno, inside)
+
+
+def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Iterator[str]:
+    package, part = _place(path)
+    if imported.root in OUTSIDE:
+        yield f"imports {imported.module}, which is not part of the package"
+    reads = imported.root in PICKLES and imported.name != "UnpicklingError"
+    if reads and (path, imported.module) != (PICKLE_READER, "pickle"):
+        yield f"imports {imported.module}; only {PICKLE_READER} may read pickles, through its allow-list"
+    if package == "syncheck" and imported.root == "fod" and not (part == "cli" and imported.lazy):
+        yield "imports fod; only the command line may, inside the function that needs it"
+    if package == "syncheck" and imported.root == "syncheck" and part in FOUNDATION | STAGES:
+        if _stage(imported.part) not in FOUNDATION | {part}:
+            yield f"{part} imports {imported.part}; a stage imports the foundation ({', '.join(sorted(FOUNDATION))})"
+    if package == "fod" and imported.root == "syncheck":
+        if imported.module != "syncheck" or imported.name not in public:
+            yield f"imports {imported.module}.{imported.name}; fod uses `from syncheck import` and public names only"
+
+
+def _broken_calls(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if isinstance(call.func, ast.Name) and call.func.id == "print" and path != "syncheck/cli.py":
+            yield call.lineno, "prints; only the command line may"
+        for keyword in call.keywords:
+            only = UNSAFE_KEYWORDS.get(keyword.arg or "")
+            if only is not None and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is only):
+                yield call.lineno, f"passes {keyword.arg}; the only safe value is {only}"
+
+
+def _relative_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield node.lineno, "relative import; name the module in full"
+
+
+def _unplaced(path: str) -> Iterator[tuple[int, str]]:
+    package, part = _place(path)
+    if package == "syncheck" and part not in FOUNDATION | STAGES | COMPOSERS:
+        yield 1, f"{part} is neither foundation, stage nor composer; decide which in tests/boundaries.py"
+
+
+def _place(path: str) -> tuple[str, str]:
+    """Package and part of it: ``syncheck`` and ``signals`` for ``syncheck/signals/taps.py``."""
+    package, part = PurePosixPath(path).with_suffix("").parts[:2]
+    return package, _stage(part)
+
+
+def _stage(part: str) -> str:
+    return ONE_STAGE.get(part, part)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,0 +1,85 @@
+"""The architecture's borders, read from the imports of every module; the checker itself is in ``boundaries``."""
+
+import pytest
+from boundaries import COMPOSERS, FOUNDATION, ROOT, STAGES, package_files, violations
+
+import syncheck
+
+PUBLIC = {"Monitor", "RagPrompt"}
+
+
+@pytest.mark.parametrize("path", package_files())
+def test_module_keeps_the_borders(path):
+    found = violations(path, (ROOT / path).read_text(encoding="utf-8"), public=syncheck.__all__)
+    assert not found, "\n".join(found)
+
+
+def test_a_part_belongs_to_one_layer_only():
+    assert not FOUNDATION & STAGES
+    assert not COMPOSERS & (FOUNDATION | STAGES)
+
+
+def test_a_new_part_needs_a_decision():
+    (found,) = violations("syncheck/extras/more.py", "", public=PUBLIC)
+    assert found.startswith("syncheck/extras/more.py:1: extras is neither")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("syncheck/features.py", "from syncheck.alignment.protocol import Aligner"),
+        ("syncheck/features.py", "from syncheck import alignment"),
+        ("syncheck/features.py", "from syncheck import Monitor"),
+        ("syncheck/features.py", "import syncheck.signals"),
+        ("syncheck/features.py", "import syncheck"),
+        ("syncheck/lexical.py", "import syncheck.signals"),
+        ("syncheck/signals/taps.py", "from syncheck.segments import Segmenter"),
+        ("syncheck/signals/taps.py", "def f():\n    from syncheck.monitor import Monitor"),
+        ("syncheck/types.py", "from syncheck.prompts import plain_prompt"),
+        ("syncheck/signals/taps.py", "from .lid import lid"),
+        ("syncheck/monitor.py", "from fod import FODGenerator"),
+        ("syncheck/monitor.py", "def f():\n    import fod"),
+        ("syncheck/cli.py", "from fod import FODGenerator"),
+        ("syncheck/cli.py", "import importlib\nimportlib.import_module('fod')"),
+        ("fod/search.py", "from syncheck.types import RagPrompt"),
+        ("fod/search.py", "from syncheck import session"),
+        ("fod/search.py", "import syncheck"),
+        ("fod/search.py", "def f():\n    from syncheck.session import Session"),
+        ("syncheck/cli.py", "from benchmarks.speed import run"),
+        ("fod/search.py", "import examples"),
+        ("syncheck/monitor.py", "import pickle"),
+        ("syncheck/monitor.py", "from pickle import loads"),
+        ("syncheck/aggregators/persistence.py", "from joblib import load"),
+        ("syncheck/aggregators/published.py", "import dill"),
+        ("syncheck/monitor.py", "import numpy as np\nnp.load('a', allow_pickle=True)"),
+        ("syncheck/alignment/bundled.py", "import torch\nflag = False\ntorch.load('a', weights_only=flag)"),
+        ("syncheck/report/html.py", "print('x')"),
+        ("fod/search.py", "def f():\n    print('x')"),
+    ],
+)
+def test_a_broken_border_is_found_on_its_line(path, line):
+    source = f'"""Doc."""\n\n{line}\n'
+    found = violations(path, source, public=PUBLIC)
+    assert [f.partition(": ")[0] for f in found] == [f"{path}:{len(source.splitlines())}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("syncheck/features.py", "from syncheck.types import Support"),
+        ("syncheck/features.py", "from syncheck import errors"),
+        ("syncheck/signals/taps.py", "from syncheck.signals.lid import lid"),
+        ("syncheck/monitor.py", "from syncheck.signals import TokenRecorder"),
+        ("syncheck/report/html.py", "from syncheck.report.views import CaseView"),
+        ("syncheck/cli.py", "def f():\n    from fod import FODGenerator"),
+        ("syncheck/cli.py", "print('x')"),
+        ("fod/search.py", "from fod.types import Beam"),
+        ("fod/search.py", "from syncheck import Monitor, RagPrompt"),
+        ("syncheck/aggregators/published.py", "import pickle"),
+        ("syncheck/alignment/bundled.py", "from pickle import UnpicklingError"),
+        ("syncheck/features.py", "from syncheck.lexical import Overlap"),
+        ("syncheck/alignment/bundled.py", "import torch\ntorch.load('a', weights_only=True)"),
+    ],
+)
+def test_what_the_borders_allow_is_not_reported(path, line):
+    assert violations(path, line, public=PUBLIC) == []
