@@ -63,12 +63,12 @@ class ContextLexicon:
 
 @dataclass(frozen=True, slots=True)
 class LexicalShares:
-    """Shares of one sentence's wording that the context holds, each in [0, 1] or NaN."""
+    """Shares of one sentence's wording that the context holds, each in [0, 1]; NaN where there is nothing to count."""
 
-    content: float
-    bigrams: float
-    numbers: float
-    names: float
+    content_overlap: float = nan
+    bigram_overlap: float = nan
+    number_overlap: float = nan
+    name_overlap: float = nan
 
 
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
@@ -80,10 +80,10 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     words = _words(sentence)
     numbers = [word for word in words if _is_number(word)]
     return LexicalShares(
-        content=share(content_words(sentence), lexicon.words),
-        bigrams=share(list(pairwise(words)), lexicon.bigrams),
-        numbers=share(numbers, lexicon.numbers),
-        names=share(_names(sentence), lexicon.words),
+        content_overlap=share(content_words(sentence), lexicon.words),
+        bigram_overlap=share(list(pairwise(words)), lexicon.bigrams),
+        number_overlap=share(numbers, lexicon.numbers),
+        name_overlap=share(_names(sentence), lexicon.words),
     )
 
 
