@@ -12,7 +12,7 @@ import jinja2
 
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS
-from syncheck.report.layout import case_view
+from syncheck.report.layout import case_view, glossary
 
 if TYPE_CHECKING:
     from syncheck.report.report import Case
@@ -49,7 +49,8 @@ def render_fragment(cases: Sequence[Case]) -> str:
 def _render(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> str:
     views = [case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)]
     page = _templates().get_template(template)
-    return page.render(title=title, cases=views, bands=BANDS, scale=[tint(score) for score in (0.0, 0.5, 1.0)])
+    scale = [tint(score) for score in (0.0, 0.5, 1.0)]
+    return page.render(title=title, cases=views, bands=BANDS, scale=scale, glossary=glossary(cases))
 
 
 @cache

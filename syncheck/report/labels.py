@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from syncheck.features import FEATURES, LID
 from syncheck.types import SentenceScore, Status
 
 if TYPE_CHECKING:
@@ -21,14 +22,6 @@ __all__ = [
     "feature_value",
     "verdict",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureLabel:
-    """What a feature is, for a reader who has not read the paper."""
-
-    meaning: str
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +49,38 @@ _STATUS_WORDS: dict[Status, str] = {
     "failed": "failed",
 }
 
-_FEATURES = {
-    "min_prob": FeatureLabel("least likely token"),
-    "mean_prob": FeatureLabel("mean probability"),
-    "max_entropy": FeatureLabel("strongest hesitation", "nats"),
-    "mean_entropy": FeatureLabel("mean hesitation", "nats"),
-    "mean_contrastive_kl": FeatureLabel("shift by passages", "nats"),
-    "large_kl_pos": FeatureLabel("decided by passages", "tokens"),
-    "align_score": FeatureLabel("support by passages"),
-}
-_LID_LAYER = re.compile(r"lid_layer_(\d+)")
+_UNITS_SHOWN = frozenset({"nats", "tokens"})
+_LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
+_DIRECTIONS = {1: "higher speaks for faithful", -1: "higher speaks against", 0: "may speak for or against"}
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLabel:
+    """A feature in words; all but the name are empty for one that no released schema has."""
+
+    name: str
+    meaning: str = ""
+    unit: str = ""
+    direction: str = ""
 
 
 def feature_label(name: str) -> FeatureLabel:
-    """Return the words for a feature; one that is not known here keeps its own name."""
+    """Return the words for a feature of any released schema."""
     layer = _LID_LAYER.fullmatch(name)
-    if layer:
-        return FeatureLabel(f"dimension at block {layer[1]}")
-    return _FEATURES.get(name, FeatureLabel(name.replace("_", " ")))
+    known = {feature.name: feature for feature in FEATURES}.get(LID if layer else name)
+    if known is None:
+        return FeatureLabel(name)
+    meaning = known.meaning.replace("block k", f"block {layer[1]}") if layer else known.meaning
+    return FeatureLabel(name, meaning, known.unit, _DIRECTIONS[known.direction])
 
 
 def feature_value(name: str, value: float | None) -> str:
     """Return a value with its unit, ``not measured`` for None."""
     if value is None:
         return "not measured"
-    unit = feature_label(name).unit
+    unit = feature_label(name).unit.partition(",")[0]
     number = f"{value:.0f}" if unit == "tokens" else f"{value:.3g}"
-    return f"{number} {unit}".rstrip()
+    return f"{number} {unit}" if unit in _UNITS_SHOWN else number
 
 
 def band(score: float) -> Band:

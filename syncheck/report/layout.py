@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from syncheck.config import LARGE_KL_NATS
 from syncheck.report.colours import tint
-from syncheck.report.labels import BANDS, answer_facts, band, feature_label, feature_value, verdict
+from syncheck.report.labels import BANDS, FeatureLabel, answer_facts, band, feature_label, feature_value, verdict
 from syncheck.report.views import (
     AnswerView,
     CaseView,
@@ -25,7 +25,7 @@ from syncheck.types import SentenceScore, TokenSignals
 if TYPE_CHECKING:
     from syncheck.report.report import Answer, Case
 
-__all__ = ["case_view", "mark_passage"]
+__all__ = ["case_view", "glossary", "mark_passage"]
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
 _SMALLEST_LONGEST_BAR = 0.05
@@ -37,6 +37,12 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     anchor = f"{prefix}q{number}"
     answers = tuple(_answer_view(a, f"{anchor}a{i}", anchor) for i, a in enumerate(case.answers, 1))
     return CaseView(anchor, case.question, answers, _passage_views(case, answers, anchor))
+
+
+def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:
+    """Return the words for every feature on the page, each once, in the order of their first sentence."""
+    sentences = (s for case in cases for answer in case.answers for s in answer.report.sentences)
+    return tuple(feature_label(name) for name in dict.fromkeys(name for s in sentences for name in s.features))
 
 
 def mark_passage(passage: str, spans: Iterable[tuple[int, int, tuple[str, str]]]) -> tuple[Segment, ...]:

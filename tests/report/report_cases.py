@@ -31,6 +31,9 @@ BASE = {
     "mean_contrastive_kl": 2.9,
     "large_kl_pos": 6.0,
     "align_score": 0.9,
+    "content_overlap": 0.8,
+    "number_overlap": 1.0,
+    "min_log_prob_gain": 0.7,
 }
 PULL = {
     "align_score": 0.45,

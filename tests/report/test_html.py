@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
+from syncheck.features import SCHEMAS, feature_schema
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS, band, feature_label, feature_value, verdict
@@ -13,6 +14,7 @@ from syncheck.report.layout import mark_passage
 from syncheck.types import RagPrompt, SentenceScore
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
+# HTML text cannot hold control characters, and surrogates are no characters.
 LETTERS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 
 
@@ -121,7 +123,8 @@ def test_an_answer_without_aggregator_shows_values_and_no_bars():
     plain = SentenceScore("Yes.", 0, 4, 0, 2, None, "no_aggregator", features, reason="no aggregator")
     source = render_html([Case.of(Report(made.prompt, "Yes.", (plain,), made.tokens))])
     page = Page(source)
-    assert {"min_prob", "mean_entropy"} == set(page.texts["code"])
+    assert page.texts["code"] == ["min_prob", "mean_entropy"] * 2  # beside the sentence and in the glossary
+    assert "probability of the least likely token" in page.text("td")
     assert "1.5 nats" in page.text("td")
     assert "P(faithful)" not in page.text("caption")
     assert not re.search(r'class="(up|down)"', source)
@@ -217,5 +220,18 @@ def test_values_carry_their_unit():
     assert feature_value("mean_entropy", 1.23456) == "1.23 nats"
     assert feature_value("large_kl_pos", 3.0) == "3 tokens"
     assert feature_value("lid_layer_16", None) == "not measured"
-    assert feature_label("lid_layer_16").meaning == "dimension at block 16"
-    assert feature_label("of_someone_else").meaning == "of someone else"
+    assert feature_value("min_prob", 0.5) == "0.5"
+    assert feature_value("of_someone_else", 0.5) == "0.5"
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_every_released_feature_has_words(version):
+    for name in feature_schema(version, (15,)).names:
+        label = feature_label(name)
+        assert label.meaning
+        assert label.unit
+        assert label.direction
+
+
+def test_lid_is_named_after_its_block():
+    assert "block 16's output" in feature_label("lid_layer_16").meaning
