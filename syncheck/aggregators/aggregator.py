@@ -132,10 +132,8 @@ class Aggregator:
         The published code trained with 0 in place of what could not be measured, so NaN counts as 0 here. The
         training medians are not in the files.
         """
-        network, own = published.read(Path(path))
-        if schema is not None:
-            network, own = published.in_order_of(schema, network, own)
-        return cls(own, "mlp", np.full(len(own.names), np.nan), network)
+        network, schema = published.read(Path(path), schema)
+        return cls(schema, "mlp", np.full(network.features, np.nan), network)
 
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return P(faithful) of each row, (N,) float64.

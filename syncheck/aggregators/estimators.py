@@ -122,15 +122,15 @@ def fit_model(
     estimator = make_aggregator(kind, random_state)
     if kind == "xgb":
         return Forest(estimator.fit(X, y).get_booster())
-    if kind == "mlp":
-        estimator.set_params(classify__batch_size=min(MLP_BATCH, len(X)))
+    if kind == "lr":
+        return Network.from_pipeline(estimator.fit(X, y))
     from sklearn.exceptions import ConvergenceWarning
 
+    estimator.set_params(classify__batch_size=min(MLP_BATCH, len(X)))
     with warnings.catch_warnings():
         # 300 epochs are the paper's training budget: using them up is no fault.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X, y)
-    return Network.from_pipeline(estimator)
+        return Network.from_pipeline(estimator.fit(X, y))
 
 
 def _check(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:

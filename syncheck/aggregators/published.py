@@ -19,7 +19,7 @@ from syncheck.aggregators.network import Network
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.types import FeatureSchema
 
-__all__ = ["in_order_of", "read"]
+__all__ = ["read"]
 
 ALLOWED = frozenset(
     {
@@ -37,6 +37,8 @@ ALLOWED = frozenset(
         ("sklearn.preprocessing._label", "LabelBinarizer"),
     }
 )
+
+Floats = NDArray[np.float64]
 
 _LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
 _ORDER = (
@@ -70,13 +72,15 @@ class _InertUnpickler(pickle.Unpickler):
         return type(name, (_Inert,), {"args": (), "state": None})
 
 
-def read(path: Path) -> tuple[Network, FeatureSchema]:
-    """Return the network of a published aggregator, turned to P(faithful), and its features in order.
+def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSchema]:
+    """Return the network of a published aggregator, turned to P(faithful), and the features it reads in order.
 
     Raises
     ------
     CheckpointError
         If the file is missing, is no such pickle, or names anything outside the allow-list.
+    MismatchError
+        If ``schema`` has other features.
     """
     try:
         with path.open("rb") as file:
@@ -97,10 +101,21 @@ def read(path: Path) -> tuple[Network, FeatureSchema]:
             f"{path} is not one of the published MLP aggregators ({type(error).__name__}: {error}); "
             "train one with Aggregator.fit instead"
         ) from error
-    schema = _published_schema(path, len(weights[0]))
-    width = len(schema.names)
+    own = _published_schema(path, len(weights[0]))
+    schema = own if schema is None else schema
+    if sorted(schema.names) != sorted(own.names):
+        raise MismatchError(
+            f"the published aggregator reads {', '.join(own.names)}, but schema {schema.version!r} has "
+            f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
+        )
+    weights[0] = weights[0][[own.names.index(name) for name in schema.names]]
+    return _network(weights, biases), schema
+
+
+def _network(weights: list[Floats], biases: list[Floats]) -> Network:
+    width = len(weights[0])
     # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
-    network = Network(
+    return Network(
         fill=np.zeros(width),
         flagged=np.zeros(0, dtype=np.int64),
         mean=np.zeros(width),
@@ -108,17 +123,6 @@ def read(path: Path) -> tuple[Network, FeatureSchema]:
         weights=(*weights[:-1], -weights[-1]),
         biases=(*biases[:-1], -biases[-1]),
     )
-    return network, schema
-
-
-def in_order_of(schema: FeatureSchema, network: Network, own: FeatureSchema) -> tuple[Network, FeatureSchema]:
-    """Return the network for inputs in the order of ``schema``, and ``schema``."""
-    if sorted(schema.names) != sorted(own.names):
-        raise MismatchError(
-            f"the published aggregator reads {', '.join(own.names)}, but schema {schema.version!r} has "
-            f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
-        )
-    return network.reordered([own.names.index(name) for name in schema.names]), schema
 
 
 def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
     return state
 
 
-def _layers(state: dict[str, Any]) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+def _layers(state: dict[str, Any]) -> tuple[list[Floats], list[Floats]]:
     weights = [_array(layer) for layer in state["coefs_"]]
     biases = [_array(layer) for layer in state["intercepts_"]]
     widths = [len(weights[0]), *(len(bias) for bias in biases)]
@@ -141,7 +145,7 @@ def _layers(state: dict[str, Any]) -> tuple[list[NDArray[np.float64]], list[NDAr
     return weights, biases
 
 
-def _array(pickled: _Inert) -> NDArray[np.float64]:
+def _array(pickled: _Inert) -> Floats:
     """Read a pickled float64 array: state is (version, shape, dtype, column-major, bytes)."""
     _, shape, dtype, column_major, data = pickled.state
     if dtype.args[0] != "f8" or dtype.state[1] != "<":

@@ -81,6 +81,16 @@ def test_a_column_without_any_training_value_has_no_say(trained):
     assert np.isnan(trained.medians[3])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_never_varied_in_training_has_no_say(kind):
+    X, y = sentences()
+    X[:, 3] = 0.1
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, kind=kind)
+    shifted = X.copy()
+    shifted[:, 3] = 1000.0
+    np.testing.assert_array_equal(aggregator.score(shifted), aggregator.score(X))
+
+
 def test_medians_are_of_the_measured_values(trained):
     X, _ = sentences()
     np.testing.assert_array_equal(trained.medians[:3], np.nanmedian(X[:, :3], axis=0))

@@ -1,0 +1,32 @@
+"""Labelled responses, sentence labels and evaluation."""
+
+from syncheck.training.crossval import cross_validate
+from syncheck.training.datasets import LabelledResponse, load_jsonl, load_ragtruth, load_records
+from syncheck.training.evaluate import (
+    EvaluationRow,
+    EvaluationTable,
+    System,
+    auroc_table,
+    out_of_fold_scores,
+)
+from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.training.thresholds import Thresholds, choose_thresholds
+
+__all__ = [
+    "EvaluationRow",
+    "EvaluationTable",
+    "LabelledResponse",
+    "LabelledSentence",
+    "System",
+    "Thresholds",
+    "UnfaithfulSpan",
+    "auroc_table",
+    "choose_thresholds",
+    "cross_validate",
+    "label_sentences",
+    "labelled_sentences",
+    "load_jsonl",
+    "load_ragtruth",
+    "load_records",
+    "out_of_fold_scores",
+]

@@ -1,0 +1,71 @@
+"""Out-of-fold scores: every sentence is scored by a model that saw no sentence of its group."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators.estimators import fit_model
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+
+__all__ = ["cross_validate"]
+
+
+def cross_validate(
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, F)
+        NaN means not measured.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,)
+        Sentences of one group, in practice of one question, are never on both sides.
+    kind
+        Which classifier; imputing and scaling are refitted in each fold with it.
+    folds
+        Parts the groups are split into, with about the same share of unfaithful sentences each.
+    repeats
+        Shuffles; repeat ``r`` uses ``seed + r`` for the folds and the classifier.
+    seed
+        Of the first shuffle.
+
+    Returns
+    -------
+    ndarray of shape (repeats, N), float64
+        P(faithful) of each sentence.
+
+    Raises
+    ------
+    InputError
+        If there are fewer groups, or fewer sentences of either label, than folds, or a fold's training part
+        cannot be used.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    rows, labels, names = np.asarray(X, dtype=np.float64), np.asarray(y), np.asarray(groups)
+    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
+    if smallest < folds:
+        raise InputError(
+            f"{folds} folds need at least {folds} groups, faithful and unfaithful sentences, but there are "
+            f"{len(np.unique(names))}, {int((labels == 1).sum())} and {int((labels == 0).sum())}; use fewer folds "
+            "or more data"
+        )
+    scores = np.full((repeats, len(rows)), np.nan)
+    for repeat in range(repeats):
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + repeat)
+        for train, test in splitter.split(rows, labels, names):
+            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
+            scores[repeat, test] = model.probability(rows[test])
+    return scores
