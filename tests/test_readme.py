@@ -1,0 +1,41 @@
+"""The README's tables say what the code says."""
+
+import ast
+import importlib
+import re
+from typing import get_args
+
+import pytest
+from boundaries import ROOT
+
+from syncheck.features import FEATURES, LID
+from syncheck.types import Status
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORDS = {1: "for faithful", -1: "against", 0: "either way"}
+NAMES = {LID: "lid_layer_15"}
+
+
+def row_of(name):
+    (row,) = re.findall(rf"^\| `{re.escape(NAMES.get(name, name))}`.*\|$", README, flags=re.M)
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
+def test_each_signal_stands_there_with_its_unit_and_direction(feature):
+    _, _, unit, direction = row_of(feature.name)
+    assert unit == feature.unit.replace(">=", "≥").replace("-", "−")
+    assert direction == WORDS[feature.direction]
+
+
+@pytest.mark.parametrize("status", get_args(Status))
+def test_each_status_stands_there(status):
+    assert len(row_of(status)) == 2
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, flags=re.S))
+def test_code_parses_and_imports_names_that_exist(block):
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
