@@ -5,11 +5,11 @@ from syncheck.training.datasets import LabelledResponse, load_jsonl, load_ragtru
 from syncheck.training.evaluate import (
     EvaluationRow,
     EvaluationTable,
-    System,
     auroc_table,
     out_of_fold_scores,
 )
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.training.systems import System, benchmark_systems
 from syncheck.training.thresholds import Thresholds, choose_thresholds
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Thresholds",
     "UnfaithfulSpan",
     "auroc_table",
+    "benchmark_systems",
     "choose_thresholds",
     "cross_validate",
     "label_sentences",

@@ -14,28 +14,11 @@ from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.training.auroc import Draws, interval
 from syncheck.training.crossval import cross_validate
+from syncheck.training.systems import System
 
-__all__ = ["EvaluationRow", "EvaluationTable", "System", "auroc_table", "out_of_fold_scores"]
+__all__ = ["EvaluationRow", "EvaluationTable", "auroc_table", "out_of_fold_scores"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """A way to score sentences from some of the columns.
-
-    Attributes
-    ----------
-    name : str
-        As the table shows it.
-    columns : tuple of str
-    trained : bool
-        False takes the value of a single column as the score, higher being faithful.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)

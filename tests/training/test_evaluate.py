@@ -6,7 +6,14 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError
-from syncheck.training import System, auroc_table, choose_thresholds, cross_validate, out_of_fold_scores
+from syncheck.training import (
+    System,
+    auroc_table,
+    benchmark_systems,
+    choose_thresholds,
+    cross_validate,
+    out_of_fold_scores,
+)
 
 
 def benchmark(size=160, groups=20, seed=0):
@@ -160,6 +167,31 @@ def test_impossible_systems_are_refused(system, message):
     X[:, 2] = np.nan
     with pytest.raises(InputError, match=message):
         out_of_fold_scores(X, y, groups, names=("a", "b", "c"), systems=[system])
+
+
+def test_benchmark_systems_are_parts_of_the_columns():
+    names = (
+        "min_prob",
+        "lid_layer_2",
+        "align_score",
+        "content_overlap",
+        "bigram_overlap",
+        "number_overlap",
+        "log_tokens",
+    )
+    systems = {system.name: system.columns for system in benchmark_systems(names)}
+    assert systems == {
+        "content-word overlap, untrained": ("content_overlap",),
+        "overlap and length": ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens"),
+        "aligner, untrained": ("align_score",),
+        "the paper's features": ("min_prob", "lid_layer_2", "align_score"),
+        "all features": names,
+    }
+
+
+def test_benchmark_systems_of_the_paper_alone():
+    systems = benchmark_systems(("min_prob", "align_score"))
+    assert [system.name for system in systems] == ["aligner, untrained", "the paper's features"]
 
 
 def test_thresholds_cost_at_most_their_share_of_the_faithful():
