@@ -15,7 +15,7 @@ from syncheck.errors import InputError
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
-__all__ = ["FEATURES", "SCHEMAS", "Feature", "feature_schema", "needs_lid", "sentence_features"]
+__all__ = ["FEATURES", "Feature", "SCHEMAS", "feature_schema", "needs_lid", "sentence_features"]
 
 LID = "lid_layer_{k}"
 """Stands for one feature per tapped decoder block k, counted from 0."""
