@@ -1,1 +1,89 @@
-"""placeholder"""
+"""Watch a retrieval-augmented language model while it generates, and score every sentence for faithfulness."""
+
+from __future__ import annotations
+
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import Aligner, load_aligner
+from syncheck.config import MonitorConfig, SegmenterConfig
+from syncheck.decoding import DecodingPlan, decode, plan_of, prepare
+from syncheck.errors import (
+    CheckpointError,
+    InputError,
+    MismatchError,
+    MissingExtraError,
+    NotReadyError,
+    PromptError,
+    RecordError,
+    SyncheckError,
+    UnsupportedModelError,
+    WrongTypeError,
+)
+from syncheck.features import feature_schema
+from syncheck.judging import EndEvent, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
+from syncheck.monitor import Monitor
+from syncheck.prompts import build_prompt, prompt_from_texts
+from syncheck.report import Report
+from syncheck.session import DecodingSession, Row, Transcript
+from syncheck.signals import ReferenceBank, token_statistics
+from syncheck.types import (
+    Evidence,
+    FeatureSchema,
+    RagPrompt,
+    SentenceFeatures,
+    SentenceScore,
+    SentenceSignals,
+    SentenceSpan,
+    Support,
+    TokenSignals,
+)
+from syncheck.watch import Watch
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aggregator",
+    "Aligner",
+    "CheckpointError",
+    "DecodingPlan",
+    "DecodingSession",
+    "EndEvent",
+    "Evidence",
+    "FeatureSchema",
+    "InputError",
+    "MismatchError",
+    "MissingExtraError",
+    "Monitor",
+    "MonitorConfig",
+    "MonitoredSession",
+    "NotReadyError",
+    "PromptError",
+    "RagPrompt",
+    "RecordError",
+    "ReferenceBank",
+    "Report",
+    "Row",
+    "SegmenterConfig",
+    "SentenceEvent",
+    "SentenceFeatures",
+    "SentenceJudge",
+    "SentenceScore",
+    "SentenceSignals",
+    "SentenceSpan",
+    "Support",
+    "SyncheckError",
+    "TokenEvent",
+    "TokenSignals",
+    "Transcript",
+    "UnsupportedModelError",
+    "Watch",
+    "WrongTypeError",
+    "__version__",
+    "build_prompt",
+    "decode",
+    "feature_schema",
+    "load_aligner",
+    "plan_of",
+    "prepare",
+    "prompt_from_texts",
+    "token_statistics",
+]

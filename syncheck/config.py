@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["AggregatorKind", "MonitorConfig", "SegmenterConfig", "default_layers"]
+__all__ = ["AggregatorKind", "MonitorConfig", "SegmenterConfig", "Template", "default_layers"]
 
+Template = Literal["auto", "chat", "plain", "ragtruth-qa"]
 AggregatorKind = Literal["lr", "xgb", "mlp"]
 
 LARGE_KL_NATS = 3.0
@@ -55,8 +56,8 @@ class MonitorConfig:
     """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID."""
     segmenter: SegmenterConfig = SegmenterConfig()
     """How text is cut into sentences."""
-    template: str = "auto"
-    """Prompt template: ``auto``, ``chat``, ``plain`` or ``ragtruth-qa``."""
+    template: Template = "auto"
+    """Prompt template; see :func:`syncheck.build_prompt`."""
     backtrack_threshold: float = BACKTRACK_THRESHOLD
     """Suggested tau_1: a sentence below it is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 from transformers import PreTrainedTokenizerBase
 
+from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.types import RagPrompt
 
-__all__ = ["Template", "build_prompt", "passages_of", "plain_prompt", "prompt_from_texts", "ragtruth_qa_prompt"]
-
-Template = Literal["auto", "chat", "plain", "ragtruth-qa"]
+__all__ = ["build_prompt", "passages_of", "plain_prompt", "prompt_from_texts", "ragtruth_qa_prompt"]
 
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."

@@ -35,6 +35,8 @@ class Row:
         Tokens of the response so far, without an end-of-text token.
     ended : bool
         Whether the continuation is over.
+    end_token : int or None
+        The end-of-text token that ended it, if one did.
     start : int
         Tokens of the response when the round began.
     sentences : int
@@ -58,6 +60,7 @@ class Row:
         self.start = len(self.token_ids)
         self.sentences = 0
         self.ended = False
+        self.end_token: int | None = None
         self.closed: list[SentenceSpan] = []
 
     @property
@@ -82,10 +85,11 @@ class Row:
         self.closed += self._segmenter.push(text)
         return text
 
-    def end(self) -> None:
-        """Close what is open: the continuation is over."""
+    def end(self, end_token: int | None = None) -> None:
+        """Close what is open: the continuation is over, by this token if one is given."""
         if not self.ended:
             self.ended = True
+            self.end_token = end_token
             self.closed += self._segmenter.finish(self._detokenizer.flush())
 
     def advance(self) -> None:
@@ -102,6 +106,7 @@ class Row:
         row = Row(self._tokenizer, self._prompt_ids, segmenter, self.token_ids[:tokens])
         row.sentences = sentences
         row.ended = self.ended and keep_closed
+        row.end_token = self.end_token if keep_closed else None
         return row
 
 
@@ -145,11 +150,11 @@ class DecodingSession:
         self._model = model
         self._taps = Taps(model, layers)
         self._exit = ExitStack()
-        self._main = Branch(model, prompt.with_context_ids)
+        self._main = self._prefill(prompt)
         self._contrast = Branch(model, prompt.without_context_ids) if prompt.has_context else None
         self.rows = [Row(tokenizer, prompt.with_context_ids, IncrementalSegmenter(segmenter))]
         self._prompt_ids = torch.tensor(prompt.with_context_ids, device=model.device)
-        self._begin_round([self._main.next_logits], [])
+        self._begin_round([] if self._main is None else [self._main.next_logits], [])
 
     def __enter__(self) -> DecodingSession:
         self._exit.enter_context(self._taps.attached())
@@ -170,13 +175,21 @@ class DecodingSession:
     def room(self) -> int | None:
         """Tokens that still fit the model's window; None when it has none."""
         window = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
-        return None if window is None else window - self._main.width - (len(self._ids) - self._fed)
+        return None if window is None else window - self._own.width - (len(self._ids) - self._fed)
 
     def sequences(self) -> Tensor:
-        """(B, prompt + response) ids; rows that are over are padded by what was pushed to them since."""
-        prompt = self._prompt_ids.expand(len(self.rows), -1)
-        done = torch.tensor([row.token_ids[: row.start] for row in self.rows], device=prompt.device).long()
-        return torch.cat([prompt, done, *(ids[:, None] for ids in self._ids)], dim=1)
+        """Return (B, prompt + response) ids; shorter rows begin with repeats of the prompt's first token.
+
+        Rows that are over are filled with what was pushed to them since.
+        """
+        longest = max(row.start for row in self.rows)
+        first = int(self._prompt_ids[0])
+        fill = [[first] * (longest - row.start) for row in self.rows]
+        rows = [
+            [*pad, *self._prompt_ids.tolist(), *row.token_ids[: row.start]]
+            for pad, row in zip(fill, self.rows, strict=True)
+        ]
+        return torch.cat([torch.tensor(rows, device=self._prompt_ids.device), *(i[:, None] for i in self._ids)], 1)
 
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = ()) -> list[str]:
         """Append one token to every row.
@@ -201,7 +214,7 @@ class DecodingSession:
             if self._idle(row):
                 texts.append("")
             elif token_id in end_tokens:
-                row.end()
+                row.end(token_id)
                 texts.append("")
             else:
                 texts.append(row.push(token_id))
@@ -253,7 +266,7 @@ class DecodingSession:
         """
         kept = [self.rows[r].measured_tokens if keep_sentences else 0 for r in rows]
         next_logits = torch.stack([self._logits[n][r] for r, n in zip(rows, kept, strict=True)])
-        _cut(self._main, rows, [self._fed - n for n in kept], next_logits)
+        _cut(self._own, rows, [self._fed - n for n in kept], next_logits)
         if self._contrast is not None and self._contrast_logits is not None:
             after = torch.stack([self._contrast_logits[r, n] for r, n in zip(rows, kept, strict=True)])
             _cut(self._contrast, rows, [self._measured - n for n in kept], after)
@@ -279,11 +292,20 @@ class DecodingSession:
         for span in spans:
             ids = torch.tensor([token_ids[span.token_start : span.token_stop]], device=self._prompt_ids.device)
             with self._taps.recording() as recorded:
-                logits = self._main.teacher_forced(ids)[0, :-1]  # (T, V)
+                logits = self._own.teacher_forced(ids)[0, :-1]  # (T, V)
             contrast = None if self._contrast is None else self._contrast.teacher_forced(ids)[0, :-1]
             states = [layer[0][0] for layer in recorded]  # per layer (T, H)
             tokens = _Tokens(ids[0], logits, contrast, states, span.token_start)
             yield from _measured(tokens, [span], transcript, self._taps.layers)
+
+    def _prefill(self, prompt: RagPrompt) -> Branch | None:
+        return Branch(self._model, prompt.with_context_ids)
+
+    @property
+    def _own(self) -> Branch:
+        if self._main is None:
+            raise NotReadyError("this session observes a loop that is not ours; it cannot feed or select")
+        return self._main
 
     def _idle(self, row: Row) -> bool:
         return row.ended or (len(self.rows) > 1 and bool(row.closed))
@@ -300,10 +322,10 @@ class DecodingSession:
         if self._fed == len(self._ids):
             return
         with self._taps.recording() as recorded:
-            self._main.feed(self._ids[self._fed][:, None])
+            self._own.feed(self._ids[self._fed][:, None])
         for kept, new in zip(self._states, recorded, strict=True):
             kept.append(new[0][:, -1])
-        self._logits.append(self._main.next_logits)
+        self._logits.append(self._own.next_logits)
         self._fed += 1
 
     def _measure_row(self, index: int, row: Row, ids: Tensor) -> list[SentenceSignals]:

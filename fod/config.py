@@ -1,0 +1,61 @@
+"""Every default of faithfulness-oriented decoding, once, with its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syncheck import InputError
+
+__all__ = ["DEFAULTS", "FODConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FODConfig:
+    """Parameters of Algorithm 1.
+
+    Raises
+    ------
+    InputError
+        If a value is outside its range.
+    """
+
+    backtrack_threshold: float = 0.7
+    """tau_1: the first greedy sentence below it is taken back (paper, note under Table 2)."""
+    prune_threshold: float = 0.85
+    """tau_2: a sampled sentence below it is dropped (paper, note under Table 2)."""
+    beam_size: int = 2
+    """K: beams kept after each round (paper, Table 2)."""
+    samples_per_step: int = 6
+    """S: sentences sampled a round; each beam gets ceil(S / K) (paper, Table 2)."""
+    temperature: float = 0.9
+    """Sampling temperature of stage 2 (published code; the paper gives none)."""
+    top_p: float = 0.95
+    """Nucleus of stage 2 (published code)."""
+    until: Literal["any", "all"] = "any"
+    """Stop when any kept beam has ended (the paper's choice) or when all have."""
+    max_sentences: int = 32
+    """Most sentences of an answer."""
+
+    def __post_init__(self) -> None:
+        for name in ("backtrack_threshold", "prune_threshold"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InputError(f"{name} must be in [0, 1]; found {getattr(self, name)}")
+        for name in ("beam_size", "samples_per_step", "max_sentences"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1; found {getattr(self, name)}")
+        if self.temperature <= 0 or not 0 < self.top_p <= 1:
+            raise InputError(
+                f"temperature must be above 0 and top_p in (0, 1]; found {self.temperature} and {self.top_p}"
+            )
+        if self.until not in ("any", "all"):
+            raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
+
+    @property
+    def samples_per_beam(self) -> int:
+        """ceil(S / K)."""
+        return -(-self.samples_per_step // self.beam_size)
+
+
+DEFAULTS = FODConfig()
+"""The paper's values."""

@@ -1,0 +1,157 @@
+"""Sentences proposed by a language model: all samples of a round in one batch, no token encoded twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
+
+from fod.config import FODConfig
+from fod.types import Beam, Candidate
+from syncheck import DecodingPlan, MonitoredSession, Report, Row, SentenceScore, SentenceSignals, Transcript
+
+__all__ = ["SentenceProposer"]
+
+Stop = Literal["end_of_text", "length"]
+
+
+class SentenceProposer:
+    """Continues beams by sentences of a monitored session; the ``propose`` of :func:`fod.search`.
+
+    Parameters
+    ----------
+    watched
+        An open session of one row, at the prompt.
+    plan
+        How ``generate`` would choose tokens; greedy proposals follow it.
+    config
+        Sampling of stage 2.
+    generator
+        Source of randomness of stage 2.
+
+    Attributes
+    ----------
+    sampled_tokens : int
+        Tokens decoded so far, thrown away or not.
+    """
+
+    def __init__(
+        self,
+        watched: MonitoredSession,
+        plan: DecodingPlan,
+        config: FODConfig,
+        *,
+        generator: torch.Generator | None,
+    ) -> None:
+        self._watched = watched
+        self._decoding = watched.decoding
+        self._plan = plan
+        self._warpers = LogitsProcessorList(
+            [TemperatureLogitsWarper(config.temperature), TopPLogitsWarper(config.top_p)]
+        )
+        self._generator = generator
+        self._prompt = watched.judge.prompt
+        self._round = 0
+        self._stops: list[Stop | None] = []
+        self._signals: dict[tuple[int, int], tuple[SentenceSignals, ...]] = {}
+        self._transcripts: dict[tuple[int, int], Transcript] = {}
+        self._end_tokens: dict[tuple[int, int], int] = {}
+        self.sampled_tokens = 0
+
+    def __call__(self, beams: Sequence[Beam], *, samples: int | None) -> list[Candidate]:
+        """Propose sentences; see :class:`fod.search.Propose`."""
+        self._go_to(beams, samples)
+        each = samples or 1
+        while not self._decoding.complete():
+            self._step(greedy=samples is None)
+        measured = self._decoding.measure()
+        rows = self._without_repeats(each)
+        judged = self._judge([measured[row] for row in rows])
+        candidates = []
+        for row, sentences in zip(rows, judged, strict=True):
+            handle = (self._round, row)
+            self._signals[handle] = tuple(measured[row])
+            self._transcripts[handle] = self._transcript(row)
+            tokens = tuple(self._new_tokens(row))
+            candidates.append(Candidate(row // each, tuple(sentences), tokens, self._stops[row], handle))
+        return candidates
+
+    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
+        """Return the report of a finished answer, from the signals kept when its sentences were judged."""
+        signals = [s for handle in beam.handles for s in self._signals[handle]]
+        transcript = self._transcripts[beam.handles[-1]] if beam.handles else Transcript("", ())
+        self._watched.adopt(transcript, signals, beam.sentences)
+        return self._watched.report(stop=stop, seconds=seconds)
+
+    def response_ids(self, beam: Beam) -> list[int]:
+        """Return the tokens of a finished answer, with the end-of-text token that ended it."""
+        end = self._end_tokens.get(beam.handles[-1]) if beam.handles else None
+        return [*beam.token_ids, *(() if end is None else (end,))]
+
+    def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:
+        """Bring the session's rows to the ends of the beams."""
+        current = [beam.handles[-1] for beam in beams if beam.handles and beam.handles[-1][0] == self._round]
+        if self._round and samples is None:
+            self._decoding.advance()
+        elif self._round:
+            each = range(samples or 1)
+            if current:
+                self._decoding.select([row for _, row in current for _ in each])
+            else:  # nothing of the last round is kept: backtrack to where it began
+                self._decoding.select([0 for _ in each], keep_sentences=False)
+        self._round += 1
+        self._stops = [None] * len(self._decoding.rows)
+
+    def _step(self, *, greedy: bool) -> None:
+        sequences, logits = self._decoding.sequences(), self._decoding.next_logits
+        scores: Tensor = self._plan.processors(sequences, logits.to(torch.float32, copy=True))
+        if greedy:
+            tokens = scores.argmax(-1)
+        else:
+            probabilities = self._warpers(sequences, scores).softmax(-1)
+            tokens = torch.multinomial(probabilities, 1, generator=self._generator)[:, 0]
+        self._decoding.push(tokens, end_tokens=self._plan.end_tokens)
+        room = self._decoding.room
+        for index, row in enumerate(self._decoding.rows):
+            if row.ended:
+                self._stops[index] = self._stops[index] or "end_of_text"
+            elif not row.closed or len(self._decoding.rows) == 1:
+                self.sampled_tokens += 1
+                if (room is not None and room <= 0) or self._at_limit(row, scores[index : index + 1]):
+                    row.end()
+                    self._stops[index] = "length"
+
+    def _at_limit(self, row: Row, scores: Tensor) -> bool:
+        ids = torch.tensor([[*self._prompt.with_context_ids, *row.token_ids]], device=scores.device)
+        return bool(self._plan.criteria(ids, scores).any())
+
+    def _without_repeats(self, each: int) -> list[int]:
+        seen: set[tuple[int, tuple[int, ...], Stop | None]] = set()
+        rows = []
+        for row in range(len(self._decoding.rows)):
+            key = (row // each, tuple(self._new_tokens(row)), self._stops[row])
+            if key not in seen:
+                seen.add(key)
+                rows.append(row)
+        return rows
+
+    def _judge(self, measured: Sequence[Sequence[SentenceSignals]]) -> list[list[SentenceScore]]:
+        """Judge all rows' sentences in one batch."""
+        flat = iter(self._watched.judge([s for row in measured for s in row]))
+        return [[next(flat) for _ in row] for row in measured]
+
+    def _new_tokens(self, index: int) -> list[int]:
+        row = self._decoding.rows[index]
+        return row.token_ids[row.start : row.start + row.measured_tokens]
+
+    def _transcript(self, index: int) -> Transcript:
+        row = self._decoding.rows[index]
+        handle = (self._round, index)
+        if row.end_token is not None:
+            self._end_tokens[handle] = row.end_token
+        tokens = row.start + row.measured_tokens
+        spans = row.char_spans[:tokens]
+        return Transcript(row.text[: spans[-1][1]] if spans else "", spans)

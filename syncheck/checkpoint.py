@@ -1,0 +1,119 @@
+"""A monitor on disk: ``config.json``, the aggregator's files, LID references. No pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import Aligner, load_aligner
+from syncheck.config import MonitorConfig, SegmenterConfig
+from syncheck.errors import CheckpointError, MismatchError
+from syncheck.signals import ReferenceBank
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["fingerprint", "load", "save"]
+
+FORMAT = 1
+_CONFIG = "config.json"
+_REFERENCES = "lid_references.safetensors"
+_LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
+
+
+def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Return what tells a model and its tokenizer from another pair: architecture, sizes, vocabulary checksum."""
+    config = model.config.get_text_config()
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
+    return {
+        "architecture": type(model).__name__,
+        "num_hidden_layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "vocab_size": config.vocab_size,
+        "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+    }
+
+
+def save(directory: Path, monitor: Monitor) -> None:
+    """Write a monitor; the config comes last, so that a half-written folder is not taken for a monitor."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if monitor.aggregator is not None:
+        monitor.aggregator.save(directory)
+    if monitor.bank is not None:
+        monitor.bank.save(directory / _REFERENCES)
+    config = {
+        "format": FORMAT,
+        **asdict(monitor.config),
+        "aligner": None if monitor.aligner is None else monitor.aligner.name,
+        "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
+        "lid_references": monitor.bank is not None,
+        "model": fingerprint(monitor.model, monitor.tokenizer),
+        "trained_on": sorted(monitor.trained_on),
+        "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
+    }
+    (directory / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def load(
+    kind: type[Monitor],
+    directory: Path,
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    aligner: Aligner | None,
+) -> Monitor:
+    """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
+    config = _read_config(directory)
+    _check_model(directory, config["model"], fingerprint(model, tokenizer))
+    name = config["aligner"]
+    if aligner is None and name is not None:
+        aligner = load_aligner(name)
+    elif aligner is not None and aligner.name != name:
+        raise MismatchError(f"{directory} was trained with aligner {name!r}; found {aligner.name!r}. Pass the same one")
+    fields = {key: config[key] for key in MonitorConfig.__dataclass_fields__}
+    fields["layers"] = tuple(fields["layers"])
+    fields["segmenter"] = SegmenterConfig(**fields["segmenter"])
+    bank = ReferenceBank.load(directory / _REFERENCES, device=str(model.device)) if config["lid_references"] else None
+    return kind(
+        model,
+        tokenizer,
+        config=MonitorConfig(**fields),
+        aggregator=Aggregator.load(directory) if config["aggregator"] else None,
+        bank=bank,
+        aligner=aligner,
+        trained_on=config["trained_on"],
+    )
+
+
+def _read_config(directory: Path) -> dict[str, Any]:
+    path = directory / _CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{directory} holds no {_CONFIG}; pass a folder written by save_pretrained") from error
+    except ValueError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
+    missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
+    if missing:
+        raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
+    if config["format"] != FORMAT:
+        raise CheckpointError(f"{path} has format {config['format']}; this version reads {FORMAT}. Upgrade syncheck")
+    return dict(config)
+
+
+def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:
+    different = [key for key in found if expected.get(key) != found[key]]
+    if different:
+        detail = ", ".join(f"{key}: expected {expected.get(key)!r}, found {found[key]!r}" for key in different)
+        raise MismatchError(
+            f"{directory} was trained for another model or tokenizer ({detail}). Load that model, or train a monitor "
+            "for this one with Monitor.fit"
+        )

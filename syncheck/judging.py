@@ -1,0 +1,265 @@
+"""From measured sentences to scores: features, support, aggregator, status."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal
+
+import numpy as np
+
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import Aligner
+from syncheck.features import sentence_features
+from syncheck.lexical import ContextLexicon, content_words
+from syncheck.report import Report
+from syncheck.segments import is_checkable
+from syncheck.session import DecodingSession, Transcript
+from syncheck.signals import ReferenceBank
+from syncheck.types import (
+    FeatureSchema,
+    RagPrompt,
+    SentenceFeatures,
+    SentenceScore,
+    SentenceSignals,
+    SentenceSpan,
+    Status,
+    Support,
+    TokenSignals,
+)
+
+__all__ = ["EndEvent", "Event", "MonitoredSession", "SentenceEvent", "SentenceJudge", "TokenEvent"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """A token was decoded; ``text`` is what it completed, possibly nothing."""
+
+    token_id: int
+    text: str
+    type: Literal["token"] = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceEvent:
+    """A sentence is complete and judged."""
+
+    sentence: SentenceScore
+    type: Literal["sentence"] = "sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class EndEvent:
+    """The response is complete."""
+
+    report: Report
+    type: Literal["end"] = "end"
+
+
+Event = TokenEvent | SentenceEvent | EndEvent
+
+
+class SentenceJudge:
+    """Scores the sentences of answers to one prompt.
+
+    Parameters
+    ----------
+    prompt
+        Whose passages the sentences are held against.
+    schema
+        The features to compute.
+    aggregator
+        None leaves the status ``no_aggregator``.
+    bank
+        None leaves LID unmeasured.
+    aligner
+        None leaves ``align_score`` unmeasured.
+    """
+
+    def __init__(
+        self,
+        prompt: RagPrompt,
+        *,
+        schema: FeatureSchema,
+        aggregator: Aggregator | None,
+        bank: ReferenceBank | None,
+        aligner: Aligner | None,
+    ) -> None:
+        self.prompt = prompt
+        self._schema = schema
+        self._aggregator = aggregator
+        self._bank = bank
+        self._aligner = aligner
+        self._question_words = frozenset(content_words(prompt.question))
+        self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
+
+    def __call__(self, sentences: Sequence[SentenceSignals]) -> list[SentenceScore]:
+        """Score sentences together, with one batch for the aligner; their order does not matter."""
+        if not sentences:
+            return []
+        started = time.perf_counter()
+        supports, failure = self._supports([s.text for s in sentences])
+        features = [self.features(s, support) for s, support in zip(sentences, supports, strict=True)]
+        statuses = [self._status(s, failure) for s in sentences]
+        scores, attributions = self._aggregate(features, statuses)
+        latency_ms = (time.perf_counter() - started) * 1e3
+        reasons = {"failed": failure, "no_context": "the context is empty", "not_checkable": "no letter or digit"}
+        return [
+            SentenceScore(
+                text=sentence.text,
+                start=sentence.span.char_start,
+                end=sentence.span.char_stop,
+                token_start=sentence.span.token_start,
+                token_end=sentence.span.token_stop,
+                score=score,
+                status=status,
+                features=values.to_dict(),
+                reason=reasons.get(status),
+                attribution=attribution,
+                evidence=support.evidence if support else None,
+                latency_ms=latency_ms,
+                truncated=sentence.span.truncated,
+            )
+            for sentence, support, values, status, score, attribution in zip(
+                sentences, supports, features, statuses, scores, attributions, strict=True
+            )
+        ]
+
+    def features(self, sentence: SentenceSignals, support: Support | None) -> SentenceFeatures:
+        """Compute the features of one sentence."""
+        return sentence_features(
+            self._schema,
+            sentence,
+            lid=self._bank.lid(sentence.activations) if self._bank else {},
+            support=support,
+            lexicon=self._lexicon,
+            question_words=self._question_words,
+        )
+
+    def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], str | None]:
+        """Align what can be checked; a failing aligner is reported as the sentences' reason, not raised."""
+        supports: list[Support | None] = [None] * len(texts)
+        wanted = [i for i, text in enumerate(texts) if is_checkable(text)]
+        if self._aligner is None or not self.prompt.has_context or not wanted:
+            return supports, None
+        try:
+            found = self._aligner.align(self.prompt.passages, [texts[i] for i in wanted])
+        except Exception as error:  # an aligner is the user's code: generation must survive it
+            logger.exception("aligner %r failed; its sentences get the status 'failed'", self._aligner.name)
+            return supports, f"aligner {self._aligner.name!r} failed: {type(error).__name__}: {error}"
+        for i, support in zip(wanted, found, strict=True):
+            supports[i] = support
+        return supports, None
+
+    def _status(self, sentence: SentenceSignals, failure: str | None) -> Status:
+        if not self.prompt.has_context:
+            return "no_context"
+        if not is_checkable(sentence.text):
+            return "not_checkable"
+        if failure is not None:
+            return "failed"
+        return "scored" if self._aggregator is not None else "no_aggregator"
+
+    def _aggregate(
+        self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]
+    ) -> tuple[list[float | None], list[dict[str, float]]]:
+        scores: list[float | None] = [None] * len(features)
+        attributions: list[dict[str, float]] = [{} for _ in features]
+        wanted = [i for i, status in enumerate(statuses) if status == "scored"]
+        if self._aggregator is not None and wanted:
+            rows = np.stack([features[i].values for i in wanted])
+            for i, score in zip(wanted, self._aggregator.score(rows), strict=True):
+                scores[i] = float(score)
+                attributions[i] = self._aggregator.attribution(features[i].values)
+        return scores, attributions
+
+
+class MonitoredSession:
+    """A decoding session whose sentences are judged; a context manager.
+
+    Attributes
+    ----------
+    decoding : DecodingSession
+    judge : SentenceJudge
+    sentences : list of SentenceScore
+        Judged so far by :meth:`judge_round`, one row's.
+    """
+
+    def __init__(self, decoding: DecodingSession, judge: SentenceJudge) -> None:
+        self.decoding = decoding
+        self.judge = judge
+        self.sentences: list[SentenceScore] = []
+        self._signals: list[SentenceSignals] = []
+        self._replayed: Transcript | None = None
+
+    def __enter__(self) -> MonitoredSession:
+        self.decoding.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.decoding.__exit__(kind, error, trace)
+
+    def judge_round(self) -> list[SentenceScore]:
+        """Measure and judge what the one row closed in this round, and go on behind it."""
+        (measured,) = self.decoding.measure()
+        self.decoding.advance()
+        return self.keep(measured, self.judge(measured))
+
+    def keep(
+        self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
+    ) -> list[SentenceScore]:
+        """Add judged sentences to the response."""
+        self._signals += signals
+        self.sentences += sentences
+        return list(sentences)
+
+    def replay(self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript) -> None:
+        """Measure and judge a given response."""
+        self._replayed = transcript
+        measured = list(self.decoding.replay(token_ids, spans, transcript))
+        self.keep(measured, self.judge(measured))
+
+    def adopt(
+        self, transcript: Transcript, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
+    ) -> None:
+        """Take an answer that a search put together in place of the one row's."""
+        self._replayed, self._signals, self.sentences = transcript, list(signals), list(sentences)
+
+    def report(self, *, stop: str | None, seconds: float | None) -> Report:
+        """Return the response as judged so far."""
+        row = self.decoding.rows[0]
+        transcript = self._replayed or Transcript(row.text, row.char_spans)
+        return Report(
+            prompt=self.judge.prompt,
+            response=transcript.text,
+            sentences=tuple(self.sentences),
+            tokens=_joined(transcript, self._signals),
+            stop=stop,
+            seconds=seconds,
+        )
+
+
+def _joined(transcript: Transcript, signals: Sequence[SentenceSignals]) -> TokenSignals:
+    count = sum(len(s.token_ids) for s in signals)
+    spans = np.asarray(transcript.char_spans[:count], np.int64).reshape(count, 2)
+
+    def column(name: str, dtype: type) -> np.ndarray:
+        parts = [getattr(s, name) for s in signals]
+        return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+    return TokenSignals(
+        text=transcript.text,
+        token_ids=column("token_ids", np.int64),
+        char_spans=spans,
+        log_prob=column("log_prob", np.float32),
+        log_prob_without_context=column("log_prob_without_context", np.float32),
+        entropy=column("entropy", np.float32),
+        kl=column("kl", np.float32),
+    )
