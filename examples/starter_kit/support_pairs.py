@@ -1,0 +1,48 @@
+"""Pairs of a context and a claim with human labels: 1 where the context supports the claim, else 0."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["Part", "SupportPair", "load_pairs", "part_of"]
+
+Part = Literal["train", "calibrate", "test"]
+
+CALIBRATE_PERCENT = 8
+TEST_PERCENT = 15
+
+
+@dataclass(frozen=True, slots=True)
+class SupportPair:
+    """One labelled pair. ``label`` is 1 where the passages support the claim, else 0."""
+
+    passages: tuple[str, ...]
+    claim: str
+    label: int
+    source: str
+    group: str
+
+
+def part_of(context: str) -> Part:
+    """Assign a context to a part by a checksum of its opening letters.
+
+    Sources that share an article (some do) therefore agree on its part.
+    """
+    key = re.sub(r"\W", "", context.lower())[:80]
+    bucket = zlib.crc32(key.encode()) % 100
+    if bucket < TEST_PERCENT:
+        return "test"
+    return "calibrate" if bucket < TEST_PERCENT + CALIBRATE_PERCENT else "train"
+
+
+def load_pairs(folder: Path, source: str) -> list[SupportPair]:
+    """Read ``<source>.jsonl.xz``, lines with ``group``, ``context``, ``claim`` and ``label``."""
+    with lzma.open(folder / f"{source}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    return [SupportPair((r["context"],), r["claim"], int(r["label"]), source, r["group"]) for r in records]

@@ -1,0 +1,197 @@
+"""A port of AlignScore's published inference.
+
+Zha, Yang, Li and Hu: "AlignScore: Evaluating Factual Consistency with a Unified Alignment Function", ACL 2023.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Literal
+
+import torch
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+from transformers import PreTrainedTokenizerBase
+
+from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
+from syncheck.alignment.evidence import Chunk, split_to_fit
+from syncheck.errors import InputError
+from syncheck.types import Evidence, Support
+
+__all__ = ["AlignScoreAligner", "Mode", "Overflow"]
+
+Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
+Overflow = Literal["cut", "split"]
+
+CHUNK_WORDS = 350
+"""About this many words of the context make a chunk (published inference)."""
+WINDOW = 512
+"""RoBERTa's window in tokens; shorter when the tokenizer says so."""
+SPECIAL_TOKENS = 4
+MAX_CLAIM_TOKENS = 192
+"""Longest part of a claim under ``overflow="split"``."""
+BATCH = 16
+PASSAGE_JOINT = "\n"
+
+_logger = logging.getLogger(__name__)
+
+
+class AlignScoreAligner:
+    """Scores claims with an AlignScore checkpoint.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode.
+    tokenizer
+        Of the backbone.
+    mode
+        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``
+        the context is cut in chunks of about 350 words and the claim in sentences: the highest over the
+        chunks, averaged over the sentences. Without, context and claim are one pair.
+    overflow
+        What happens to a pair of more than 512 tokens. ``cut`` drops the end of the chunk, as the published
+        code does, and logs a warning: scores are then those that the published aggregators were trained on.
+        ``split`` scores every part of the chunk and takes the highest; parts of a claim are averaged.
+    device
+        Where to run.
+
+    Notes
+    -----
+    Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk
+    with the highest score, averaged over the claim's sentences; its passage is the one in which it starts.
+    """
+
+    name = "alignscore"
+
+    def __init__(
+        self,
+        model: AlignScoreModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        mode: Mode = "nli_sp",
+        overflow: Overflow = "cut",
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self._model = model.to(device)
+        self._tokenizer = tokenizer
+        self._mode = mode
+        self._overflow = overflow
+        self._device = torch.device(device)
+        self._window = min(WINDOW, tokenizer.model_max_length)
+        self._punkt = PunktSentenceTokenizer()
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        backbone: Path | str | None = None,
+        mode: Mode = "nli_sp",
+        overflow: Overflow = "cut",
+        device: str | torch.device = "cpu",
+    ) -> AlignScoreAligner:
+        """Load a published ``.ckpt`` with its ``backbone``, or a converted folder; see :func:`load_alignscore`."""
+        model, tokenizer = load_alignscore(Path(path), backbone=backbone)
+        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device)
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+
+        A context without text supports nothing: score 0 and no evidence.
+
+        Raises
+        ------
+        InputError
+            A claim is blank.
+        """
+        chunks = list(self._chunks(passages))
+        groups = [self._sentences(claim) for claim in claims]
+        if not chunks or not claims:
+            return [Support(0.0, None) for _ in claims]
+        if self._overflow == "split":
+            groups = [[part for s in group for part in self._fitting(s, MAX_CLAIM_TOKENS)] for group in groups]
+            longest = max(len(self._ids(s)) for group in groups for s in group)
+            room = self._window - SPECIAL_TOKENS - longest
+            chunks = [Chunk(c.passage, part) for c in chunks for part in self._fitting(c.text, room)]
+        scores = self._score([c.text for c in chunks], [s for group in groups for s in group])
+        columns = torch.split(scores, [len(group) for group in groups], dim=1)  # (chunks, sentences) per claim
+        return [_support(chunks, column) for column in columns]
+
+    def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
+        text = PASSAGE_JOINT.join(passages)
+        spans = list(self._punkt.span_tokenize(text))
+        if not spans:
+            return
+        stops = list(accumulate(len(passage) + len(PASSAGE_JOINT) for passage in passages))
+        if not self._mode.endswith("_sp"):
+            yield Chunk(bisect_right(stops, spans[0][0]), text)
+            return
+        count = max(len(spans) // (len(text.split()) // CHUNK_WORDS + 1), 1)
+        for first in range(0, len(spans), count):
+            group = spans[first : first + count]
+            yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
+
+    def _sentences(self, claim: str) -> list[str]:
+        if not claim.strip():
+            raise InputError("a claim is blank; leave out claims without text")
+        if not self._mode.endswith("_sp"):
+            return [claim]
+        sentences: list[str] = self._punkt.tokenize(claim)
+        return sentences
+
+    def _fitting(self, text: str, tokens: int) -> list[str]:
+        return split_to_fit(text, lambda part: len(self._ids(part)) <= tokens)
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    def _score(self, chunks: Sequence[str], sentences: Sequence[str]) -> torch.Tensor:
+        """Return P(supported), (chunks, sentences) float32."""
+        chunk_ids, sentence_ids = list(map(self._ids, chunks)), list(map(self._ids, sentences))
+        pairs = [self._pair(a, b) for a in chunk_ids for b in sentence_ids]
+        lost = sum(len(a) + len(b) for a in chunk_ids for b in sentence_ids) - sum(map(len, pairs))
+        if lost > -SPECIAL_TOKENS * len(pairs):
+            _logger.warning(
+                "%d tokens beyond AlignScore's window of %d were cut from the context, as its published code does; "
+                "overflow='split' scores them too",
+                lost + SPECIAL_TOKENS * len(pairs),
+                self._window,
+            )
+        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i]))
+        scores = torch.empty(len(pairs))
+        for start in range(0, len(pairs), BATCH):
+            rows = order[start : start + BATCH]
+            scores[rows] = self._forward([pairs[row] for row in rows])
+        return scores.view(len(chunks), len(sentences))
+
+    def _pair(self, chunk: list[int], sentence: list[int]) -> list[int]:
+        """Join ids as RoBERTa does, the chunk cut where they exceed the window, and the sentence if it must be."""
+        room = self._window - SPECIAL_TOKENS
+        if len(sentence) >= room:
+            sentence = sentence[: room - min(len(chunk), room // 2)]
+        bos, eos = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        return [bos, *chunk[: room - len(sentence)], eos, eos, *sentence, eos]
+
+    def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
+        """Return P(supported), (B,) float32 on the CPU."""
+        width = max(map(len, rows))
+        pad = self._tokenizer.pad_token_id
+        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=self._device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._device)
+        with torch.inference_mode():
+            aligned, entailed = self._model(ids, mask)
+        chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
+        return chosen.float().cpu()
+
+
+def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
+    """Reduce one claim's scores, (chunks, sentences)."""
+    by_chunk = scores.mean(1)
+    best = int(by_chunk.argmax())
+    evidence = Evidence(chunks[best].passage, chunks[best].text, by_chunk[best].item())
+    return Support(scores.amax(0).mean().item(), evidence)

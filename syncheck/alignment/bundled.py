@@ -1,0 +1,191 @@
+"""The aligner that ships with the package: small, fast on a CPU, and modest (see its model card)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+from syncheck.alignment.cross_encoder import (
+    UNKNOWN,
+    CrossEncoder,
+    EncodedPair,
+    collate,
+    encode_pair,
+    load_cross_encoder,
+)
+from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.errors import InputError
+from syncheck.types import Evidence, Support
+
+__all__ = ["BundledAligner"]
+
+MAX_CHUNKS = 4
+MAX_EVIDENCE_TOKENS = 144
+MAX_CLAIM_TOKENS = 96
+"""Sizes of the pairs that the network was trained on."""
+CLAIM_OVERLAP_TOKENS = 16
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair."""
+
+    claim: int
+    part: int
+    chunk: int
+    pair: EncodedPair
+
+
+class BundledAligner:
+    """Scores a claim against the few sentences of the context that share most of its words.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode, on ``device``.
+    tokenizer
+        Without truncation and padding.
+    scale, shift
+        P(supported) = sigmoid(scale * logit + shift).
+    device
+        Where the model is.
+
+    Notes
+    -----
+    Up to four chunks of the context are chosen for each claim. They are packed in windows of 144 tokens,
+    usually one; a chunk that is longer than a window fills several. A claim of more than 96 tokens is cut in
+    overlapping parts. The score is the lowest over the parts of the claim, each of which needs support, of
+    the highest over the windows. Nothing is dropped.
+    """
+
+    name = "bundled"
+
+    def __init__(
+        self,
+        model: CrossEncoder,
+        tokenizer: Tokenizer,
+        *,
+        scale: float = 1.0,
+        shift: float = 0.0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._scale = scale
+        self._shift = shift
+        self._device = torch.device(device)
+
+    @classmethod
+    def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
+        """Load the packaged aligner, or one of the same format.
+
+        Parameters
+        ----------
+        path
+            A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None for the packaged.
+        device
+            Where to run it.
+
+        Raises
+        ------
+        CheckpointError
+            The folder is incomplete, damaged or of another format.
+        """
+        folder = files("syncheck") / "assets" / "aligner" if path is None else path
+        model, tokenizer, config = load_cross_encoder(folder)
+        return cls(model.to(device), tokenizer, device=device, **config["calibration"])
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+
+        A context without text supports nothing: score 0 and no evidence. The evidence is the chunk that
+        shares most with the claim in the window that decided, with the claim's score.
+
+        Raises
+        ------
+        InputError
+            A claim is blank.
+        """
+        if any(not claim.strip() for claim in claims):
+            raise InputError("a claim is blank; leave out claims without text")
+        index = EvidenceIndex(passages)
+        if not index.chunks:
+            return [Support(0.0, None) for _ in claims]
+        windows = [w for number, claim in enumerate(claims) for w in self._windows(index, number, claim)]
+        probabilities = self._probabilities([window.pair for window in windows])
+        best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
+        for window, probability in zip(windows, probabilities, strict=True):
+            parts = best[window.claim]
+            if window.part not in parts or probability > parts[window.part][0]:
+                parts[window.part] = (probability, window.chunk)
+        return [self._support(index, parts) for parts in best]
+
+    def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]]) -> Support:
+        score, chunk = min(parts.values())
+        return Support(score, Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score))
+
+    def _windows(self, index: EvidenceIndex, number: int, claim: str) -> Iterator[_Window]:
+        ranked = index.best(claim, MAX_CHUNKS)
+        packed = list(self._pack({chunk: self._ids(index.chunks[chunk].text) for chunk in ranked}))
+        claim_ids = self._ids(claim) or [UNKNOWN]
+        for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
+            for first, evidence in packed:
+                yield _Window(number, part, first, encode_pair(evidence, ids))
+
+    def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
+        """Fill windows with chunks, the best first; yield the best chunk of each and its ids in text order."""
+        waiting = dict(ranked)
+        while waiting:
+            first, ids = next(iter(waiting.items()))
+            if len(ids) > MAX_EVIDENCE_TOKENS:
+                del waiting[first]
+                for part in _parts(ids, MAX_EVIDENCE_TOKENS, CLAIM_OVERLAP_TOKENS):
+                    yield first, part
+                continue
+            room = MAX_EVIDENCE_TOKENS
+            taken = []
+            for chunk, chunk_ids in waiting.items():
+                if len(chunk_ids) <= room:
+                    taken.append(chunk)
+                    room -= len(chunk_ids)
+            yield first, [token for chunk in sorted(taken) for token in waiting[chunk]]
+            waiting = {chunk: ids for chunk, ids in waiting.items() if chunk not in taken}
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _probabilities(self, pairs: Sequence[EncodedPair]) -> list[float]:
+        """Score pairs in batches of similar length; the order of ``pairs`` is kept."""
+        order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i]), i))
+        scores = [0.0] * len(pairs)
+        start = 0
+        while start < len(order):
+            stop = start + 1
+            while stop < len(order) and (stop + 1 - start) * len(pairs[order[stop]]) <= BATCH_TOKENS:
+                stop += 1
+            rows = order[start:stop]
+            with torch.inference_mode():
+                ids, types, mask = (t.to(self._device) for t in collate([pairs[i] for i in rows]))
+                logits = self._model(ids, types, mask)  # (B,)
+                values = torch.sigmoid(self._scale * logits + self._shift).tolist()
+            for row, value in zip(rows, values, strict=True):
+                scores[row] = value
+            start = stop
+        return scores
+
+
+def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:
+    """Cut ids into parts of at most ``size`` that share ``overlap`` with their neighbours."""
+    start = 0
+    while True:
+        yield ids[start : start + size]
+        if start + size >= len(ids):
+            return
+        start += size - overlap

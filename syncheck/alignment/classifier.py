@@ -1,0 +1,111 @@
+"""Any Hugging Face checkpoint that judges (premise, claim) pairs, over contexts of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from syncheck.alignment.evidence import Chunk, split_passages, split_to_fit
+from syncheck.alignment.pair_scorers import PairScorer, load_scorer
+from syncheck.errors import InputError
+from syncheck.types import Evidence, Support
+
+__all__ = ["ClassifierAligner"]
+
+CLAIM_SHARE = 0.5
+"""Most of the window that a claim may take; a longer one is cut in parts."""
+BATCH = 16
+
+
+class ClassifierAligner:
+    """Scores claims with an NLI, fact-checking or MiniCheck checkpoint.
+
+    Parameters
+    ----------
+    scorer
+        What judges one pair that fits its window.
+    name
+        Stored with a monitor: the folder or model it was loaded from.
+
+    Notes
+    -----
+    The sentences of the context are packed, in order, in premises that fit the window beside the claim; all
+    are scored. A claim that would take more than half the window is cut in parts. The score is the lowest
+    over the parts of the claim, each of which needs support, of the highest over the premises. The evidence
+    is the premise that decided.
+    """
+
+    def __init__(self, scorer: PairScorer, *, name: str = "classifier") -> None:
+        self.name = name
+        self._scorer = scorer
+
+    @classmethod
+    def load(
+        cls, path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu"
+    ) -> ClassifierAligner:
+        """Load a checkpoint; see :func:`~syncheck.alignment.pair_scorers.load_scorer`."""
+        return cls(load_scorer(path, entailment=entailment, device=device), name=str(path))
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+
+        A context without text supports nothing: score 0 and no evidence.
+
+        Raises
+        ------
+        InputError
+            A claim is blank.
+        """
+        if any(not claim.strip() for claim in claims):
+            raise InputError("a claim is blank; leave out claims without text")
+        chunks = split_passages(passages)
+        if not chunks:
+            return [Support(0.0, None) for _ in claims]
+        parts = [(i, part) for i, claim in enumerate(claims) for part in self._parts(claim)]
+        rows = [(i, part, premise) for i, part in parts for premise in self._premises(chunks, part)]
+        scores = self._score([(premise.text, part) for _, part, premise in rows])
+        best: list[dict[str, tuple[float, Chunk]]] = [{} for _ in claims]
+        for (i, part, premise), score in zip(rows, scores, strict=True):
+            if part not in best[i] or score > best[i][part][0]:
+                best[i][part] = (score, premise)
+        return [_support(min(found.values(), key=lambda pair: pair[0])) for found in best]
+
+    def _parts(self, claim: str) -> list[str]:
+        most = int(self._scorer.window * CLAIM_SHARE)
+        return split_to_fit(claim, lambda part: self._scorer.length("", part) <= most)
+
+    def _premises(self, chunks: Sequence[Chunk], claim: str) -> Iterator[Chunk]:
+        """Join neighbouring chunks as long as they fit beside the claim."""
+
+        def fits(text: str) -> bool:
+            return self._scorer.length(text, claim) <= self._scorer.window
+
+        pending: Chunk | None = None
+        for chunk in chunks:
+            if pending and fits(joined := f"{pending.text} {chunk.text}"):
+                pending = Chunk(pending.passage, joined)
+                continue
+            if pending:
+                yield pending
+            *whole, last = split_to_fit(chunk.text, fits)
+            yield from (Chunk(chunk.passage, text) for text in whole)
+            pending = Chunk(chunk.passage, last)
+        if pending:
+            yield pending
+
+    def _score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Score pairs in batches of similar length; the order of ``pairs`` is kept."""
+        order = sorted(range(len(pairs)), key=lambda i: sum(map(len, pairs[i])))
+        scores = [0.0] * len(pairs)
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            for row, score in zip(rows, self._scorer.score([pairs[row] for row in rows]), strict=True):
+                scores[row] = score
+        return scores
+
+
+def _support(decided: tuple[float, Chunk]) -> Support:
+    score, premise = decided
+    return Support(score, Evidence(premise.passage, premise.text, score))

@@ -1,0 +1,182 @@
+"""Context -> evidence chunks, and the few of them that matter for a claim.
+
+A chunk is a sentence of a passage (NLTK's untrained Punkt), or a piece of one that is longer than
+``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters; consecutive pieces share
+``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the context that is
+not white space lies in some chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+__all__ = ["FUNCTION_WORDS", "Chunk", "EvidenceIndex", "distinct_words", "split_passages", "split_to_fit"]
+
+MAX_CHUNK_WORDS = 60
+MAX_CHUNK_CHARACTERS = 480
+OVERLAP_WORDS = 10
+
+COVERED_WEIGHT = 0.25
+"""Weight of a claim word that a chunk chosen before already holds: the next chunk should bring new words."""
+FUNCTION_WORD_WEIGHT = 0.1
+
+_WORD = re.compile(r"[^\W_]+")
+FUNCTION_WORDS = frozenset(
+    "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
+    "its may not of on or she so such than that the their them then there these they this those to was we "
+    "were what when where which while who will with would you your".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of the context: the passage it lies in, counted from 0, and its text."""
+
+    passage: int
+    text: str
+
+
+def split_passages(passages: Sequence[str]) -> list[Chunk]:
+    """Cut passages into sentences, and sentences that are too long into overlapping pieces.
+
+    Parameters
+    ----------
+    passages
+        The context.
+
+    Returns
+    -------
+    list of Chunk
+        In the order of the context; empty when no passage holds more than white space.
+    """
+    punkt = PunktSentenceTokenizer()
+    return [
+        Chunk(index, piece)
+        for index, passage in enumerate(passages)
+        for line in passage.splitlines()
+        for sentence in punkt.tokenize(line)
+        for piece in _pieces(sentence.strip())
+        if piece
+    ]
+
+
+class EvidenceIndex:
+    """The chunks of one context, indexed by word.
+
+    Parameters
+    ----------
+    passages
+        The context, of any length.
+
+    Attributes
+    ----------
+    chunks : list of Chunk
+    """
+
+    def __init__(self, passages: Sequence[str]) -> None:
+        self.chunks = split_passages(passages)
+        self._postings: dict[str, list[int]] = defaultdict(list)
+        for index, chunk in enumerate(self.chunks):
+            for word in distinct_words(chunk.text):
+                self._postings[word].append(index)
+
+    def best(self, claim: str, count: int) -> list[int]:
+        """Choose the chunks that together hold most of the claim's words, by weight.
+
+        A word weighs its inverse document frequency over the chunks of this context, ln(1 + N / n), and
+        less once a chosen chunk holds it. Ties go to the earlier chunk.
+
+        Parameters
+        ----------
+        claim
+            The sentence to check.
+        count
+            How many chunks to choose at most.
+
+        Returns
+        -------
+        list of int
+            Indices into ``chunks``, the best first; the first chunk of the context when none shares a word
+            with the claim, and nothing when there is no chunk.
+        """
+        postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
+        weights = {w: self._weight(w, len(found)) for w, found in postings.items()}
+        chosen: list[int] = []
+        while len(chosen) < min(count, len(self.chunks)):
+            gains: dict[int, float] = defaultdict(float)
+            for word, found in postings.items():
+                for index in found:
+                    gains[index] += weights[word]
+            for index in chosen:
+                gains.pop(index, None)
+            if not gains:
+                break
+            best = min(gains, key=lambda index: (-gains[index], index))
+            chosen.append(best)
+            for word, found in postings.items():
+                if best in found:
+                    weights[word] *= COVERED_WEIGHT
+        return chosen or list(range(min(1, len(self.chunks))))
+
+    def _weight(self, word: str, found: int) -> float:
+        weight = math.log1p(len(self.chunks) / found)
+        return weight * FUNCTION_WORD_WEIGHT if word in FUNCTION_WORDS else weight
+
+
+def distinct_words(text: str) -> list[str]:
+    """Return the distinct words of a text in lower case, without a plural or possessive s, in order."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return list(dict.fromkeys(_singular(word) for word in words if word != "s"))
+
+
+def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Cut a text near its middle, at white space where there is any, until every part fits.
+
+    Parameters
+    ----------
+    text
+        The text.
+    fits
+        Whether a part is short enough; a single character is kept whatever it says.
+    """
+    if len(text) < 2 or fits(text):
+        return [text]
+    middle = len(text) // 2
+    spaces = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
+    cut = min(spaces, key=lambda place: abs(place - middle), default=middle)
+    return split_to_fit(text[:cut].rstrip(), fits) + split_to_fit(text[cut:].lstrip(), fits)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == "s" and word not in FUNCTION_WORDS else word
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    if len(sentence) <= MAX_CHUNK_CHARACTERS and sentence.count(" ") < MAX_CHUNK_WORDS:
+        yield sentence
+        return
+    words = [part for word in sentence.split() for part in _short_parts(word)]
+    start = 0
+    while True:
+        stop, length = start, 0
+        while stop < len(words) and stop - start < MAX_CHUNK_WORDS:
+            length += len(words[stop]) + 1
+            if length > MAX_CHUNK_CHARACTERS and stop > start:
+                break
+            stop += 1
+        yield " ".join(words[start:stop])
+        if stop == len(words):
+            return
+        start = max(start + 1, stop - OVERLAP_WORDS)
+
+
+def _short_parts(word: str) -> Iterator[str]:
+    """Cut text without spaces, as in Chinese, to a tenth of a chunk."""
+    size = MAX_CHUNK_CHARACTERS // 10
+    return (word[i : i + size] for i in range(0, len(word), size))

@@ -1,0 +1,165 @@
+"""Hugging Face checkpoints that say whether a premise supports a claim, behind one small interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from syncheck.errors import CheckpointError
+
+__all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "load_scorer"]
+
+SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
+MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
+UNLIMITED = 10**6
+"""A tokenizer that states no longest input says a number above this."""
+MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit of their own
+
+
+class PairScorer(Protocol):
+    """Scores pairs that fit its window."""
+
+    window: int
+
+    def length(self, premise: str, claim: str) -> int:
+        """Return how many tokens the pair takes, special tokens included."""
+        ...
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return P(claim supported by premise) of each (premise, claim), in one batch."""
+        ...
+
+
+def load_scorer(path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu") -> PairScorer:
+    """Load a checkpoint: an encoder-decoder as MiniCheck, anything else as a sequence classifier.
+
+    Parameters
+    ----------
+    path
+        A folder or the name of a model.
+    entailment
+        Index of the class that means "supported"; None finds it by its name in the config.
+    device
+        Where to run.
+
+    Raises
+    ------
+    CheckpointError
+        No class, or more than one, is named as one that means "supported".
+    """
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    if AutoConfig.from_pretrained(path).is_encoder_decoder:
+        model = AutoModelForSeq2SeqLM.from_pretrained(path, dtype=torch.float32)
+        return MiniCheckScorer(model.eval().to(device), tokenizer)
+    model = AutoModelForSequenceClassification.from_pretrained(path, dtype=torch.float32)
+    if entailment is None:
+        entailment = _entailment_label(model.config.id2label)
+    return SequenceClassificationScorer(model.eval().to(device), tokenizer, entailment=entailment)
+
+
+class SequenceClassificationScorer:
+    """A classifier over (premise, claim), such as an NLI model.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode; with one output the score is its sigmoid, else the softmax of ``entailment``.
+    tokenizer
+        Its tokenizer.
+    entailment
+        Index of the class that means "supported".
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, entailment: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._entailment = entailment
+        self.window = _window(model, tokenizer)
+
+    def length(self, premise: str, claim: str) -> int:
+        """Return how many tokens the pair takes, special tokens included."""
+        return len(self._tokenizer(premise, claim, verbose=False)["input_ids"])
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return P(supported) of each pair."""
+        premises, claims = zip(*pairs, strict=True)
+        inputs = self._tokenizer(list(premises), list(claims), padding=True, return_tensors="pt")
+        with torch.inference_mode():
+            logits = self._model(**inputs.to(self._model.device)).logits.float()  # (B, classes)
+        if logits.shape[1] == 1:
+            values: list[float] = logits[:, 0].sigmoid().tolist()
+            return values
+        values = logits.softmax(-1)[:, self._entailment].tolist()
+        return values
+
+
+class MiniCheckScorer:
+    """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0".
+
+    Parameters
+    ----------
+    model
+        In evaluation mode.
+    tokenizer
+        Its tokenizer.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._answers = [tokenizer(digit, add_special_tokens=False)["input_ids"][0] for digit in "01"]
+        self.window = MINICHECK_WINDOW
+
+    def length(self, premise: str, claim: str) -> int:
+        """Return how many tokens the prompt takes."""
+        return len(self._tokenizer(self._prompt(premise, claim), verbose=False)["input_ids"])
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return P(supported) of each pair."""
+        prompts = [self._prompt(premise, claim) for premise, claim in pairs]
+        inputs = self._tokenizer(prompts, padding=True, return_tensors="pt", verbose=False)
+        inputs = inputs.to(self._model.device)
+        start = torch.full((len(pairs), 1), self._model.config.decoder_start_token_id, device=self._model.device)
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], decoder_input_ids=start
+            )
+        logits = output.logits[:, 0, self._answers].float()  # (B, 2): "0", "1"
+        values: list[float] = logits.softmax(-1)[:, 1].tolist()
+        return values
+
+    def _prompt(self, premise: str, claim: str) -> str:
+        return MINICHECK_PROMPT.format(premise=premise, claim=claim, eos=self._tokenizer.eos_token)
+
+
+def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the longest input in tokens that both tokenizer and position embeddings allow."""
+    config = model.config
+    positions: int = getattr(config, "max_position_embeddings", 512)
+    if config.model_type in {"roberta", "xlm-roberta", "camembert"}:
+        positions -= config.pad_token_id + 1  # their positions start after the padding id
+    stated: int = tokenizer.model_max_length
+    return positions if stated > UNLIMITED else min(positions, stated)
+
+
+def _entailment_label(labels: dict[int, str]) -> int:
+    found = [index for index, name in labels.items() if name.lower().replace("_", " ") in SUPPORTED_LABELS]
+    if len(labels) == 1:
+        return 0
+    if len(found) != 1:
+        raise CheckpointError(
+            f"expected one class named like {', '.join(SUPPORTED_LABELS)}, found the classes "
+            f"{sorted(labels.values())}; pass entailment=, the index of the class that means supported"
+        )
+    return int(found[0])

@@ -1,0 +1,76 @@
+"""What every aligner keeps to, whatever its network says."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncheck.errors import InputError
+
+PASSAGES = [
+    "The bridge was built in 1903. It spans the river Avon.",
+    "Tom Smith designed it. He died in 1911, aged 70.",
+]
+CLAIMS = ["The bridge was built in 1903.", "Tom Smith was a painter.", "It spans the Thames. He died young."]
+FILLER = "Mills along the valley ground corn until the railway came. " * 220
+
+
+def test_one_support_for_each_claim_in_range(aligner):
+    supports = aligner.align(PASSAGES, CLAIMS)
+    assert len(supports) == 3
+    assert all(0.0 <= s.score <= 1.0 for s in supports)
+
+
+def test_no_claims_give_an_empty_list(aligner):
+    assert aligner.align(PASSAGES, []) == []
+
+
+@pytest.mark.parametrize("passages", [[], [""], ["  \n", ""]])
+def test_context_without_text_supports_nothing(aligner, passages):
+    supports = aligner.align(passages, CLAIMS[:2])
+    assert [(s.score, s.evidence) for s in supports] == [(0.0, None), (0.0, None)]
+
+
+@pytest.mark.parametrize("claim", ["", " \n"])
+def test_blank_claim_is_refused(aligner, claim):
+    with pytest.raises(InputError, match="blank"):
+        aligner.align(PASSAGES, ["Fine.", claim])
+
+
+def test_batched_is_single(aligner):
+    batched = aligner.align(PASSAGES, CLAIMS)
+    single = [aligner.align(PASSAGES, [claim])[0] for claim in CLAIMS]
+    assert [s.score for s in batched] == pytest.approx([s.score for s in single], abs=1e-5)
+    assert [s.evidence.text for s in batched] == [s.evidence.text for s in single]
+
+
+def test_permuted_claims_give_permuted_supports(aligner):
+    forward = aligner.align(PASSAGES, CLAIMS)
+    backward = aligner.align(PASSAGES, CLAIMS[::-1])
+    assert [s.score for s in backward[::-1]] == pytest.approx([s.score for s in forward], abs=1e-5)
+
+
+def test_repeated_calls_agree_exactly(aligner):
+    assert aligner.align(PASSAGES, CLAIMS) == aligner.align(PASSAGES, CLAIMS)
+
+
+def test_evidence_is_text_of_the_passage_it_names(aligner):
+    for support in aligner.align(PASSAGES, CLAIMS):
+        first_words = support.evidence.text.split()[:3]
+        assert " ".join(first_words) in PASSAGES[support.evidence.passage]
+
+
+def test_claim_far_longer_than_the_window_is_scored(aligner):
+    claim = "The bridge was built in 1903 " * 400
+    (support,) = aligner.align(PASSAGES, [claim])
+    assert 0.0 <= support.score <= 1.0
+
+
+def test_unbroken_text_is_scored(aligner):
+    (support,) = aligner.align(["x" * 3000], ["y" * 3000])
+    assert 0.0 <= support.score <= 1.0
+
+
+@pytest.mark.parametrize("text", ["東京は日本の首都です。人口は多い。", "«Ωραία» — ½ ﬁ 🌉!", "\u0000\u0001 a"])
+def test_any_script_is_scored(aligner, text):
+    (support,) = aligner.align([text], [text])
+    assert 0.0 <= support.score <= 1.0

@@ -1,0 +1,102 @@
+"""Chunks cover the context; the chosen ones share the claim's words."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncheck.alignment import EvidenceIndex, split_passages
+from syncheck.alignment.evidence import (
+    MAX_CHUNK_CHARACTERS,
+    MAX_CHUNK_WORDS,
+    OVERLAP_WORDS,
+    Chunk,
+    distinct_words,
+    split_to_fit,
+)
+
+TEXT = st.text(alphabet=st.sampled_from("abc .\n!?é東"), max_size=400)
+
+
+def test_chunks_are_sentences_with_their_passage():
+    assert split_passages(["A cat sat. A dog ran.", "", "Rain\nfell."]) == [
+        Chunk(0, "A cat sat."),
+        Chunk(0, "A dog ran."),
+        Chunk(2, "Rain"),
+        Chunk(2, "fell."),
+    ]
+
+
+def test_long_sentence_becomes_overlapping_pieces():
+    words = [f"w{i}" for i in range(100)]
+    chunks = split_passages([" ".join(words)])
+    assert [c.text.split()[0] for c in chunks] == ["w0", f"w{MAX_CHUNK_WORDS - OVERLAP_WORDS}"]
+    assert [c.text.split()[-1] for c in chunks] == [f"w{MAX_CHUNK_WORDS - 1}", "w99"]
+
+
+@given(st.lists(TEXT, max_size=4))
+def test_chunks_hold_every_character_in_order(passages):
+    chunks = split_passages(passages)
+    for index, passage in enumerate(passages):
+        held = "".join("".join(c.text.split()) for c in chunks if c.passage == index)
+        expected = "".join(passage.split())
+        # overlapping pieces repeat words, so the passage is a subsequence of what the chunks hold
+        rest = iter(held)
+        assert all(character in rest for character in expected)
+
+
+@given(st.text(alphabet="ab ", min_size=1, max_size=3000))
+@settings(max_examples=50)
+def test_chunks_are_never_too_long(passage):
+    for chunk in split_passages([passage]):
+        assert 0 < len(chunk.text) <= MAX_CHUNK_CHARACTERS
+        assert len(chunk.text.split()) <= MAX_CHUNK_WORDS
+
+
+def test_best_prefers_rare_words_and_then_new_ones():
+    index = EvidenceIndex(
+        ["The town has a mill. The town has a church. The town has a harbour. Ships left for Lisbon."]
+    )
+    assert index.best("The town has a harbour and ships for Lisbon.", 2) == [3, 2]
+
+
+def test_support_at_the_end_of_a_long_context_is_found():
+    filler = "The mill ground corn for the valley. " * 2000
+    index = EvidenceIndex([filler, "Then the comet of 1811 appeared."])
+    assert index.best("A comet appeared in 1811.", 1) == [2000]
+
+
+def test_no_shared_word_gives_the_first_chunk_and_no_chunk_gives_none():
+    assert EvidenceIndex(["Cats sleep. Dogs bark."]).best("Rain fell", 3) == [0]
+    assert EvidenceIndex([" "]).best("Rain fell", 3) == []
+
+
+@given(st.lists(TEXT, max_size=3), TEXT, st.integers(1, 6))
+def test_best_gives_distinct_chunks_up_to_the_count(passages, claim, count):
+    index = EvidenceIndex(passages)
+    chosen = index.best(claim, count)
+    assert len(set(chosen)) == len(chosen) <= count
+    assert all(0 <= i < len(index.chunks) for i in chosen)
+
+
+def test_distinct_words_lower_case_without_plural_s():
+    assert distinct_words("The cats' house, THE houses: this is 1990s glass.") == [
+        "the",
+        "cat",
+        "house",
+        "this",
+        "is",
+        "1990",
+        "glas",
+    ]
+
+
+def test_split_to_fit_cuts_at_the_space_nearest_to_the_middle():
+    assert split_to_fit("aa bb cc dd", lambda part: len(part) <= 5) == ["aa bb", "cc dd"]
+
+
+@given(TEXT, st.integers(1, 20))
+def test_split_to_fit_keeps_every_character_and_fits(text, most):
+    parts = split_to_fit(text, lambda part: len(part) <= most)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(len(part) <= most for part in parts)
