@@ -38,17 +38,15 @@ class Detokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
         self._decode = _decoder(tokenizer)
-        self._ids = [int(i) for i in prompt_ids[-SEED_TOKENS:]]
+        self._ids = self._seed(prompt_ids)
         self._given = len(self._ids)  # ids whose text has been handed out
         self._prefix = self._decode(self._ids).rstrip(_UNFINISHED)  # their text
 
     def push(self, token_id: int) -> str:
         """Return the text that this token completes; empty for special tokens and unfinished characters."""
-        self._ids.append(int(token_id))
+        self._ids.append(token_id)
         text = self._decode(self._ids)
-        if text.endswith(_UNFINISHED):
-            return ""
-        return self._hand_out(text)
+        return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
 
     def flush(self) -> str:
         """Return what unfinished bytes at the end decode to (U+FFFD), empty when there are none."""
@@ -61,7 +59,16 @@ class Detokenizer:
         twin._given, twin._prefix = self._given, self._prefix
         return twin
 
+    def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
+        """Return the last ids of the prompt, more of them where fewer would begin within a character."""
+        count = SEED_TOKENS
+        while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
+            count *= 2
+        return list(prompt_ids[-count:])
+
     def _hand_out(self, text: str) -> str:
+        if text == self._prefix:  # a special token, or bytes that some slow tokenizers leave out until complete
+            return ""
         if text.startswith(self._prefix):
             new = text[len(self._prefix) :]
         else:  # byte fallback decodes a run of bytes as a whole: one bad byte voids those already handed out
