@@ -1,0 +1,202 @@
+import json
+from math import exp, inf, isnan, log, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncheck.errors import InputError
+from syncheck.features import FEATURES, SCHEMAS, feature_schema, needs_lid, sentence_features
+from syncheck.lexical import ContextLexicon
+from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
+
+GOLDEN = Path(__file__).parent / "golden" / "signals"
+ALL = feature_schema("syncheck.v1", (4, 2))
+LEXICON = ContextLexicon.from_passages(["Paris has 2 rivers."])
+
+
+def signals(log_prob, *, without=None, entropy=None, kl=None, text="Paris has 3 towers."):
+    count = len(log_prob)
+
+    def column(values, default):
+        return np.asarray([default] * count if values is None else values, dtype=np.float32)
+
+    return SentenceSignals(
+        text=text,
+        span=SentenceSpan(0, 0, len(text), 0, count),
+        token_ids=np.arange(count),
+        log_prob=column(log_prob, nan),
+        log_prob_without_context=column(without, nan),
+        entropy=column(entropy, 1.0),
+        kl=column(kl, nan),
+    )
+
+
+def features(sentence, schema=ALL, *, lid=None, support=None, lexicon=LEXICON, question=frozenset({"towers"})):
+    return sentence_features(schema, sentence, lid=lid or {}, support=support, lexicon=lexicon, question_words=question)
+
+
+def measured(found):
+    return {name: value for name, value in found.to_dict().items() if value is not None}
+
+
+def not_measured(found):
+    return {name for name, value in found.to_dict().items() if value is None}
+
+
+def test_values_by_hand():
+    sentence = signals([-0.5, -2.0, -1.5], without=[-1.5, -1.0, -4.5], entropy=[0.25, 1.0, 0.5], kl=[3.0, 3.5, 0.25])
+    found = features(sentence, lid={2: 7.5, 4: 0.0}, support=Support(0.875, None))
+    assert found.values.dtype == np.float64
+    assert not_measured(found) == {"name_overlap"}
+    assert measured(found) == pytest.approx(
+        {
+            "min_prob": exp(-2),
+            "mean_prob": (exp(-0.5) + exp(-2) + exp(-1.5)) / 3,
+            "max_entropy": 1.0,
+            "mean_entropy": 1.75 / 3,
+            "lid_layer_4": 0.0,
+            "lid_layer_2": 7.5,
+            "mean_contrastive_kl": 2.25,
+            "large_kl_pos": 1,  # exactly 3 is not above 3
+            "align_score": 0.875,
+            "content_overlap": 1 / 3,  # paris, 3, towers
+            "bigram_overlap": 1 / 3,
+            "number_overlap": 0.0,
+            "log_tokens": log(3),
+            "mean_log_prob": -4 / 3,
+            "min_log_prob": -2.0,
+            "mean_log_prob_gain": 1.0,
+            "min_log_prob_gain": -1.0,
+            "max_contrastive_kl": 3.5,
+            "question_overlap": 1 / 3,
+        },
+        rel=1e-15,
+    )
+
+
+def test_what_was_not_measured_is_nan():
+    found = features(signals([-1.0, -2.0]), lid={2: 5.0}, lexicon=None, question=frozenset())
+    assert not_measured(found) == {
+        "lid_layer_4",
+        "mean_contrastive_kl",
+        "large_kl_pos",
+        "align_score",
+        "content_overlap",
+        "bigram_overlap",
+        "number_overlap",
+        "name_overlap",
+        "mean_log_prob_gain",
+        "min_log_prob_gain",
+        "max_contrastive_kl",
+        "question_overlap",
+    }
+
+
+def test_no_large_kl_is_a_measured_zero():
+    assert features(signals([-1.0], kl=[0.0])).to_dict()["large_kl_pos"] == 0
+
+
+def test_a_sentence_without_tokens_has_no_features():
+    assert np.isnan(features(signals([]), lid={2: 1.0, 4: 1.0}, support=Support(1.0, None)).values).all()
+
+
+def test_an_impossible_token_leaves_values_finite():
+    sentence = signals([-inf, -1.0], without=[-inf, -inf], kl=[inf, 1.0])
+    found = features(sentence, lid={2: 1.0, 4: 1.0}, support=Support(0.0, None))
+    assert not_measured(found) == {"name_overlap"}
+    found = measured(found)
+    assert np.isfinite(list(found.values())).all()
+    assert found["min_log_prob"] == -100
+    assert found["mean_log_prob_gain"] == (0 + 99) / 2
+    assert (found["mean_contrastive_kl"], found["large_kl_pos"]) == (50.5, 1)
+
+
+def test_sums_are_made_in_float64():
+    count = 4097
+    found = features(signals([-1.0] * count, entropy=[0.1] * count)).to_dict()
+    assert found["mean_entropy"] == pytest.approx(np.float64(np.float32(0.1)), rel=1e-13)
+    assert found["mean_prob"] == pytest.approx(exp(-1), rel=1e-13)
+
+
+@given(
+    rows=st.lists(st.tuples(*[st.floats(-50, 0, width=32)] * 2, *[st.floats(0, 12, width=32)] * 2), min_size=1),
+    order=st.randoms(use_true_random=False),
+)
+@settings(deadline=None)
+def test_the_order_of_tokens_does_not_matter_and_ranges_hold(rows, order):
+    values = measured(features(signals([r[0] for r in rows], **columns(rows))))
+    order.shuffle(rows)
+    shuffled = measured(features(signals([r[0] for r in rows], **columns(rows))))
+    assert shuffled == pytest.approx(values, rel=1e-9, abs=1e-12)
+    assert 0 <= values["min_prob"] <= values["mean_prob"] + 1e-12 <= 1 + 1e-12
+    assert values["mean_entropy"] <= values["max_entropy"] + 1e-9
+    assert 0 <= values["large_kl_pos"] <= len(rows)
+    assert values["min_log_prob"] <= values["mean_log_prob"] + 1e-9
+    assert values["min_log_prob_gain"] <= values["mean_log_prob_gain"] + 1e-9
+
+
+def columns(rows):
+    return {"without": [r[1] for r in rows], "entropy": [r[2] for r in rows], "kl": [r[3] for r in rows]}
+
+
+def test_released_versions_stay_as_they_are():
+    paper = ("min_prob", "mean_prob", "max_entropy", "mean_entropy")
+    contrast = ("mean_contrastive_kl", "large_kl_pos", "align_score")
+    ours = (
+        *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap", "log_tokens", "mean_log_prob"),
+        *("min_log_prob", "mean_log_prob_gain", "min_log_prob_gain", "max_contrastive_kl", "question_overlap"),
+    )
+    lid = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
+    layers = (15, 16, 17)
+    assert feature_schema("paper.v1", layers).names == paper + lid + contrast
+    assert feature_schema("paper-no-lid.v1", layers).names == paper + contrast
+    assert feature_schema("syncheck.v1", layers).names == paper + lid + contrast + ours
+    assert feature_schema("paper.v1", layers).directions == (1, 1, -1, -1, -1, -1, -1, 0, 0, 1)
+    assert feature_schema("syncheck.v1", ()).units[-1] == "share, [0, 1]"
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True]
+
+
+def test_every_feature_is_in_a_schema_and_described():
+    names = [feature.name for feature in FEATURES]
+    assert len(set(names)) == len(names)
+    assert set(names) == {name for version in SCHEMAS.values() for name in version}
+    assert all(feature.meaning and feature.unit and feature.cost for feature in FEATURES)
+
+
+@pytest.mark.parametrize("call", [needs_lid, lambda version: feature_schema(version, ())])
+def test_an_unknown_version_names_the_known_ones(call):
+    with pytest.raises(InputError, match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1'; found 'paper.v2'"):
+        call("paper.v2")
+
+
+def test_columns_follow_the_schema_and_unknown_ones_are_refused():
+    schema = FeatureSchema("other.v1", ("mean_prob", "lid_layer_9", "min_prob"), ("",) * 3, (1, -1, 1))
+    values = features(signals([0.0, -1.0]), schema).values
+    assert values[[0, 2]] == pytest.approx([(1 + exp(-1)) / 2, exp(-1)])
+    assert isnan(values[1])
+    with pytest.raises(InputError, match=r"'other.v2' has features that are unknown here: 'colour'"):
+        features(signals([0.0]), FeatureSchema("other.v2", ("min_prob", "colour"), ("",) * 2, (1, 0)))
+
+
+@pytest.mark.parametrize("model", ["llama", "mistral"])
+def test_features_of_the_reference_tokens(model):
+    schema = feature_schema("paper.v1", (2, 3, 4))
+    for record in json.loads((GOLDEN / model / "expected.json").read_text()):
+        stop = 0
+        for sentence in record["sentences"]:
+            start, stop = stop, stop + sentence["n_tokens"]
+            expected = sentence["features"]
+            given_signals = signals(
+                record["log_prob"][start:stop],
+                without=record["log_prob_without_context"][start:stop],
+                entropy=record["entropy"][start:stop],
+                kl=record["kl"][start:stop],
+            )
+            lid = {k: expected[f"lid_layer_{k}"] for k in (2, 3, 4)}
+            found = features(given_signals, schema, lid=lid)
+            assert not_measured(found) == {"align_score"}
+            assert measured(found) == pytest.approx(expected, rel=1e-3)
+            assert measured(found)["large_kl_pos"] == expected["large_kl_pos"]
