@@ -188,13 +188,15 @@ class MonitoredSession:
     judge : SentenceJudge
     sentences : list of SentenceScore
         Judged so far by :meth:`judge_round`, one row's.
+    signals : list of SentenceSignals
+        What they were judged by, one for each.
     """
 
     def __init__(self, decoding: DecodingSession, judge: SentenceJudge) -> None:
         self.decoding = decoding
         self.judge = judge
         self.sentences: list[SentenceScore] = []
-        self._signals: list[SentenceSignals] = []
+        self.signals: list[SentenceSignals] = []
         self._replayed: Transcript | None = None
 
     def __enter__(self) -> MonitoredSession:
@@ -216,7 +218,7 @@ class MonitoredSession:
         self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
     ) -> list[SentenceScore]:
         """Add judged sentences to the response."""
-        self._signals += signals
+        self.signals += signals
         self.sentences += sentences
         return list(sentences)
 
@@ -230,7 +232,7 @@ class MonitoredSession:
         self, transcript: Transcript, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
     ) -> None:
         """Take an answer that a search put together in place of the one row's."""
-        self._replayed, self._signals, self.sentences = transcript, list(signals), list(sentences)
+        self._replayed, self.signals, self.sentences = transcript, list(signals), list(sentences)
 
     def report(self, *, stop: str | None, seconds: float | None) -> Report:
         """Return the response as judged so far."""
@@ -240,7 +242,7 @@ class MonitoredSession:
             prompt=self.judge.prompt,
             response=transcript.text,
             sentences=tuple(self.sentences),
-            tokens=_joined(transcript, self._signals),
+            tokens=_joined(transcript, self.signals),
             stop=stop,
             seconds=seconds,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from syncheck.session import DecodingSession, Transcript
 from syncheck.signals import ReferenceBank, check_window
 from syncheck.types import RagPrompt
 from syncheck.watch import Watch
+
+if TYPE_CHECKING:
+    from syncheck.training import LabelledResponse
 
 __all__ = ["Monitor"]
 
@@ -215,21 +218,37 @@ class Monitor:
             If prompt and response do not fit the model's window.
         """
         started = time.perf_counter()
+        watched = self.replay(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
+        return watched.report(stop=None, seconds=time.perf_counter() - started)
+
+    def replay(
+        self,
+        prompt: RagPrompt,
+        response: str | None = None,
+        *,
+        response_token_ids: Sequence[int] | None = None,
+        sentences: Sequence[str] | None = None,
+    ) -> MonitoredSession:
+        """Measure and judge a given response; as :meth:`score`, with the signals beside the scores.
+
+        Returns
+        -------
+        MonitoredSession
+            Closed; its ``sentences`` and ``signals`` are those of the response.
+        """
         token_ids = self._response_ids(response, response_token_ids, sentences)
-        check_window(self.model, len(prompt.with_context_ids) + len(token_ids))
+        check_window(self.model, len(prompt.with_context_ids) + max(len(token_ids), 1))
         detokenizer = Detokenizer(self.tokenizer, prompt.with_context_ids)
         segmenter = IncrementalSegmenter(self.config.segmenter)
         spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
         if token_ids:
             spans += segmenter.finish(detokenizer.flush())
-        if sentences is not None:
-            texts = [segmenter.text[a:b] for a, b in segmenter.char_spans]
-            spans = segment_given(texts, sentences)
         transcript = Transcript(segmenter.text, segmenter.char_spans)
+        if sentences is not None:
+            spans = segment_given([segmenter.text[a:b] for a, b in segmenter.char_spans], sentences)
         with self.session(prompt) as watched:
-            if spans:
-                watched.replay(token_ids, spans, transcript)
-            return watched.report(stop=None, seconds=time.perf_counter() - started)
+            watched.replay(token_ids, spans, transcript)
+        return watched
 
     def _response_ids(
         self, response: str | None, token_ids: Sequence[int] | None, sentences: Sequence[str] | None
@@ -247,6 +266,31 @@ class Monitor:
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    @classmethod
+    def fit(
+        cls,
+        records: Iterable[LabelledResponse],
+        *,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        aggregator: AggregatorKind = "mlp",
+        config: MonitorConfig | None = None,
+        aligner: Aligner | None | Literal["bundled"] = "bundled",
+        random_state: int = 0,
+    ) -> Monitor:
+        """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
+        from syncheck.training import fit_monitor
+
+        return fit_monitor(
+            records,
+            model=model,
+            tokenizer=tokenizer,
+            kind=aggregator,
+            config=config,
+            aligner=aligner,
+            random_state=random_state,
+        )
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -56,28 +56,50 @@ class ReferenceBank:
     def lid(self, activations: Mapping[int, NDArray[np.float32]]) -> dict[int, float]:
         """LID of one sentence at each layer that has both an activation and references."""
         return {
-            layer: float(self.lid_of(layer, torch.from_numpy(np.ascontiguousarray(activations[layer]))[None])[0])
+            layer: float(self.lid_of(layer, activations[layer][None])[0])
             for layer in self.layers
             if layer in activations
         }
 
-    def lid_of(self, layer: int, queries: Tensor) -> Tensor:
-        """LID of N activations (N, H) at one layer; returns (N,) float64, NaN where undefined."""
+    def lid_of(
+        self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the LID of N activations at one layer.
+
+        Parameters
+        ----------
+        layer
+            A layer of the bank.
+        queries
+            (N, H) float32.
+        excluded
+            (N, T) bool: references that do not count for a query.
+
+        Returns
+        -------
+        ndarray of shape (N,), float64
+            LID >= 0; NaN where undefined.
+        """
         bank = self.references[layer]
-        queries = queries.to(bank.device, torch.float32)  # (N, H)
-        if queries.shape[-1] != bank.shape[-1]:
+        states = torch.from_numpy(np.ascontiguousarray(queries)).to(bank.device, torch.float32)  # (N, H)
+        if states.shape[-1] != bank.shape[-1]:
             raise InputError(
                 f"layer {layer} has references of width {bank.shape[-1]}, but the model's activations have "
-                f"{queries.shape[-1]}; use the references of this model"
+                f"{states.shape[-1]}; use the references of this model"
             )
-        squares = self._squared_distances(layer, queries)  # (N, T)
-        count = squares.shape[1]
-        farthest = squares.amax(1, keepdim=True) if count else squares.new_zeros(len(queries), 1)
-        floored = squares.maximum(farthest * _FLOOR**2)
-        total = 0.5 * (farthest / floored).log().sum(1)  # sum_j ln(d_T / d_j), (N,)
-        lid = (count - 1) / total
+        squares = self._squared_distances(layer, states)  # (N, T)
+        counted = torch.ones_like(squares, dtype=torch.bool)
+        if excluded is not None:
+            counted &= ~torch.from_numpy(excluded).to(bank.device)
+        count = counted.sum(1)  # (N,)
+        if not squares.shape[1]:
+            return np.full(len(states), np.nan)
+        farthest = squares.where(counted, 0).amax(1, keepdim=True)  # (N, 1)
+        ratios = farthest / squares.maximum(farthest * _FLOOR**2)
+        total = 0.5 * ratios.log().where(counted, 0).sum(1)  # sum_j ln(d_T / d_j)
         defined = (count >= 2) & (farthest[:, 0] > 0) & (total > 0)
-        return torch.where(defined, lid, torch.nan)
+        lid: NDArray[np.float64] = torch.where(defined, (count - 1) / total, torch.nan).cpu().numpy()
+        return lid
 
     def _squared_distances(self, layer: int, queries: Tensor) -> Tensor:
         """One matrix product for all, then exact differences for the few pairs where it cancels."""
@@ -89,8 +111,10 @@ class ReferenceBank:
         return squares.double()
 
     def save(self, path: Path) -> None:
-        """Write ``layer_<k>`` arrays as safetensors."""
-        save_file({f"layer_{k}": v.cpu().numpy() for k, v in self.references.items()}, path)
+        """Write ``layer_<k>`` arrays as safetensors, in half precision where that loses nothing."""
+        arrays = {f"layer_{k}": v.cpu().numpy() for k, v in self.references.items()}
+        halves = {name: array.astype(np.float16) for name, array in arrays.items()}
+        save_file(halves if all((halves[n] == a).all() for n, a in arrays.items()) else arrays, path)
 
     @classmethod
     def load(cls, path: Path, *, device: str = "cpu") -> ReferenceBank:
@@ -117,10 +141,3 @@ def _layer_of(name: str, path: Path) -> int:
     if prefix != "layer" or not number.isdigit():
         raise CheckpointError(f"{path} holds an array {name!r}; expected names layer_<k> of shape (T, H)")
     return int(number)
-
-
-def check_layers(bank: ReferenceBank, wanted: Sequence[int]) -> None:
-    """Refuse a bank that lacks a layer that the schema names."""
-    missing = [k for k in wanted if k not in bank.references]
-    if missing:
-        raise CheckpointError(f"no LID references for layers {missing}; the bank holds {bank.layers}")

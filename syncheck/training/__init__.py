@@ -8,6 +8,8 @@ from syncheck.training.evaluate import (
     auroc_table,
     out_of_fold_scores,
 )
+from syncheck.training.extract import MeasuredSentences, measure
+from syncheck.training.fit import fit_monitor
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
 from syncheck.training.systems import System, benchmark_systems
 from syncheck.training.thresholds import Thresholds, choose_thresholds
@@ -17,6 +19,7 @@ __all__ = [
     "EvaluationTable",
     "LabelledResponse",
     "LabelledSentence",
+    "MeasuredSentences",
     "System",
     "Thresholds",
     "UnfaithfulSpan",
@@ -24,10 +27,12 @@ __all__ = [
     "benchmark_systems",
     "choose_thresholds",
     "cross_validate",
+    "fit_monitor",
     "label_sentences",
     "labelled_sentences",
     "load_jsonl",
     "load_ragtruth",
     "load_records",
+    "measure",
     "out_of_fold_scores",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,11 +11,14 @@ from syncheck.aggregators.estimators import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 
-__all__ = ["cross_validate"]
+__all__ = ["FoldFeatures", "cross_validate"]
+
+FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Indices of the training sentences -> (N, F) features of all sentences."""
 
 
 def cross_validate(
-    X: ArrayLike,
+    X: ArrayLike | FoldFeatures,
     y: ArrayLike,
     groups: ArrayLike,
     *,
@@ -26,8 +31,9 @@ def cross_validate(
 
     Parameters
     ----------
-    X : array-like of shape (N, F)
-        NaN means not measured.
+    X : array-like of shape (N, F), or callable
+        NaN means not measured. A callable is given the indices of each fold's training sentences and returns the
+        (N, F) features, for features that depend on them as LID does.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,)
@@ -54,7 +60,8 @@ def cross_validate(
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    rows, labels, names = np.asarray(X, dtype=np.float64), np.asarray(y), np.asarray(groups)
+    labels, names = np.asarray(y), np.asarray(groups)
+    features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
     smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
     if smallest < folds:
         raise InputError(
@@ -62,10 +69,15 @@ def cross_validate(
             f"{len(np.unique(names))}, {int((labels == 1).sum())} and {int((labels == 0).sum())}; use fewer folds "
             "or more data"
         )
-    scores = np.full((repeats, len(rows)), np.nan)
+    scores = np.full((repeats, len(labels)), np.nan)
     for repeat in range(repeats):
         splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + repeat)
-        for train, test in splitter.split(rows, labels, names):
+        for train, test in splitter.split(labels, labels, names):
+            rows = features_for(train)
             model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
             scores[repeat, test] = model.probability(rows[test])
     return scores
+
+
+def _same_for_all(rows: NDArray[np.float64]) -> FoldFeatures:
+    return lambda train: rows

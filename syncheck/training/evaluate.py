@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.training.auroc import Draws, interval
-from syncheck.training.crossval import cross_validate
+from syncheck.training.crossval import FoldFeatures, cross_validate
 from syncheck.training.systems import System
 
 __all__ = ["EvaluationRow", "EvaluationTable", "auroc_table", "out_of_fold_scores"]
@@ -87,7 +88,7 @@ class EvaluationTable:
 
 
 def out_of_fold_scores(
-    X: ArrayLike,
+    X: ArrayLike | FoldFeatures,
     y: ArrayLike,
     groups: ArrayLike,
     *,
@@ -102,8 +103,7 @@ def out_of_fold_scores(
 
     Parameters
     ----------
-    X : array-like of shape (N, F)
-        NaN means not measured.
+    X : array-like of shape (N, F), or callable
     y, groups : array-like of shape (N,)
         As in :func:`~syncheck.training.crossval.cross_validate`.
     names
@@ -124,14 +124,14 @@ def out_of_fold_scores(
     InputError
         If a system names a column that is not there, or is untrained and not exactly one measured column.
     """
-    rows = np.asarray(X, dtype=np.float64)
+    features_for: FoldFeatures = X if callable(X) else partial(_given, np.asarray(X, dtype=np.float64))
     scores = {}
     for system in systems:
-        columns = rows[:, _places(system, names)]
+        columns = partial(_columns, features_for, _places(system, names))
         if system.trained:
             scores[system.name] = cross_validate(columns, y, groups, kind=kind, folds=folds, repeats=repeats, seed=seed)
         else:
-            scores[system.name] = _raw(system, columns)
+            scores[system.name] = _raw(system, columns(np.arange(len(np.asarray(y)))))
     return scores
 
 
@@ -172,6 +172,14 @@ def auroc_table(
     for subset, chosen in _subsets(len(labels), by or {}):
         rows += _rows(scores, labels, resamples, subset, chosen)
     return EvaluationTable(tuple(rows))
+
+
+def _given(rows: Floats, train: NDArray[np.int64]) -> Floats:
+    return rows
+
+
+def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:
+    return features_for(train)[:, list(places)]
 
 
 def _shown(low: float, high: float, spec: str) -> str:

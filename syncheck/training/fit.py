@@ -1,0 +1,114 @@
+"""Labelled responses -> a trained monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import Aligner, load_aligner
+from syncheck.config import AggregatorKind, MonitorConfig, default_layers
+from syncheck.features import needs_lid
+from syncheck.monitor import Monitor
+from syncheck.training.crossval import cross_validate
+from syncheck.training.datasets import LabelledResponse
+from syncheck.training.extract import MeasuredSentences, measure
+from syncheck.training.labels import Rule
+from syncheck.training.thresholds import choose_thresholds
+
+__all__ = ["fit_measured", "fit_monitor"]
+
+HELD_OUT_FOLDS = 5
+
+
+def fit_monitor(
+    records: Iterable[LabelledResponse],
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    kind: AggregatorKind = "mlp",
+    config: MonitorConfig | None = None,
+    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    rule: Rule = "overlap",
+    random_state: int = 0,
+    show_progress: bool | None = None,
+) -> Monitor:
+    """Train a monitor for a model from labelled responses.
+
+    Parameters
+    ----------
+    records
+        Labelled responses, by this model or by others (it then acts as surrogate).
+    model, tokenizer
+        The model to monitor.
+    kind
+        Which aggregator.
+    config
+        None takes the schema ``syncheck.v1`` with the default layers of the model.
+    aligner
+        None leaves ``align_score`` unmeasured.
+    rule
+        How spans become sentence labels.
+    random_state
+        Seed of the aggregator and of the folds that the thresholds are chosen on.
+    show_progress
+        None shows a bar on a terminal.
+
+    Returns
+    -------
+    Monitor
+        Its thresholds are chosen on out-of-fold scores; see :func:`choose_thresholds`.
+
+    Raises
+    ------
+    InputError
+        If the records cannot be used: none fits the window, or a label is absent.
+    """
+    if config is None:
+        config = MonitorConfig(schema="syncheck.v1")
+    if needs_lid(config.schema) and not config.layers:
+        config = replace(config, layers=default_layers(model.config.get_text_config().num_hidden_layers))
+    untrained = Monitor(model, tokenizer, config=config, aligner=load_aligner(aligner) if aligner == "bundled" else aligner)
+    measured = measure(untrained, records, show_progress=show_progress)
+    return fit_measured(untrained, measured, kind=kind, rule=rule, random_state=random_state)
+
+
+def fit_measured(
+    untrained: Monitor,
+    measured: MeasuredSentences,
+    *,
+    kind: AggregatorKind,
+    rule: Rule = "overlap",
+    random_state: int = 0,
+) -> Monitor:
+    """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`."""
+    used = np.flatnonzero(measured.with_letter)
+    labels = measured.labels(rule=rule)
+    features = measured.features(labels, used)
+    y, groups = labels[used], measured.groups[used]
+    held_out = cross_validate(
+        lambda train: measured.features(labels, used[train])[used],
+        y,
+        groups,
+        kind=kind,
+        folds=HELD_OUT_FOLDS,
+        repeats=1,
+        seed=random_state,
+    )
+    thresholds = choose_thresholds(held_out[0], y)
+    aggregator = Aggregator.fit(features[used], y, schema=measured.schema, kind=kind, random_state=random_state)
+    return Monitor(
+        untrained.model,
+        untrained.tokenizer,
+        config=replace(
+            untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune
+        ),
+        aggregator=aggregator,
+        bank=measured.bank(labels),
+        aligner=untrained.aligner,
+        trained_on=[record.id for record in measured.records],
+    )
