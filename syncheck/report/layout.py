@@ -54,7 +54,7 @@ def mark_passage(passage: str, spans: Iterable[tuple[int, int, tuple[str, str]]]
         Segment(
             text=passage[left:right],
             refs=tuple(ref for start, stop, ref in marks if start <= left and right <= stop),
-            ends=tuple(ref for start, stop, ref in marks if start <= left and right == stop),
+            ends=tuple(ref for _, stop, ref in marks if right == stop),
         )
         for left, right in zip(pieces, pieces[1:], strict=False)
     )

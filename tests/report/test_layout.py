@@ -1,0 +1,100 @@
+"""What stands on the page for one made-up response, value by value."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from syncheck.report import Answer, Case, Report
+from syncheck.report.layout import case_view
+from syncheck.report.views import DroppedView, EvidenceView, Segment, SignalView, TokenView
+from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+
+NAN = float("nan")
+PROMPT = RagPrompt("Why?", ("No. Because it is.", "So."), "with", "without", (1, 2), (1,))
+TOKENS = TokenSignals(
+    text="Hm\nYes.",
+    token_ids=np.array([5, 6, 7, 8]),
+    char_spans=np.array([[0, 3], [3, 6], [6, 6], [6, 7]]),
+    log_prob=np.array([log(0.5), log(0.25), -2.0, 0.0], dtype=np.float32),
+    log_prob_without_context=np.full(4, -9, dtype=np.float32),
+    entropy=np.ones(4, dtype=np.float32),
+    kl=np.array([1.5, 3.5, NAN, 12.0], dtype=np.float32),
+)
+FIRST = SentenceScore("Hm", 0, 2, 0, 1, 0.75, "scored", {"min_prob": 0.5}, attribution={"min_prob": 0.02})
+SECOND = SentenceScore(
+    "Yes.",
+    3,
+    7,
+    1,
+    4,
+    0.25,
+    "scored",
+    {"min_prob": 0.5, "align_score": 0.125, "mean_entropy": None},
+    attribution={"min_prob": 0.1, "align_score": -0.2},
+    evidence=Evidence(0, " Because it is. ", 0.125),
+    latency_ms=2.25,
+)
+
+
+@pytest.fixture
+def answer():
+    made = Report(PROMPT, TOKENS.text, (FIRST, SECOND), TOKENS)
+    tried = SentenceScore("Never.", 3, 9, 0, 0, 0.1, "scored", {})
+    case = Case("Why?", PROMPT.passages, (Answer("FOD", made, (tried,)),))
+    return case_view(case, 1, prefix="x-")
+
+
+def test_tokens_are_shaded_by_kl_and_underlined_by_probability(answer):
+    first, second = answer.answers[0].sentences
+    assert first.tokens == (TokenView("Hm⏎", True, "−0.7", "1.5", 0.25, 50.0, False),)
+    assert second.tokens == (
+        TokenView("Yes", True, "−1.4", "3.5", 0.583, 25.0, True),
+        TokenView("id 7", False, "−2.0", "–", 0.0, 13.5, False),
+        TokenView(".", True, "0.0", "12.0", 1.0, 100.0, True),
+    )
+
+
+def test_signals_are_sorted_from_what_pulls_down_to_what_lifts(answer):
+    assert [(s.name, s.value, s.change, s.pulls_down, s.width) for s in answer.answers[0].sentences[1].signals] == [
+        ("align_score", "0.125", "−0.20", True, 100.0),
+        ("mean_entropy", "not measured", "", False, 0.0),
+        ("min_prob", "0.5", "+0.10", False, 50.0),
+    ]
+
+
+def test_bars_have_one_scale_for_the_whole_answer(answer):
+    assert answer.answers[0].sentences[0].signals == (
+        SignalView("min_prob", "probability of the least likely token", "0.5", "+0.02", False, 10.0),
+    )
+
+
+def test_only_the_lowest_sentence_unfolds(answer):
+    assert [(s.is_lowest, s.unfolded) for s in answer.answers[0].sentences] == [(False, False), (True, True)]
+
+
+def test_an_answer_without_doubtful_sentences_stays_folded():
+    made = Report(PROMPT, TOKENS.text, (FIRST,), TOKENS)
+    (sentence,) = case_view(Case.of(made), 1, prefix="").answers[0].sentences
+    assert (sentence.is_lowest, sentence.unfolded) == (True, False)
+
+
+def test_evidence_points_to_its_passage_and_the_passage_back(answer):
+    second = answer.answers[0].sentences[1]
+    assert second.evidence == EvidenceView(1, "x-q1p1", "Because it is.", "0.12")
+    ref = ("FOD 2", "x-q1a1s2")
+    assert answer.passages[0].segments == (Segment("No. ", (), ()), Segment("Because it is.", (ref,), (ref,)))
+    assert answer.passages[1].segments == (Segment("So.", (), ()),)
+
+
+def test_dropped_sentences_stand_before_the_one_that_took_their_place(answer):
+    first, second = answer.answers[0].sentences
+    assert first.dropped == ()
+    assert second.dropped == (DroppedView("Never.", "0.10", "likely unfaithful"),)
+
+
+def test_numbers_of_the_answer(answer):
+    drawn = answer.answers[0]
+    assert (drawn.faithfulness, drawn.lowest) == ("0.50", "0.25")
+    assert drawn.facts == ("2 sentences", "4 tokens", "1 dropped")
+    assert [s.weight for s in drawn.sentences] == [2, 4]
