@@ -49,7 +49,6 @@ _STATUS_WORDS: dict[Status, str] = {
     "failed": "failed",
 }
 
-_UNITS_SHOWN = frozenset({"nats", "tokens"})
 _LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
 _DIRECTIONS = {1: "higher speaks for faithful", -1: "higher speaks against", 0: "may speak for or against"}
 
@@ -79,8 +78,9 @@ def feature_value(name: str, value: float | None) -> str:
     if value is None:
         return "not measured"
     unit = feature_label(name).unit.partition(",")[0]
-    number = f"{value:.0f}" if unit == "tokens" else f"{value:.3g}"
-    return f"{number} {unit}" if unit in _UNITS_SHOWN else number
+    if unit == "tokens":
+        return _count(round(value), "token")
+    return f"{value:.3g} {unit}" if unit == "nats" else f"{value:.3g}"
 
 
 def band(score: float) -> Band:

@@ -156,7 +156,7 @@ def test_a_notebook_shows_a_fragment_whose_anchors_do_not_meet_anothers():
 def test_the_style_reaches_nothing_outside_the_fragment():
     style = re.sub(r"/\*.*?\*/", "", Page(render_fragment(demo_cases())).text("style"), flags=re.S)
     selectors = [s.strip() for rule in re.findall(r"([^{}]+)\{", style) for s in rule.split(",")]
-    assert all(s.startswith((".syncheck", "@media")) for s in selectors)
+    assert all(s.startswith((".syncheck", "@media", "@container")) for s in selectors)
 
 
 def test_to_html_draws_the_report():
@@ -219,6 +219,7 @@ def test_bands_hold_their_lower_border(score, words):
 def test_values_carry_their_unit():
     assert feature_value("mean_entropy", 1.23456) == "1.23 nats"
     assert feature_value("large_kl_pos", 3.0) == "3 tokens"
+    assert feature_value("large_kl_pos", 1.0) == "1 token"
     assert feature_value("lid_layer_16", None) == "not measured"
     assert feature_value("min_prob", 0.5) == "0.5"
     assert feature_value("of_someone_else", 0.5) == "0.5"
