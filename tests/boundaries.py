@@ -7,16 +7,12 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset({"types", "config", "errors"})
-STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals", "spans"})
+STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {"lexical": "features"}
 """Files that are part of the stage named, and so may be imported by it."""
-COMPOSERS = frozenset({"__init__", "cli", "monitor", "report", "session", "training"}) | {
-    # pieces of the monitor, each a file of its own
-    "checkpoint",
-    "decoding",
-    "judging",
-    "watch",
-}
+COMMAND_LINE = frozenset({"cli", "commands"})
+MONITOR = frozenset({"checkpoint", "decoding", "judging", "kit", "monitor", "session", "watch"})
+COMPOSERS = frozenset({"__init__", "report", "training"}) | MONITOR | COMMAND_LINE
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})
 PICKLE_READER = "syncheck/aggregators/published.py"
@@ -79,7 +75,7 @@ def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Ite
     reads = imported.root in PICKLES and imported.name != "UnpicklingError"
     if reads and (path, imported.module) != (PICKLE_READER, "pickle"):
         yield f"imports {imported.module}; only {PICKLE_READER} may read pickles, through its allow-list"
-    if package == "syncheck" and imported.root == "fod" and not (part == "cli" and imported.lazy):
+    if package == "syncheck" and imported.root == "fod" and not (part in COMMAND_LINE and imported.lazy):
         yield "imports fod; only the command line may, inside the function that needs it"
     if package == "syncheck" and imported.root == "syncheck" and part in FOUNDATION | STAGES:
         if _stage(imported.part) not in FOUNDATION | {part}:
@@ -90,8 +86,9 @@ def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Ite
 
 
 def _broken_calls(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    may_print = _place(path)[1] in COMMAND_LINE
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        if isinstance(call.func, ast.Name) and call.func.id == "print" and path != "syncheck/cli.py":
+        if isinstance(call.func, ast.Name) and call.func.id == "print" and not may_print:
             yield call.lineno, "prints; only the command line may"
         for keyword in call.keywords:
             only = UNSAFE_KEYWORDS.get(keyword.arg or "")
