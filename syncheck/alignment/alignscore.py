@@ -58,14 +58,14 @@ class AlignScoreAligner:
         ``split`` scores every part of the chunk and takes the highest; parts of a claim are averaged.
     device
         Where to run.
+    name
+        Stored with a monitor: the checkpoint it was loaded from.
 
     Notes
     -----
     Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk
     with the highest score, averaged over the claim's sentences; its passage is the one in which it starts.
     """
-
-    name = "alignscore"
 
     def __init__(
         self,
@@ -75,7 +75,9 @@ class AlignScoreAligner:
         mode: Mode = "nli_sp",
         overflow: Overflow = "cut",
         device: str | torch.device = "cpu",
+        name: str = "alignscore",
     ) -> None:
+        self.name = name
         self._model = model.to(device)
         self._tokenizer = tokenizer
         self._mode = mode
@@ -96,7 +98,7 @@ class AlignScoreAligner:
     ) -> AlignScoreAligner:
         """Load a published ``.ckpt`` with its ``backbone``, or a converted folder; see :func:`load_alignscore`."""
         model, tokenizer = load_alignscore(Path(path), backbone=backbone)
-        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device)
+        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path))
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.

@@ -55,6 +55,8 @@ class BundledAligner:
         P(supported) = sigmoid(scale * logit + shift).
     device
         Where the model is.
+    name
+        Stored with a monitor: ``"bundled"``, or the folder it was loaded from.
 
     Notes
     -----
@@ -64,8 +66,6 @@ class BundledAligner:
     the highest over the windows. Nothing is dropped.
     """
 
-    name = "bundled"
-
     def __init__(
         self,
         model: CrossEncoder,
@@ -74,7 +74,9 @@ class BundledAligner:
         scale: float = 1.0,
         shift: float = 0.0,
         device: str | torch.device = "cpu",
+        name: str = "bundled",
     ) -> None:
+        self.name = name
         self._model = model
         self._tokenizer = tokenizer
         self._scale = scale
@@ -99,7 +101,8 @@ class BundledAligner:
         """
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
         model, tokenizer, config = load_cross_encoder(folder)
-        return cls(model.to(device), tokenizer, device=device, **config["calibration"])
+        name = "bundled" if path is None else str(path)
+        return cls(model.to(device), tokenizer, device=device, name=name, **config["calibration"])
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.

@@ -16,6 +16,7 @@ __all__ = ["ClassifierAligner"]
 
 CLAIM_SHARE = 0.5
 """Most of the window that a claim may take; a longer one is cut in parts."""
+BUDGET_STEP = 32
 BATCH = 16
 
 
@@ -63,8 +64,14 @@ class ClassifierAligner:
         chunks = split_passages(passages)
         if not chunks:
             return [Support(0.0, None) for _ in claims]
-        parts = [(i, part) for i, claim in enumerate(claims) for part in self._parts(claim)]
-        rows = [(i, part, premise) for i, part in parts for premise in self._premises(chunks, part)]
+        rows = []
+        packed: dict[int, list[Chunk]] = {}
+        for i, claim in enumerate(claims):
+            for part in self._parts(claim):
+                budget = self._premise_budget(part)
+                if budget not in packed:
+                    packed[budget] = list(self._premises(chunks, budget))
+                rows += [(i, part, premise) for premise in packed[budget]]
         scores = self._score([(premise.text, part) for _, part, premise in rows])
         best: list[dict[str, tuple[float, Chunk]]] = [{} for _ in claims]
         for (i, part, premise), score in zip(rows, scores, strict=True):
@@ -76,11 +83,16 @@ class ClassifierAligner:
         most = int(self._scorer.window * CLAIM_SHARE)
         return split_to_fit(claim, lambda part: self._scorer.length("", part) <= most)
 
-    def _premises(self, chunks: Sequence[Chunk], claim: str) -> Iterator[Chunk]:
-        """Join neighbouring chunks as long as they fit beside the claim."""
+    def _premise_budget(self, claim: str) -> int:
+        """Tokens left for a premise, in steps, so that claims of about one length share their premises."""
+        taken = -(-self._scorer.length("", claim) // BUDGET_STEP) * BUDGET_STEP
+        return max(self._scorer.window - taken, self._scorer.window - int(self._scorer.window * CLAIM_SHARE))
+
+    def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[Chunk]:
+        """Join neighbouring chunks as long as they fit the budget."""
 
         def fits(text: str) -> bool:
-            return self._scorer.length(text, claim) <= self._scorer.window
+            return self._scorer.length(text, "") <= budget
 
         pending: Chunk | None = None
         for chunk in chunks:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-__all__ = ["FUNCTION_WORDS", "Chunk", "EvidenceIndex", "distinct_words", "split_passages", "split_to_fit"]
+__all__ = ["Chunk", "EvidenceIndex", "FUNCTION_WORDS", "distinct_words", "split_passages", "split_to_fit"]
 
 MAX_CHUNK_WORDS = 60
 MAX_CHUNK_CHARACTERS = 480

@@ -1,0 +1,137 @@
+"""The bundled aligner: packing, windows and the files it reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from syncheck.alignment import BundledAligner, EvidenceIndex, load_aligner
+from syncheck.alignment.bundled import MAX_CLAIM_TOKENS, MAX_EVIDENCE_TOKENS
+from syncheck.alignment.cross_encoder import (
+    CLAIM,
+    CLAIM_AFTER_SAME,
+    CLAIM_IN_EVIDENCE,
+    EVIDENCE,
+    EVIDENCE_IN_CLAIM,
+    collate,
+    encode_pair,
+    load_cross_encoder,
+)
+from syncheck.errors import CheckpointError
+
+
+def one_window_score(folder, evidence, claim):
+    """Score of one pair that fits a window, computed without the aligner."""
+    model, tokenizer, config = load_cross_encoder(folder)
+    ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in (evidence, claim)]
+    with torch.inference_mode():
+        logit = model(*collate([encode_pair(*ids)]))
+    return torch.sigmoid(config["calibration"]["scale"] * logit + config["calibration"]["shift"]).item()
+
+
+def test_token_types_say_which_tokens_match():
+    pair = encode_pair([7, 8, 9, 8], [8, 9, 5, 7])
+    assert pair.ids == [101, 7, 8, 9, 8, 102, 8, 9, 5, 7, 102]
+    assert pair.types == [
+        EVIDENCE,
+        *[EVIDENCE_IN_CLAIM] * 4,
+        EVIDENCE,
+        *[CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME, CLAIM, CLAIM_IN_EVIDENCE],
+        EVIDENCE,
+    ]
+
+
+def test_short_context_is_one_window_in_text_order(bundled_folder):
+    aligner = BundledAligner.load(bundled_folder)
+    passages = ["Rain fell. The bridge was built in 1903.", "It spans the Avon."]
+    (support,) = aligner.align(passages, ["The bridge spans the Avon."])
+    joined = "The bridge was built in 1903. It spans the Avon."
+    assert support.score == pytest.approx(one_window_score(bundled_folder, joined, "The bridge spans the Avon."))
+    assert (support.evidence.passage, support.evidence.text) == (1, "It spans the Avon.")
+    assert support.evidence.score == support.score
+
+
+def test_chunk_longer_than_a_window_is_scored_in_overlapping_parts(bundled_folder):
+    aligner = BundledAligner.load(bundled_folder)
+    words = " ".join(f"{'ab' * 5}{i:02d}" for i in range(25))  # 300 characters, one token each
+    (support,) = aligner.align([words], ["ab12."])
+    letters = words.replace(" ", "")
+    stride = MAX_EVIDENCE_TOKENS - 16
+    parts = [letters[i : i + MAX_EVIDENCE_TOKENS] for i in (0, stride, 2 * stride)]
+    assert support.score == pytest.approx(max(one_window_score(bundled_folder, p, "ab12.") for p in parts))
+
+
+def test_long_claim_is_as_weak_as_its_weakest_part(bundled_folder):
+    aligner = BundledAligner.load(bundled_folder)
+    claim = "abcdefghij" * 15  # 150 tokens: two parts
+    (support,) = aligner.align(["abc def."], [claim])
+    parts = [claim[:MAX_CLAIM_TOKENS], claim[MAX_CLAIM_TOKENS - 16 :]]
+    assert support.score == pytest.approx(min(one_window_score(bundled_folder, "abc def.", p) for p in parts))
+
+
+def test_packaged_aligner_fits_the_package_and_tells_support_from_contradiction():
+    aligner = BundledAligner.load()
+    passages = ["The Avon bridge was built in 1903 by Tom Smith. It is 120 metres long and carries two roads."]
+    supported, wrong_year, elsewhere = aligner.align(
+        passages,
+        ["The bridge was built by Tom Smith in 1903.", "The bridge was built by Tom Smith in 1847.", "Cats sleep."],
+    )
+    assert supported.score > wrong_year.score
+    assert supported.score > elsewhere.score
+
+
+def test_packaged_aligner_finds_support_at_the_end_of_a_long_context():
+    aligner = BundledAligner.load()
+    filler = "The mill ground corn for the valley until the railway came. " * 400
+    last = "Astronomers in Paris saw the comet of 1811 for nine months."
+    claim = "The comet of 1811 was seen for nine months."
+    found, missed = aligner.align([filler, last], [claim])[0], aligner.align([filler], [claim])[0]
+    assert (found.evidence.passage, found.evidence.text) == (1, last)
+    assert found.score > missed.score + 0.2
+
+
+def test_int8_storage_rounds_each_row_by_half_a_step(bundled_folder):
+    arrays = load_file(bundled_folder / "model.safetensors")
+    model, _, _ = load_cross_encoder(bundled_folder)
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    restored = arrays[f"{name}.int8"].float() * arrays[f"{name}.step"]
+    assert torch.equal(model.state_dict()[name], restored)
+    assert arrays[f"{name}.int8"].abs().amax(1).eq(127).all()  # every row uses the whole range
+
+
+def test_folder_of_the_format_is_found_by_load_aligner(bundled_folder):
+    aligner = load_aligner(bundled_folder)
+    assert isinstance(aligner, BundledAligner)
+
+
+def test_missing_file_is_named(bundled_folder, tmp_path):
+    shutil.copy(bundled_folder / "config.json", tmp_path)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        BundledAligner.load(tmp_path)
+
+
+def test_other_format_is_refused(bundled_folder, tmp_path):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config.json").write_text(json.dumps({"format": "syncheck.cross-encoder.v9"}))
+    with pytest.raises(CheckpointError, match=r"v9"):
+        BundledAligner.load(tmp_path)
+
+
+def test_missing_weights_are_refused(bundled_folder, tmp_path):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    arrays = load_file(tmp_path / "model.safetensors")
+    del arrays["head.bias"]
+    save_file(arrays, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"head\.bias"):
+        BundledAligner.load(tmp_path)
+
+
+def test_evidence_index_serves_the_same_chunks_as_the_aligner(bundled_folder):
+    passages = ["Rain fell. The bridge was built in 1903."]
+    chunks = {chunk.text for chunk in EvidenceIndex(passages).chunks}
+    (support,) = BundledAligner.load(bundled_folder).align(passages, ["A bridge was built."])
+    assert support.evidence.text in chunks
