@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -117,7 +118,7 @@ class BundledAligner:
         """
         if any(not claim.strip() for claim in claims):
             raise InputError("a claim is blank; leave out claims without text")
-        index = EvidenceIndex(passages)
+        index = _index(tuple(passages))
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, number, claim)]
@@ -182,6 +183,12 @@ class BundledAligner:
                 scores[row] = value
             start = stop
         return scores
+
+
+@lru_cache(maxsize=4)
+def _index(passages: tuple[str, ...]) -> EvidenceIndex:
+    """Keep the last indices: live monitoring asks about one context sentence by sentence."""
+    return EvidenceIndex(passages)
 
 
 def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:
