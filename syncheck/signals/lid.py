@@ -127,11 +127,12 @@ class ReferenceBank:
         """
         try:
             if path.suffix == ".npz":
-                with np.load(path, allow_pickle=False) as file:
-                    arrays = dict(file)
+                # Opened here, since numpy leaves a file open that turns out to be no archive.
+                with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                    arrays = dict(archive)
             else:
                 arrays = load_file(path)
-        except (OSError, ValueError, SafetensorError, BadZipFile) as error:
+        except (OSError, EOFError, TypeError, ValueError, SafetensorError, BadZipFile) as error:
             raise CheckpointError(f"{path} is not a readable file of LID references: {error}") from error
         return cls({_layer_of(name, path): array for name, array in arrays.items()}, device=device)
 

@@ -12,7 +12,9 @@ from syncheck.errors import InputError
 __all__ = ["TokenStatistics", "context_sensitivity_ratio", "token_statistics"]
 
 _ROWS_AT_ONCE = 8
-_UNREACHABLE = 1e30
+_EXCLUDED = -1e30
+_WIDEST = 1e4
+_STEEP = 30.0
 _CSR_FLOOR = 1e-8
 
 
@@ -62,9 +64,9 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
 
     Notes
     -----
-    With ``lse`` the log-sum-exp of a row, H = lse_p - E_p[logit_p] and
-    KL = E_p[logit_p - logit_q] - (lse_p - lse_q). The products are summed pairwise in float32; rows go in
-    groups of eight, so that the temporaries stay small beside the logits.
+    With ``lse`` the log-sum-exp of a row, H = lse_p - E_p[logit_p]; KL is summed as p d + q - p with d = ln p - ln q,
+    which keeps its digits where the two distributions nearly agree. Sums are pairwise in float32; rows go in groups of
+    eight, so that the temporaries stay small beside the logits.
     """
     expected = (len(token_ids), logits.shape[-1])
     for name, given in (("logits", logits), ("logits_without", logits_without)):
@@ -88,7 +90,7 @@ def _statistics_of_rows(
     logits: Tensor, logits_without: Tensor | None, token_ids: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     # Upcast before any exp: half precision underflows most of a vocabulary.
-    x = logits.float()  # (R, V)
+    x = _centred(logits)  # (R, V)
     lowest = torch.finfo(torch.float32).min  # 0 * -inf is NaN, 0 * lowest is 0
     lse_p = x.logsumexp(-1)  # (R,)
     log_prob = x.gather(-1, token_ids[:, None])[:, 0] - lse_p
@@ -98,12 +100,24 @@ def _statistics_of_rows(
     if logits_without is None:
         missing = torch.full_like(entropy, torch.nan)
         return log_prob, missing, entropy, missing
-    y = logits_without.float()
+    y = _centred(logits_without)
     lse_q = y.logsumexp(-1)
     log_prob_without = y.gather(-1, token_ids[:, None])[:, 0] - lse_q
-    mean_q = (p * y.clamp_min(lowest)).sum(-1)
-    kl = ((mean_p - mean_q) - (lse_p - lse_q)).clamp_min(0)
-    return log_prob, log_prob_without, entropy, kl.masked_fill(kl > _UNREACHABLE, torch.inf)
+    return log_prob, log_prob_without, entropy, _kl(p, x - lse_p[:, None], y - lse_q[:, None])
+
+
+def _kl(p: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
+    """KL(p || q) of each row as sum p d + q - p with d = ln p - ln q: no term is negative, so nothing cancels."""
+    impossible = ((log_q < _EXCLUDED) & (p > 0)).any(-1)
+    d = (log_p - log_q).nan_to_num(nan=0.0).clamp(-_WIDEST, _WIDEST)  # NaN: excluded by both
+    terms = torch.where(d < -_STEEP, p * (d - 1) + log_q.exp(), p * (d + torch.expm1(-d)))
+    return terms.sum(-1).clamp_min(0).masked_fill(impossible, torch.inf)
+
+
+def _centred(logits: Tensor) -> Tensor:
+    # An offset common to a row changes nothing but costs digits: GPT-2's logits lie around -100.
+    x = logits.float()
+    return x - x.amax(-1, keepdim=True)
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
