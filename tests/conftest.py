@@ -1,0 +1,97 @@
+"""The golden models, loaded once, and monitors on them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, feature_schema, prompt_from_texts
+
+GOLDEN = Path(__file__).parent / "golden" / "signals"
+LAYERS = (2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A small random model with its tokenizer, reference values and LID references."""
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    records: list[dict[str, Any]]
+    bank: ReferenceBank
+
+    def prompt(self, record: dict[str, Any]) -> RagPrompt:
+        return prompt_from_texts(
+            self.tokenizer,
+            question="?",
+            context=record["prompt_with_context"],
+            with_context=record["prompt_with_context"],
+            without_context=record["prompt_without_context"],
+        )
+
+
+def load_golden(name: str) -> Golden:
+    logging.disable_progress_bar()
+    folder = GOLDEN / name
+    return Golden(
+        name,
+        AutoModelForCausalLM.from_pretrained(folder).eval(),
+        AutoTokenizer.from_pretrained(folder),
+        json.loads((folder / "expected.json").read_text(encoding="utf-8")),
+        ReferenceBank.load(folder / "lid_reference.npz"),
+    )
+
+
+@pytest.fixture(scope="session")
+def llama() -> Golden:
+    return load_golden("llama")
+
+
+@pytest.fixture(scope="session")
+def mistral() -> Golden:
+    """Its sliding window of 48 tokens is shorter than the prompts."""
+    return load_golden("mistral")
+
+
+@pytest.fixture(scope="session", params=["llama", "mistral"])
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Both golden models in turn."""
+    found: Golden = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def make_monitor() -> Callable[..., Monitor]:
+    """Build a monitor whose scores are a formula of the features."""
+
+    def make(golden: Golden, *, schema="syncheck.v1", formula=wavy, aligner=None, **options: Any) -> Monitor:
+        layers = () if schema == "paper-no-lid.v1" else LAYERS
+        config = MonitorConfig(schema=schema, layers=layers, **options)
+        aggregator = None if formula is None else FormulaAggregator(feature_schema(schema, layers), formula)
+        return Monitor(
+            golden.model,
+            golden.tokenizer,
+            config=config,
+            aggregator=aggregator,
+            bank=golden.bank if layers else None,
+            aligner=WordAligner() if aligner is None else aligner,
+        )
+
+    return make
+
+
+@pytest.fixture
+def monitor(golden: Golden, make_monitor: Callable[..., Monitor]) -> Monitor:
+    return make_monitor(golden)
+
+
+@pytest.fixture
+def prompt(monitor: Monitor) -> RagPrompt:
+    return monitor.prompt(question=QUESTION, context=PASSAGES)
