@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -126,13 +126,23 @@ class FODGenerator:
             max_sentences=max_sentences,
         )
 
+    @overload
+    def generate(
+        self, prompt: RagPrompt, *, seed: int = 0, return_dict_in_generate: Literal[False] = False, **kwargs: Any
+    ) -> Tensor: ...
+
+    @overload
+    def generate(
+        self, prompt: RagPrompt, *, seed: int = 0, return_dict_in_generate: Literal[True], **kwargs: Any
+    ) -> FODOutput: ...
+
     def generate(
         self,
         prompt: RagPrompt,
         *,
         seed: int = 0,
         return_dict_in_generate: bool = False,
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Any,
     ) -> Tensor | FODOutput:
         """Generate an answer.
 
@@ -193,6 +203,4 @@ class FODGenerator:
             report = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
         ids = [*prompt.with_context_ids, *propose.response_ids(result.beam)]
         sequences = torch.tensor([ids], device=self.monitor.model.device)
-        return FODOutput(
-            sequences=sequences, report=report, search=result, sampled_tokens=propose.sampled_tokens
-        )
+        return FODOutput(sequences=sequences, report=report, search=result, sampled_tokens=propose.sampled_tokens)

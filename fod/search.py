@@ -85,9 +85,7 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
     return sentence.score is not None and sentence.score >= threshold
 
 
-def _greedy(
-    propose: Propose, config: FODConfig
-) -> tuple[Beam, tuple[SentenceScore, ...], StopReason | None]:
+def _greedy(propose: Propose, config: FODConfig) -> tuple[Beam, tuple[SentenceScore, ...], StopReason | None]:
     """Stage 1: returns the answer so far, what was taken back, and a reason if that is the whole answer."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:

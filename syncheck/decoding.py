@@ -16,7 +16,7 @@ from syncheck.errors import InputError
 from syncheck.session import DecodingSession
 from syncheck.types import RagPrompt
 
-__all__ = ["DecodingPlan", "StopReason", "decode", "prepare"]
+__all__ = ["DecodingPlan", "StopReason", "decode", "plan_of", "prepare"]
 
 StopReason = Literal["end_of_text", "criteria", "window"]
 """An end-of-text token, a stopping criterion (``max_new_tokens`` is one), or a full window."""
@@ -89,7 +89,9 @@ def plan_of(
     return DecodingPlan(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
 
 
-def prepare(model: PreTrainedModel, prompt: RagPrompt, *, streamer: BaseStreamer | None = None, **kwargs: Any) -> DecodingPlan:  # noqa: ANN401
+def prepare(
+    model: PreTrainedModel, prompt: RagPrompt, *, streamer: BaseStreamer | None = None, **kwargs: Any
+) -> DecodingPlan:  # noqa: ANN401
     """Let ``model.generate`` turn keyword arguments into processors, criteria and a config.
 
     Parameters

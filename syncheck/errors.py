@@ -1,15 +1,15 @@
 """Errors that a caller can act on. Each message says what was expected, what was found and what to do.
 
-    SyncheckError
-    ├── InputError (ValueError)           a value the caller passed cannot be used
-    │   ├── PromptError                   prompts that are equal, empty or longer than the window
-    │   └── RecordError                   one record of a file; knows file, line and field
-    ├── WrongTypeError (TypeError)        a value of the wrong type
-    ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
-    │   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
-    ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
-    ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
-    └── MissingExtraError (ImportError)   an optional package is not installed
+SyncheckError
+├── InputError (ValueError)           a value the caller passed cannot be used
+│   ├── PromptError                   prompts that are equal, empty or longer than the window
+│   └── RecordError                   one record of a file; knows file, line and field
+├── WrongTypeError (TypeError)        a value of the wrong type
+├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
+│   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
+├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
+├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
+└── MissingExtraError (ImportError)   an optional package is not installed
 """
 
 from __future__ import annotations

@@ -214,9 +214,7 @@ class MonitoredSession:
         self.decoding.advance()
         return self.keep(measured, self.judge(measured))
 
-    def keep(
-        self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
-    ) -> list[SentenceScore]:
+    def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> list[SentenceScore]:
         """Add judged sentences to the response."""
         self.signals += signals
         self.sentences += sentences

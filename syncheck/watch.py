@@ -24,7 +24,7 @@ from syncheck.types import RagPrompt, SentenceScore
 __all__ = ["Watch"]
 
 
-class ObservedSession(DecodingSession):
+class _ObservedSession(DecodingSession):
     """A session whose main branch is run by somebody else and only looked at."""
 
     def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
@@ -86,7 +86,7 @@ class Watch:
         self._model = model
         self._tokenizer = tokenizer
         self._prompt = prompt
-        self._session = ObservedSession(model, tokenizer, prompt, layers=layers, segmenter=segmenter)
+        self._session = _ObservedSession(model, tokenizer, prompt, layers=layers, segmenter=segmenter)
         self._watched = MonitoredSession(self._session, judge)
         self._sequence: list[int] = []
         self._cache: Any = None

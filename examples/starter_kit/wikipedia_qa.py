@@ -36,7 +36,9 @@ _NUMBER = re.compile(r"\d+")
 _PARENTHESIS = re.compile(r" \([^()]*\)")
 _YEAR = re.compile(r"\b1[5-9]\d\d\b|\b20[0-2]\d\b")
 _TITLE_PHRASE = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
-_ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|vs|Inc|Ltd|Co|No|Vol|approx|ca|c|Prof|Gen|Col|Rev|Mt|Ft))\.$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|vs|Inc|Ltd|Co|No|Vol|approx|ca|c|Prof|Gen|Col|Rev|Mt|Ft))\.$"
+)
 _CALENDAR = frozenset(
     "January February March April May June July August September October November December "
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -179,9 +181,7 @@ class ExampleMaker:
 
     def _try(self, rng: random.Random, max_characters: int) -> QAExample | None:
         opening = rng.random() < OPENING_SHARE
-        article_index, paragraph = (
-            (rng.randrange(len(self.articles)), 0) if opening else rng.choice(self._places)
-        )
+        article_index, paragraph = (rng.randrange(len(self.articles)), 0) if opening else rng.choice(self._places)
         article = self.articles[article_index]
         heading, sentences = article.paragraphs[paragraph]
         start = 0 if opening or len(sentences) == 1 else rng.randrange(len(sentences))

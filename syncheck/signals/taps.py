@@ -40,9 +40,7 @@ class Taps:
     @contextmanager
     def attached(self) -> Iterator[Taps]:
         """Attach the hooks; they go on exit, also after an exception."""
-        handles = [
-            block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)
-        ]
+        handles = [block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)]
         try:
             yield self
         finally:

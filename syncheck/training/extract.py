@@ -32,7 +32,8 @@ class MeasuredSentences:
     ----------
     schema : FeatureSchema
     values : ndarray of shape (N, F), float64
-        Features; LID is NaN here, since it depends on which sentences are references: see :meth:`features`.
+        Features as the monitor has them: LID against its own references, NaN without any; :meth:`features` takes
+        references from a part of these sentences instead.
     activations : mapping of int to ndarray of shape (N, H), float32
         By decoder block.
     bounds : ndarray of shape (N, 2), int64
@@ -109,7 +110,9 @@ class MeasuredSentences:
         return ReferenceBank({layer: states[kept] for layer, states in self.activations.items()})
 
 
-def measure(monitor: Monitor, records: Iterable[LabelledResponse], *, show_progress: bool | None = None) -> MeasuredSentences:
+def measure(
+    monitor: Monitor, records: Iterable[LabelledResponse], *, show_progress: bool | None = None
+) -> MeasuredSentences:
     """Replay labelled responses and measure their sentences.
 
     Parameters
@@ -137,7 +140,7 @@ def measure(monitor: Monitor, records: Iterable[LabelledResponse], *, show_progr
     disable = None if show_progress is None else not show_progress
     for record in tqdm(list(records), desc="responses", unit=" responses", disable=disable):
         try:
-            watched = monitor.replay(prompt_of(monitor, record), record.response)
+            watched = monitor.replay(_prompt_of(monitor, record), record.response)
         except PromptError as error:
             left_out[record.id] = str(error)
             continue
@@ -150,9 +153,7 @@ def measure(monitor: Monitor, records: Iterable[LabelledResponse], *, show_progr
     return MeasuredSentences(
         schema=monitor.schema,
         values=np.array(rows, dtype=np.float64),
-        activations={
-            layer: np.stack([s.activations[layer] for s in signals]) for layer in signals[0].activations
-        },
+        activations={layer: np.stack([s.activations[layer] for s in signals]) for layer in signals[0].activations},
         bounds=np.array([(s.span.char_start, s.span.char_stop) for s in signals], np.int64),
         texts=tuple(s.text for s in signals),
         owners=np.array(owners, np.int64),
@@ -161,7 +162,7 @@ def measure(monitor: Monitor, records: Iterable[LabelledResponse], *, show_progr
     )
 
 
-def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
+def _prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
     """Build a record's prompts: its own, or the monitor's template."""
     if record.prompt_with_context is not None and record.prompt_without_context is not None:
         return prompt_from_texts(

@@ -72,7 +72,9 @@ def fit_monitor(
         config = MonitorConfig(schema="syncheck.v1")
     if needs_lid(config.schema) and not config.layers:
         config = replace(config, layers=default_layers(model.config.get_text_config().num_hidden_layers))
-    untrained = Monitor(model, tokenizer, config=config, aligner=load_aligner(aligner) if aligner == "bundled" else aligner)
+    untrained = Monitor(
+        model, tokenizer, config=config, aligner=load_aligner(aligner) if aligner == "bundled" else aligner
+    )
     measured = measure(untrained, records, show_progress=show_progress)
     return fit_measured(untrained, measured, kind=kind, rule=rule, random_state=random_state)
 
@@ -104,9 +106,7 @@ def fit_measured(
     return Monitor(
         untrained.model,
         untrained.tokenizer,
-        config=replace(
-            untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune
-        ),
+        config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=aggregator,
         bank=measured.bank(labels),
         aligner=untrained.aligner,

@@ -1,0 +1,129 @@
+"""The ``syncheck`` command: reads arguments, calls a command, turns errors into exit codes.
+
+Exit codes: 0 done, 1 a score below ``--fail-under``, 2 bad usage or input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from syncheck import __version__
+from syncheck.errors import SyncheckError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(_command(args.command)(args))
+    except SyncheckError as error:
+        sys.stderr.write(f"syncheck {args.command}: {error}\n")
+        return 2
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    # Imported here, so that --help does not wait for torch.
+    from syncheck.commands import demo, generate, score, train
+
+    table: dict[str, Callable[[argparse.Namespace], int]] = {
+        "demo": demo.run,
+        "score": score.run,
+        "generate": generate.run,
+        "train": train.train,
+        "evaluate": train.evaluate,
+    }
+    return table[name]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="syncheck", description="Score every sentence of a RAG answer for faithfulness."
+    )
+    parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_demo(commands.add_parser("demo", help="answer questions with the bundled model, greedily and by FOD"))
+    _add_score(commands.add_parser("score", help="score given responses, sentence by sentence"))
+    _add_generate(commands.add_parser("generate", help="answer questions and score the answers"))
+    _add_train(commands.add_parser("train", help="train a monitor on labelled responses"))
+    _add_evaluate(commands.add_parser("evaluate", help="AUROC of a monitor's signals on labelled responses"))
+    return parser
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--question", help="your own question; needs --context")
+    parser.add_argument("--context", metavar="FILE", help="text file; paragraphs are passages")
+    parser.add_argument("--report", default="report.html", metavar="FILE", help="where the page goes (%(default)s)")
+    parser.add_argument("--max-new-tokens", type=int, default=160, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
+    parser.add_argument("--monitor", metavar="DIR", help="a trained monitor of that model")
+    parser.add_argument(
+        "--aligner", default="bundled", help="'bundled', 'none', a folder or a checkpoint (%(default)s)"
+    )
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--input", default="-", metavar="FILE", help="JSON Lines, - for standard input")
+    parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output")
+
+
+def _add_score(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_files(parser)
+    parser.add_argument("--tokens", action="store_true", help="write the signals of every token too")
+    parser.add_argument("--sentences", choices=("found", "given"), default="found", help="given: a field of the record")
+    parser.add_argument("--lid-reference", metavar="FILE", help="reference activations, arrays layer_<k> of (T, H)")
+    parser.add_argument("--fail-under", type=float, metavar="SCORE", help="exit 1 if a sentence scores below")
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_files(parser)
+    parser.add_argument("--decoder", choices=("greedy", "sample", "fod"), default="greedy")
+    parser.add_argument("--max-new-tokens", type=int, default=256, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--temperature", type=float, default=1.0, help="of --decoder sample")
+    parser.add_argument("--top-p", type=float, default=1.0, help="of --decoder sample")
+    parser.add_argument("--backtrack-threshold", type=float, help="tau 1; the monitor's own without it")
+    parser.add_argument("--prune-threshold", type=float, help="tau 2; the monitor's own without it")
+    parser.add_argument("--beam-size", type=int, default=2, metavar="K")
+    parser.add_argument("--samples-per-step", type=int, default=6, metavar="S")
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), default="mlp")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    _add_data(parser)
+    parser.add_argument("--schema", default="syncheck.v1", help="feature schema (%(default)s)")
+    parser.add_argument("--output", required=True, metavar="DIR")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_data(parser)
+    parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--group", default="source_id", help="what stays on one side of a fold (%(default)s)")
+    parser.add_argument("--set", choices=("strict", "paper", "both"), default="both")
+    parser.add_argument(
+        "--allow-train", action="store_true", help="with --cv 0: records the monitor was trained on too"
+    )
+    parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

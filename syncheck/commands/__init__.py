@@ -1,0 +1,1 @@
+"""What each command of the CLI does; :mod:`syncheck.cli` reads the arguments."""

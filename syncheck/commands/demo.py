@@ -1,0 +1,60 @@
+"""``syncheck demo``: the bundled model answers questions, greedily and by FOD."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from syncheck.errors import InputError
+from syncheck.kit import demo_questions, load_kit
+from syncheck.monitor import Monitor
+from syncheck.report import Answer, Case, render_html, render_text, wants_colour
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer, print and write ``report.html``; returns the exit code."""
+    from fod import FODGenerator
+
+    questions = _questions(args)
+    monitor = load_kit("generation")
+    generator = FODGenerator(monitor.model, monitor.tokenizer, monitor)
+    cases = []
+    for question, passages in questions:
+        case = _answered(monitor, generator, question, passages, args)
+        cases.append(case)
+        sys.stdout.write(render_text([case], colour=wants_colour(sys.stdout)) + "\n")
+        sys.stdout.flush()
+    target = Path(args.report)
+    target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
+    sys.stdout.write(f"Report: {target.resolve()}\n")
+    return 0
+
+
+def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
+    if (args.question is None) != (args.context is None):
+        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
+    if args.question is None:
+        return [(q.question, list(q.passages)) for q in demo_questions()]
+    try:
+        text = Path(args.context).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read --context {args.context!r} as UTF-8 text: {error}") from error
+    passages = [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]
+    if not passages:
+        raise InputError(f"--context {args.context!r} holds no text; paragraphs in it become passages")
+    return [(args.question, passages)]
+
+
+def _answered(
+    monitor: Monitor, generator: object, question: str, passages: list[str], args: argparse.Namespace
+) -> Case:
+    prompt = monitor.prompt(question=question, context=passages)
+    greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
+    found = generator.generate(  # type: ignore[attr-defined]
+        prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
+    )
+    answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped))
+    return Case(question, prompt.passages, answers)

@@ -1,0 +1,78 @@
+"""The monitor and the prompt that a command's arguments and a record ask for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.alignment import load_aligner
+from syncheck.config import MonitorConfig, default_layers
+from syncheck.errors import CheckpointError, InputError
+from syncheck.jsonlines import field
+from syncheck.kit import KitPurpose, load_kit
+from syncheck.monitor import Monitor
+from syncheck.prompts import prompt_from_texts
+from syncheck.signals import ReferenceBank
+from syncheck.types import RagPrompt
+
+__all__ = ["load_model", "monitor_for", "prompt_for"]
+
+
+def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere.
+
+    Raises
+    ------
+    CheckpointError
+        If transformers cannot load it.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        dtype = torch.float32 if device == "cpu" else "auto"
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"cannot load a causal language model from {name!r}: {error}") from error
+    return model.to(device).eval(), tokenizer
+
+
+def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+    """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator."""
+    if args.model is None:
+        if args.monitor is not None:
+            raise InputError("--monitor needs the --model it was trained for")
+        return load_kit(purpose, device=args.device)
+    model, tokenizer = load_model(args.model, args.device)
+    if args.monitor is not None:
+        return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
+    reference = getattr(args, "lid_reference", None)
+    bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
+    layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
+    aligner = load_aligner(args.aligner, device=args.device)
+    return Monitor(model, tokenizer, config=MonitorConfig(layers=layers), bank=bank, aligner=aligner)
+
+
+def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
+    """Build the prompts of an input record; its own replace the template."""
+    question = field(record, "question", str)
+    if "context" not in record or record["context"] is None:
+        raise InputError(
+            "field 'context' is missing; pass a string or a list of strings, '' if it is known to be empty"
+        )
+    context = field(record, "context", (str, list))
+    with_context = field(record, "prompt_with_context", str, default=None)
+    without_context = field(record, "prompt_without_context", str, default=None)
+    if (with_context is None) != (without_context is None):
+        raise InputError("prompt_with_context and prompt_without_context replace the template together; pass both")
+    if with_context is None:
+        return monitor.prompt(question=question, context=context)
+    return prompt_from_texts(
+        monitor.tokenizer,
+        question=question,
+        context=context,
+        with_context=with_context,
+        without_context=without_context,
+    )

@@ -1,0 +1,116 @@
+"""``syncheck train`` and ``syncheck evaluate``: monitors from labelled responses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from syncheck.commands.monitors import load_model, monitor_for
+from syncheck.config import MonitorConfig, default_layers
+from syncheck.errors import InputError
+from syncheck.features import needs_lid
+from syncheck.kit import kit_language_model
+from syncheck.monitor import Monitor
+from syncheck.training import (
+    EvaluationTable,
+    MeasuredSentences,
+    auroc_table,
+    benchmark_systems,
+    fit_monitor,
+    load_records,
+    measure,
+    out_of_fold_scores,
+)
+
+__all__ = ["evaluate", "train"]
+
+
+def train(args: argparse.Namespace) -> int:
+    """Train a monitor and save it; returns the exit code."""
+    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    monitor = fit_monitor(
+        load_records(Path(args.data)),
+        model=model,
+        tokenizer=tokenizer,
+        kind=args.aggregator,
+        config=_config(args, model.config.get_text_config().num_hidden_layers),
+        random_state=args.seed,
+    )
+    monitor.save_pretrained(args.output)
+    sys.stderr.write(
+        f"trained on {len(monitor.trained_on)} responses; backtrack threshold "
+        f"{monitor.config.backtrack_threshold:.3f}, prune threshold {monitor.config.prune_threshold:.3f}; "
+        f"saved to {args.output}\n"
+    )
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Print the AUROC table of the monitor's signals on labelled responses; returns the exit code."""
+    records = load_records(Path(args.data))
+    if args.group not in ("source_id", "group"):
+        raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
+    monitor = monitor_for(args, "surrogate")
+    if args.cv == 0:
+        _refuse_seen(monitor, [r.id for r in records], allow=args.allow_train)
+    measured = measure(monitor, records)
+    if measured.left_out:
+        sys.stderr.write(f"{len(measured.left_out)} of {len(records)} responses do not fit the window\n")
+    output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
+    sets = {"strict": ("overlap", True), "paper": ("paper", False)}
+    for name in sets if args.set == "both" else (args.set,):
+        rule, implicit_true = sets[name]
+        used = np.flatnonzero(measured.with_letter) if name == "strict" else np.arange(len(measured.texts))
+        labels = measured.labels(rule=rule, implicit_true=implicit_true)  # type: ignore[arg-type]
+        table = _table(monitor, measured, labels, used, args)
+        sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
+        output[name] = table.to_dict()
+    if args.output is not None:
+        Path(args.output).write_text(json.dumps(output, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def _table(
+    monitor: Monitor,
+    measured: MeasuredSentences,
+    labels: np.ndarray,
+    used: np.ndarray,
+    args: argparse.Namespace,
+) -> EvaluationTable:
+    y, groups, generators = labels[used], measured.groups[used], measured.generators[used]
+    if args.cv:
+        names = measured.schema.names
+        scores = out_of_fold_scores(
+            lambda train: measured.features(labels, used[train])[used],
+            y,
+            groups,
+            names=names,
+            systems=benchmark_systems(names),
+            kind=args.aggregator,
+            folds=args.cv,
+            repeats=args.repeats,
+            seed=args.seed,
+        )
+    elif monitor.aggregator is None:
+        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
+    else:
+        scores = {"monitor": monitor.aggregator.score(measured.values[used])[None]}
+    return auroc_table(scores, y, groups, by={"generator": list(generators)}, seed=args.seed)
+
+
+def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:
+    seen = sorted(monitor.trained_on.intersection(ids))
+    if seen and not allow:
+        raise InputError(
+            f"the monitor was trained on {len(seen)} of these records ({', '.join(seen[:3])}, ...), so its AUROC would "
+            "flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+        )
+
+
+def _config(args: argparse.Namespace, blocks: int) -> MonitorConfig:
+    layers = default_layers(blocks) if needs_lid(args.schema) else ()
+    return MonitorConfig(schema=args.schema, layers=layers)

@@ -1,0 +1,100 @@
+"""JSON Lines in and out, a record at a time: a bad record is reported and the others go on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from tqdm import tqdm
+
+from syncheck.errors import InputError, RecordError, SyncheckError
+
+__all__ = ["field", "process", "read_json"]
+
+JsonDict = dict[str, Any]
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read one JSON file in UTF-8."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> int:
+    """Apply ``work`` to each record of a file and write what it returns.
+
+    Parameters
+    ----------
+    source, target
+        Files, or ``-`` for standard input and output.
+    work
+        Takes a record and returns the output; a :class:`SyncheckError` it raises goes to the output as
+        ``{"id", "line", "error"}``.
+
+    Returns
+    -------
+    int
+        How many records failed.
+    """
+    failed = 0
+    with _opened(source, "r") as lines, _opened(target, "w") as output:
+        for number, line in enumerate(tqdm(lines, desc="records", unit=" records", disable=None), 1):
+            if not line.strip():
+                continue
+            record: JsonDict = {}
+            try:
+                record = _parsed(line, source, number)
+                result = work(record)
+            except SyncheckError as error:
+                failed += 1
+                result = {"id": record.get("id"), "line": number, "error": str(error)}
+                sys.stderr.write(f"{source}:{number}: {error}\n")
+            output.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+            output.flush()
+    return failed
+
+
+def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
+    """Return a field of the right type, or the default where it is absent or null.
+
+    Raises
+    ------
+    InputError
+        If it is missing without a default, or of another type.
+    """
+    value = record.get(name)
+    if value is None:
+        if default is ...:
+            raise InputError(f"field {name!r} is missing; every record needs it")
+        return default
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise InputError(f"field {name!r} must be {wanted}; found {type(value).__name__}")
+    return value
+
+
+@contextmanager
+def _opened(name: str, mode: str) -> Iterator[TextIO]:
+    if name == "-":
+        yield sys.stdin if mode == "r" else sys.stdout
+        return
+    try:
+        stream = open(name, mode, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
+    except OSError as error:
+        raise InputError(f"cannot open {name!r}: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+def _parsed(line: str, source: str, number: int) -> JsonDict:
+    try:
+        line.encode()
+        record = json.loads(line)
+    except (UnicodeEncodeError, ValueError) as error:
+        raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
+    if not isinstance(record, dict):
+        raise RecordError(f"expected an object; found {type(record).__name__}", source=source, line=number)
+    return record

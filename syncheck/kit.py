@@ -1,0 +1,71 @@
+"""The bundled starter kit: a small language model, an aligner and two trained aggregators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.alignment import load_aligner
+from syncheck.errors import InputError
+from syncheck.jsonlines import read_json
+from syncheck.monitor import Monitor
+
+__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
+
+KitPurpose = Literal["generation", "surrogate"]
+"""``generation``: trained on the kit's own answers. ``surrogate``: trained on answers of other models."""
+
+ASSETS = Path(str(files("syncheck") / "assets"))
+
+
+@dataclass(frozen=True, slots=True)
+class DemoQuestion:
+    """A question with passages of Wikipedia that the kit's model was not trained on (CC BY-SA 4.0)."""
+
+    question: str
+    passages: tuple[str, ...]
+    titles: tuple[str, ...]
+
+
+def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the kit's language model, in float32, and its tokenizer."""
+    path = ASSETS / "language_model"
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=True)
+    return model.to(device).eval(), tokenizer
+
+
+def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
+    """Load the bundled monitor; nothing is downloaded.
+
+    Parameters
+    ----------
+    purpose
+        ``generation`` to watch or steer the kit's own model, ``surrogate`` to score answers of other models.
+    device
+        ``cpu`` or ``cuda``.
+
+    Raises
+    ------
+    InputError
+        If the purpose is unknown.
+    """
+    if purpose not in get_args(KitPurpose):
+        raise InputError(f"purpose must be one of {get_args(KitPurpose)}; found {purpose!r}")
+    model, tokenizer = kit_language_model(device)
+    aligner = load_aligner("bundled", device=device)
+    return Monitor.from_pretrained(ASSETS / f"monitor-{purpose}", model=model, tokenizer=tokenizer, aligner=aligner)
+
+
+def demo_questions() -> Sequence[DemoQuestion]:
+    """Return the bundled questions."""
+    return tuple(
+        DemoQuestion(entry["question"], tuple(entry["passages"]), tuple(entry["titles"]))
+        for entry in read_json(ASSETS / "demo" / "questions.json")
+    )
