@@ -8,15 +8,20 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
-from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.generation import (
+    GenerationConfig,
+    LogitsProcessorList,
+    StoppingCriteriaList,
+    StopStringCriteria,
+)
 from transformers.generation.streamers import BaseStreamer
 
 from syncheck.errors import InputError
 from syncheck.session import DecodingSession
 from syncheck.types import RagPrompt
 
-__all__ = ["DecodingPlan", "StopReason", "decode", "plan_of", "prepare"]
+__all__ = ["DecodingPlan", "StopReason", "decode", "end_tokens_of", "plan_of", "prepare"]
 
 StopReason = Literal["end_of_text", "criteria", "window"]
 """An end-of-text token, a stopping criterion (``max_new_tokens`` is one), or a full window."""
@@ -84,9 +89,19 @@ def plan_of(
         value = getattr(generation_config, name, None)
         if value is not None and value > 1:
             raise InputError(f"{name} must be 1 here; found {value}. Call once for each response, with its own seed")
-    ends = generation_config.eos_token_id
-    end_tokens = () if ends is None else tuple(int(e) for e in (ends if isinstance(ends, list) else [ends]))
+    end_tokens = _configured_ends(generation_config)
     return DecodingPlan(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
+
+
+def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the tokens that end a response of this model, by its generation config and its tokenizer."""
+    own = tokenizer.eos_token_id
+    return frozenset((*_configured_ends(model.generation_config), *(() if own is None else (int(own),))))
+
+
+def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
+    ends = generation_config.eos_token_id
+    return () if ends is None else tuple(int(e) for e in (ends if isinstance(ends, list) else [ends]))
 
 
 def prepare(

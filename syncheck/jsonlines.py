@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from tqdm import tqdm
 
@@ -77,7 +77,7 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 
 
 @contextmanager
-def _opened(name: str, mode: str) -> Iterator[TextIO]:
+def _opened(name: str, mode: str) -> Iterator[IO[str]]:
     if name == "-":
         yield sys.stdin if mode == "r" else sys.stdout
         return

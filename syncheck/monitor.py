@@ -171,7 +171,8 @@ class Monitor:
         with self.session(prompt) as watched:
             held: list[TokenEvent] = []
             stop: StopReason | None = None
-            for token_id, text, stop in decode(watched.decoding, plan, generator=generator):
+            for token_id, text, reason in decode(watched.decoding, plan, generator=generator):
+                stop = reason
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))
                 if release == "immediate":

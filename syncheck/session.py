@@ -154,6 +154,13 @@ class DecodingSession:
         self._contrast = Branch(model, prompt.without_context_ids) if prompt.has_context else None
         self.rows = [Row(tokenizer, prompt.with_context_ids, IncrementalSegmenter(segmenter))]
         self._prompt_ids = torch.tensor(prompt.with_context_ids, device=model.device)
+        # Of the round: logits[j] (B, V) predicted token ids[j] (B,), which left states[layer][j] (B, H) when fed.
+        self._logits: list[Tensor]
+        self._ids: list[Tensor]
+        self._states: list[list[Tensor]]
+        self._fed: int
+        self._measured: int
+        self._contrast_logits: Tensor | None
         self._begin_round([] if self._main is None else [self._main.next_logits], [])
 
     def __enter__(self) -> DecodingSession:
@@ -311,12 +318,12 @@ class DecodingSession:
         return row.ended or (len(self.rows) > 1 and bool(row.closed))
 
     def _begin_round(self, logits: list[Tensor], ids: list[Tensor]) -> None:
-        self._logits = logits  # logits[j] (B, V) predicted token j of the round
-        self._ids = ids  # ids[j] (B,)
-        self._states: list[list[Tensor]] = [[] for _ in self._taps.layers]  # per layer, (B, H) of token j
+        self._logits = logits
+        self._ids = ids
+        self._states = [[] for _ in self._taps.layers]
         self._fed = 0
         self._measured = 0
-        self._contrast_logits: Tensor | None = None
+        self._contrast_logits = None
 
     def _feed_pending(self) -> None:
         if self._fed == len(self._ids):

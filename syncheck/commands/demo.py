@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from syncheck.errors import InputError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, render_html, render_text, wants_colour
+
+if TYPE_CHECKING:
+    from fod import FODGenerator
 
 __all__ = ["run"]
 
@@ -49,12 +53,10 @@ def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
 
 
 def _answered(
-    monitor: Monitor, generator: object, question: str, passages: list[str], args: argparse.Namespace
+    monitor: Monitor, generator: FODGenerator, question: str, passages: list[str], args: argparse.Namespace
 ) -> Case:
     prompt = monitor.prompt(question=question, context=passages)
     greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
-    found = generator.generate(  # type: ignore[attr-defined]
-        prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
-    )
+    found = generator.generate(prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens)
     answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped))
     return Case(question, prompt.passages, answers)

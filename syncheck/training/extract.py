@@ -85,7 +85,8 @@ class MeasuredSentences:
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
-        return train[labels[train] == 1][:LID_REFERENCES]
+        kept: NDArray[np.int64] = train[labels[train] == 1][:LID_REFERENCES]
+        return kept
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return (N, F) features whose LID references come from the sentences ``train`` alone.
