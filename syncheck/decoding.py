@@ -105,8 +105,14 @@ def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
 
 
 def prepare(
-    model: PreTrainedModel, prompt: RagPrompt, *, streamer: BaseStreamer | None = None, **kwargs: Any
-) -> DecodingPlan:  # noqa: ANN401
+    model: PreTrainedModel,
+    prompt: RagPrompt,
+    *,
+    streamer: BaseStreamer | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    stop_strings: str | list[str] | None = None,
+    **kwargs: Any,  # noqa: ANN401
+) -> DecodingPlan:
     """Let ``model.generate`` turn keyword arguments into processors, criteria and a config.
 
     Parameters
@@ -117,14 +123,22 @@ def prepare(
         Its prompt.
     streamer
         Kept in the plan.
+    tokenizer, stop_strings
+        Strings that end a response, and the tokenizer to find them with.
     **kwargs
         Anything ``model.generate`` takes.
 
     Raises
     ------
     InputError
-        For ``num_beams`` or ``num_return_sequences`` above 1.
+        For ``num_beams`` or ``num_return_sequences`` above 1, and for ``stop_strings`` without ``tokenizer``.
     """
+    if stop_strings is not None:
+        # generate drops the tokenizer when it is given a callable, so the criterion is made here.
+        if tokenizer is None:
+            raise InputError("stop_strings need the tokenizer; pass tokenizer=..., as to model.generate")
+        given = kwargs.get("stopping_criteria") or ()
+        kwargs["stopping_criteria"] = StoppingCriteriaList([*given, StopStringCriteria(tokenizer, stop_strings)])
 
     def capture(
         model: PreTrainedModel,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import StopReason, decode, prepare
+from syncheck.decoding import StopReason, decode, end_tokens_of, prepare
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.features import feature_schema
 from syncheck.judging import EndEvent, Event, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
@@ -262,7 +263,7 @@ class Monitor:
         if token_ids is not None:
             if not all(isinstance(i, int | np.integer) for i in token_ids):
                 raise WrongTypeError("response_token_ids must be a list of integers")
-            return _before_end(token_ids, self.tokenizer)
+            return _before_end(token_ids, end_tokens_of(self.model, self.tokenizer))
         text = "".join(sentences) if sentences is not None else response
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
@@ -327,6 +328,5 @@ class Monitor:
         return checkpoint.load(cls, Path(directory), model=model, tokenizer=tokenizer, aligner=aligner)
 
 
-def _before_end(token_ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    ids = [int(i) for i in token_ids]
-    return ids[: ids.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in ids else ids
+def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:
+    return list(takewhile(lambda token: token not in end_tokens, map(int, token_ids)))

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.config import SegmenterConfig
+from syncheck.decoding import end_tokens_of
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.judging import MonitoredSession, SentenceJudge
 from syncheck.report import Report
@@ -84,7 +85,7 @@ class Watch:
         segmenter: SegmenterConfig,
     ) -> None:
         self._model = model
-        self._tokenizer = tokenizer
+        self._ends = tuple(end_tokens_of(model, tokenizer))
         self._prompt = prompt
         self._session = _ObservedSession(model, tokenizer, prompt, layers=layers, segmenter=segmenter)
         self._watched = MonitoredSession(self._session, judge)
@@ -148,9 +149,8 @@ class Watch:
         """
         ids = _ids_of(output_ids)
         n = len(self._prompt.with_context_ids)
-        ends = _end_tokens(self._model, self._tokenizer)
         response = ids[n:]
-        stop = next((i for i, token in enumerate(response) if token in ends), len(response))
+        stop = next((i for i, token in enumerate(response) if token in self._ends), len(response))
         wanted = ids[: n + stop]
         if ids[: len(self._sequence)] != self._sequence[: len(ids)] or ids[:n] != list(self._prompt.with_context_ids):
             raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
@@ -206,7 +206,7 @@ class Watch:
         if self._expected != 1:
             raise InputError(f"a watched loop must feed one token a step; it fed {self._expected}")
         self._sequence.append(token)
-        self._session.push(torch.tensor([token], device=self._model.device))
+        self._session.push(torch.tensor([token], device=self._model.device), end_tokens=self._ends)
         self._judge_closed()
 
     def _after_forward(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:  # noqa: ANN401
@@ -236,9 +236,3 @@ def _ids_of(output: Any) -> list[int]:  # noqa: ANN401
     if not isinstance(ids, list) or not all(isinstance(i, int) for i in ids):
         raise WrongTypeError(f"final ids must be a tensor or a list of integers; found {type(output).__name__}")
     return ids
-
-
-def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    configured = model.generation_config.eos_token_id
-    several = configured if isinstance(configured, list) else [configured]
-    return {int(i) for i in (*several, tokenizer.eos_token_id) if i is not None}
