@@ -38,7 +38,7 @@ def numbers(features):
     return {name: np.nan if value is None else value for name, value in features.items()}
 
 
-def generated_by_hand(monitor, prompt, choose, *, use_cache):
+def generated_by_hand(monitor, prompt, choose, *, use_cache, beyond_end=0):
     ids, past = prompt.inputs()["input_ids"], None
     with torch.no_grad():
         while True:
@@ -48,7 +48,9 @@ def generated_by_hand(monitor, prompt, choose, *, use_cache):
             token = choose(ids, output.logits[:, -1]).argmax(-1)
             ids = torch.cat([ids, token[:, None]], 1)
             if int(token) == monitor.tokenizer.eos_token_id:
-                return ids
+                beyond_end -= 1
+                if beyond_end < 0:
+                    return ids
 
 
 def hooks(model):
@@ -108,6 +110,13 @@ class TestLiveAttachedReplay:
             out = generated_by_hand(monitor, prompt, script, use_cache=use_cache)
         assert_same(watch.report(out), replayed)
 
+    def test_attached_to_a_loop_that_goes_on_after_the_end(self, monitor, prompt, replayed):
+        ids, _ = scripted(monitor, prompt)
+        script = Script(len(prompt.with_context_ids), [*ids, 30, 31, ids[-1]])
+        with monitor.attach(prompt) as watch:
+            out = generated_by_hand(monitor, prompt, script, use_cache=True, beyond_end=1)
+        assert_same(watch.report(out), replayed)
+
     def test_attached_to_a_prompt_fed_in_parts(self, monitor, prompt, replayed):
         ids, script = scripted(monitor, prompt)
         with monitor.attach(prompt) as watch:
@@ -150,12 +159,13 @@ def test_several_end_tokens_are_the_same_for_all_three(llama, make_monitor):
         live = monitor.generate(prompt, logits_processor=script, max_new_tokens=len(ids) + 1)
         with monitor.attach(prompt) as watch:
             out = llama.model.generate(**prompt.inputs(), logits_processor=script, max_new_tokens=len(ids) + 1)
+        watched = watch.report(out)
         replayed = monitor.score(prompt, response_token_ids=out[0, len(prompt.with_context_ids) :].tolist())
     finally:
         llama.model.generation_config.eos_token_id = before
     assert out[0, -1] == other and live.response == ANSWER
     assert_same(live, replayed)
-    assert_same(watch.report(out), replayed)
+    assert_same(watched, replayed)
 
 
 class TestTokens:
@@ -201,6 +211,8 @@ class TestTokens:
             prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings=["1982"], tokenizer=monitor.tokenizer
         )
         assert report.stop == "criteria" and report.response.endswith("1982")
+        with pytest.raises(InputError, match="stop_strings need the tokenizer"):
+            monitor.generate(prompt, stop_strings=["1982"])
 
     @pytest.mark.parametrize("option", ["num_beams", "num_return_sequences"])
     def test_several_sequences_are_refused(self, monitor, prompt, option):
