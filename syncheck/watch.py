@@ -229,7 +229,7 @@ def _ids_of(output: Any) -> list[int]:  # noqa: ANN401
     ids = getattr(output, "sequences", output)
     if isinstance(ids, Tensor):
         ids = ids.tolist()
-    if ids and isinstance(ids[0], list):
+    if isinstance(ids, list) and ids and isinstance(ids[0], list):
         if len(ids) != 1:
             raise InputError(f"one sequence can be watched at a time; the output holds {len(ids)}")
         ids = ids[0]
