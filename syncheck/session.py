@@ -260,6 +260,7 @@ class DecodingSession:
             raise NotReadyError("advance() is for one row; use select() to go on with several")
         row = self.rows[0]
         n = row.measured_tokens
+        self._check_measured(n)
         row.advance()
         ids, fed = self._ids[n:], self._fed - n
         states = [layer[n:] for layer in self._states]
@@ -272,6 +273,7 @@ class DecodingSession:
         No token is encoded again: caches are cropped and the saved logits are used.
         """
         kept = [self.rows[r].measured_tokens if keep_sentences else 0 for r in rows]
+        self._check_measured(max(kept))
         next_logits = torch.stack([self._logits[n][r] for r, n in zip(rows, kept, strict=True)])
         _cut(self._own, rows, [self._fed - n for n in kept], next_logits)
         if self._contrast is not None and self._contrast_logits is not None:
@@ -313,6 +315,10 @@ class DecodingSession:
         if self._main is None:
             raise NotReadyError("this session observes a loop that is not ours; it cannot feed or select")
         return self._main
+
+    def _check_measured(self, tokens: int) -> None:
+        if tokens > self._measured:
+            raise NotReadyError("the sentences closed in this round are not measured yet; call measure() first")
 
     def _idle(self, row: Row) -> bool:
         return row.ended or (len(self.rows) > 1 and bool(row.closed))

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
+from doubles import LAYERS, PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, feature_schema, prompt_from_texts
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
-LAYERS = (2, 3, 4)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ from transformers.generation import LogitsProcessor
 
 from syncheck import Evidence, FeatureSchema, Support
 
+LAYERS = (2, 3, 4)
+"""Decoder blocks, of six, with references in tests/golden/signals."""
+
 PASSAGES = (
     "Angus Scott is a professional rugby player. He grew up on a farm in New South Wales.",
     "The Brumbies signed Scott in 2003 as an understudy.",
