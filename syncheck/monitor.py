@@ -247,7 +247,8 @@ class Monitor:
             spans += segmenter.finish(detokenizer.flush())
         transcript = Transcript(segmenter.text, segmenter.char_spans)
         if sentences is not None:
-            spans = segment_given([segmenter.text[a:b] for a, b in segmenter.char_spans], sentences)
+            texts = [segmenter.text[a:b] for a, b in segmenter.char_spans]
+            spans = segment_given(texts, sentences) if token_ids else []
         with self.session(prompt) as watched:
             watched.replay(token_ids, spans, transcript)
         return watched
@@ -261,13 +262,22 @@ class Monitor:
                 f"pass exactly one of response, response_token_ids and sentences; found {len(given)} of them"
             )
         if token_ids is not None:
-            if not all(isinstance(i, int | np.integer) for i in token_ids):
-                raise WrongTypeError("response_token_ids must be a list of integers")
-            return _before_end(token_ids, end_tokens_of(self.model, self.tokenizer))
+            return _before_end(self._checked(token_ids), end_tokens_of(self.model, self.tokenizer))
+        if sentences is not None and (isinstance(sentences, str) or not all(isinstance(s, str) for s in sentences)):
+            raise WrongTypeError("sentences must be a list of strings")
         text = "".join(sentences) if sentences is not None else response
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _checked(self, token_ids: Sequence[int]) -> list[int]:
+        if not all(isinstance(i, int | np.integer) for i in token_ids):
+            raise WrongTypeError("response_token_ids must be a list of integers")
+        size = self.model.get_input_embeddings().num_embeddings
+        outside = [int(i) for i in token_ids if not 0 <= i < size]
+        if outside:
+            raise InputError(f"response_token_ids must be in 0..{size - 1}, the model's vocabulary; found {outside[:5]}")
+        return [int(i) for i in token_ids]
 
     @classmethod
     def fit(
@@ -329,4 +339,4 @@ class Monitor:
 
 
 def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:
-    return list(takewhile(lambda token: token not in end_tokens, map(int, token_ids)))
+    return list(takewhile(lambda token: token not in end_tokens, token_ids))

@@ -298,14 +298,15 @@ class DecodingSession:
         transcript
             Its text and the characters of each token.
         """
-        for span in spans:
-            ids = torch.tensor([token_ids[span.token_start : span.token_stop]], device=self._prompt_ids.device)
+        for group in _fed_together(spans):
+            start, stop = group[0].token_start, group[-1].token_stop
+            ids = torch.tensor([token_ids[start:stop]], device=self._prompt_ids.device)
             with self._taps.recording() as recorded:
                 logits = self._own.teacher_forced(ids)[0, :-1]  # (T, V)
             contrast = None if self._contrast is None else self._contrast.teacher_forced(ids)[0, :-1]
             states = [layer[0][0] for layer in recorded]  # per layer (T, H)
-            tokens = _Tokens(ids[0], logits, contrast, states, span.token_start)
-            yield from _measured(tokens, [span], transcript, self._taps.layers)
+            tokens = _Tokens(ids[0], logits, contrast, states, start)
+            yield from _measured(tokens, group, transcript, self._taps.layers)
 
     def _prefill(self, prompt: RagPrompt) -> Branch | None:
         return Branch(self._model, prompt.with_context_ids)
@@ -369,6 +370,17 @@ class _Tokens:
     contrast: Tensor | None
     states: list[Tensor]
     start: int
+
+
+def _fed_together(spans: Sequence[SentenceSpan]) -> list[list[SentenceSpan]]:
+    """One sentence a group, but those that have no token of their own go with a neighbour."""
+    groups: list[list[SentenceSpan]] = []
+    for span in spans:
+        if groups and (span.token_start == span.token_stop or groups[-1][0].token_start == span.token_start):
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return groups
 
 
 def _measured(
