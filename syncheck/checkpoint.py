@@ -15,7 +15,9 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.features import feature_schema
 from syncheck.signals import ReferenceBank
+from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -25,6 +27,7 @@ __all__ = ["fingerprint", "load", "save"]
 FORMAT = 1
 _CONFIG = "config.json"
 _REFERENCES = "lid_references.safetensors"
+_KINDS = {"model": dict, "trained_on": list, "segmenter": dict, "layers": list}
 _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
 
 
@@ -77,15 +80,13 @@ def load(
         aligner = load_aligner(name)
     elif aligner is not None and aligner.name != name:
         raise MismatchError(f"{directory} was trained with aligner {name!r}; found {aligner.name!r}. Pass the same one")
-    fields = {key: config[key] for key in MonitorConfig.__dataclass_fields__}
-    fields["layers"] = tuple(fields["layers"])
-    fields["segmenter"] = SegmenterConfig(**fields["segmenter"])
+    decided, schema = _decided(directory, config)
     bank = ReferenceBank.load(directory / _REFERENCES, device=str(model.device)) if config["lid_references"] else None
     return kind(
         model,
         tokenizer,
-        config=MonitorConfig(**fields),
-        aggregator=Aggregator.load(directory) if config["aggregator"] else None,
+        config=decided,
+        aggregator=Aggregator.load(directory, schema=schema) if config["aggregator"] else None,
         bank=bank,
         aligner=aligner,
         trained_on=config["trained_on"],
@@ -100,13 +101,29 @@ def _read_config(directory: Path) -> dict[str, Any]:
         raise CheckpointError(f"{directory} holds no {_CONFIG}; pass a folder written by save_pretrained") from error
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path} holds no JSON object; it is no monitor's config")
     expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
     missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
     if missing:
         raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
+    wrong = [name for name, kind in _KINDS.items() if not isinstance(config[name], kind)]
+    if wrong:
+        raise CheckpointError(f"{path} has another type than save_pretrained writes in {wrong}; save the monitor anew")
     if config["format"] != FORMAT:
         raise CheckpointError(f"{path} has format {config['format']}; this version reads {FORMAT}. Upgrade syncheck")
-    return dict(config)
+    return config
+
+
+def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, FeatureSchema]:
+    fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
+    try:
+        fields["layers"] = tuple(int(layer) for layer in fields["layers"])
+        fields["segmenter"] = SegmenterConfig(**fields["segmenter"])
+        decided = MonitorConfig(**fields)
+        return decided, feature_schema(decided.schema, decided.layers)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
 
 
 def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:

@@ -276,7 +276,7 @@ class Monitor:
         size = self.model.get_input_embeddings().num_embeddings
         outside = [int(i) for i in token_ids if not 0 <= i < size]
         if outside:
-            raise InputError(f"response_token_ids must be in 0..{size - 1}, the model's vocabulary; found {outside[:5]}")
+            raise InputError(f"response_token_ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
         return [int(i) for i in token_ids]
 
     @classmethod

@@ -188,7 +188,7 @@ class TestInput:
 
     @pytest.mark.parametrize("token", [-1, 900])
     def test_ids_outside_the_vocabulary(self, monitor, prompt, token):
-        with pytest.raises(InputError, match=r"0\.\.899, the model's vocabulary"):
+        with pytest.raises(InputError, match=r"0\.\.899, the vocabulary"):
             monitor.score(prompt, response_token_ids=[5, token])
 
     def test_numpy_ids(self, monitor, prompt):

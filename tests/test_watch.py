@@ -29,7 +29,10 @@ def test_a_prompt_of_another_text(monitor, prompt):
 
 def test_a_batch(monitor, prompt):
     ids = prompt.inputs()["input_ids"].repeat(2, 1)
-    with pytest.raises(InputError, match="one sequence can be watched at a time; the loop fed 2"), monitor.attach(prompt):
+    with (
+        pytest.raises(InputError, match="one sequence can be watched at a time; the loop fed 2"),
+        monitor.attach(prompt),
+    ):
         monitor.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=2)
 
 
@@ -49,9 +52,7 @@ def test_a_second_answer_in_the_same_watch(monitor, prompt):
     with pytest.raises(InputError, match="fed another sequence"), monitor.attach(prompt):
         for token in (5, 6):
             script = Script(len(prompt.with_context_ids), [token, token])
-            monitor.model.generate(
-                **prompt.inputs(), max_new_tokens=2, logits_processor=LogitsProcessorList([script])
-            )
+            monitor.model.generate(**prompt.inputs(), max_new_tokens=2, logits_processor=LogitsProcessorList([script]))
 
 
 def test_ids_that_the_model_did_not_see(monitor, prompt):
