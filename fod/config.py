@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,9 +45,9 @@ class FODConfig:
         for name in ("beam_size", "samples_per_step", "max_sentences"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; found {getattr(self, name)}")
-        if self.temperature <= 0 or not 0 < self.top_p <= 1:
+        if not 0 < self.temperature < math.inf or not 0 < self.top_p <= 1:
             raise InputError(
-                f"temperature must be above 0 and top_p in (0, 1]; found {self.temperature} and {self.top_p}"
+                f"temperature must be above 0, finite, and top_p in (0, 1]; found {self.temperature} and {self.top_p}"
             )
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")

@@ -187,9 +187,10 @@ class FODGenerator:
         """Serve ``model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt)``."""
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
+        plan = plan_of(generation_config, logits_processor, stopping_criteria, None)
         if input_ids.tolist() != [list(prompt.with_context_ids)]:
             raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
-        output = self._run(prompt, plan_of(generation_config, logits_processor, stopping_criteria, None), 0)
+        output = self._run(prompt, plan, 0)
         return output if generation_config.return_dict_in_generate else output.sequences
 
     def _run(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> FODOutput:
