@@ -123,7 +123,12 @@ def prompt_from_texts(
     ------
     PromptError
         If the two are equal although there is a context.
+    WrongTypeError
+        If one of them is no string.
     """
+    for name, text in (("with_context", with_context), ("without_context", without_context)):
+        if not isinstance(text, str):
+            raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
     passages = passages_of(context)
     return _encoded(tokenizer, question, passages, with_context, without_context, special_tokens=True)
 

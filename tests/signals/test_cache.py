@@ -1,0 +1,175 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncheck import PromptError, UnsupportedModelError
+from syncheck.errors import NotReadyError
+from syncheck.signals import Branch, GrowLayer, RewindableCache, Taps, decoder_blocks
+
+
+def columns(values):
+    """(1, 1, n, 1) states that are told apart by their value."""
+    return torch.tensor(values, dtype=torch.float32).reshape(1, 1, -1, 1)
+
+
+def shown(layer):
+    assert torch.equal(layer.values, -layer.keys)
+    return layer.keys[:, 0, :, 0].tolist()
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.one_of(st.integers(1, 90), st.integers(-40, 0)), max_size=30))
+def test_a_layer_is_a_list_that_grows_and_is_cut(steps):
+    """Second implementation: a Python list. Positive steps append that many columns, others take some back."""
+    layer, expected, value = GrowLayer(), [], 0.0
+    for step in [1, *steps]:
+        if step > 0:
+            new = [value + i for i in range(step)]
+            value += step
+            expected += new
+            keys, values = layer.update(columns(new), -columns(new))
+            assert keys is layer.keys and values is layer.values
+        else:
+            count = min(-step, len(expected))
+            expected = expected[: len(expected) - count]
+            layer.crop(-count)
+        assert shown(layer) == [expected] and layer.get_seq_length() == len(expected)
+
+
+def test_appending_copies_nothing_until_the_buffer_is_full():
+    layer = GrowLayer()
+    layer.update(columns([1]), -columns([1]))
+    before = layer.keys.data_ptr()
+    for i in range(2, 60):
+        layer.update(columns([i]), -columns([i]))
+        assert layer.keys.data_ptr() == before
+
+
+def test_gather_keeps_columns_of_rows_aligned_to_the_right():
+    layer = GrowLayer()
+    states = torch.tensor([[0.0, 1, 2, 3, 4], [10, 11, 12, 13, 14]])[:, None, :, None]
+    layer.update(states, -states)
+    layer.gather([1, 0, 1], starts=[0, 2, 3], lengths=[4, 2, 1])
+    assert shown(layer) == [[10, 11, 12, 13], [0, 0, 2, 3], [0, 0, 0, 13]]
+    new = torch.tensor([7.0, 8, 9])[:, None, None, None]
+    layer.update(new, -new)
+    assert [row[-2:] for row in shown(layer)] == [[13, 7], [3, 8], [13, 9]]
+
+
+def test_crop_follows_the_sign_of_transformers():
+    layer = GrowLayer()
+    layer.update(columns([1, 2]), -columns([1, 2]))
+    with pytest.raises(ValueError, match="must be zero or negative"):
+        layer.crop(1)
+
+
+def test_a_recurrent_model_cannot_be_rewound():
+    class Recurrent:
+        _is_stateful = True
+
+    with pytest.raises(UnsupportedModelError, match="Recurrent keeps a recurrent state"):
+        RewindableCache(Recurrent())
+
+
+class TestBranch:
+    PROMPT = tuple(range(10, 70))  # longer than the sliding window of one of the models
+
+    def whole(self, golden, ids):
+        with torch.no_grad():
+            return golden.model(torch.tensor([ids]), use_cache=False).logits[0]
+
+    def test_next_logits_are_those_of_the_whole(self, golden):
+        branch = Branch(golden.model, self.PROMPT)
+        torch.testing.assert_close(branch.next_logits[0], self.whole(golden, [*self.PROMPT])[-1], rtol=0, atol=1e-4)
+        assert (branch.rows, branch.width) == (1, 60)
+
+    def test_teacher_forced_gives_what_predicted_each_token(self, golden):
+        branch = Branch(golden.model, self.PROMPT)
+        found = branch.teacher_forced(torch.tensor([[5, 6, 7]]))
+        torch.testing.assert_close(found[0], self.whole(golden, [*self.PROMPT, 5, 6, 7])[-4:], rtol=0, atol=1e-4)
+
+    def test_rewinding_is_never_having_fed(self, golden):
+        branch = Branch(golden.model, self.PROMPT)
+        saved = branch.next_logits
+        branch.feed(torch.tensor([[5, 6, 7]]))
+        branch.rewind(3, saved)
+        found = branch.feed(torch.tensor([[8]]))
+        torch.testing.assert_close(found[0], self.whole(golden, [*self.PROMPT, 8])[-1:], rtol=0, atol=1e-4)
+
+    def test_rewinding_too_far(self, golden):
+        branch = Branch(golden.model, (5, 6))
+        with pytest.raises(NotReadyError, match="cannot take back 3 tokens"):
+            branch.rewind(3, branch.next_logits)
+
+    def test_rows_of_unequal_length_do_not_see_each_other(self, golden):
+        branch = Branch(golden.model, self.PROMPT)
+        logits = branch.teacher_forced(torch.tensor([[5, 6, 7]]))[0]  # after 0, 1, 2 and 3 tokens
+        branch.select([0, 0, 0], [3, 0, 2], logits[[0, 3, 1]])
+        assert (branch.rows, branch.width) == (3, 63)
+        found = branch.feed(torch.tensor([[8, 9], [8, 9], [11, 12]]))
+        for row, ids in zip(found, ([8, 9], [5, 6, 7, 8, 9], [5, 11, 12]), strict=True):
+            torch.testing.assert_close(row, self.whole(golden, [*self.PROMPT, *ids])[-2:], rtol=0, atol=1e-4)
+
+    def test_past_the_window(self, golden, monkeypatch):
+        monkeypatch.setattr(golden.model.config, "max_position_embeddings", 61)
+        branch = Branch(golden.model, self.PROMPT)
+        with pytest.raises(PromptError, match="needs 62 tokens, but the model's window is 61"):
+            branch.feed(torch.tensor([[5, 6]]))
+        branch.feed(torch.tensor([[5]]))
+
+
+class TestTaps:
+    def test_block_k_is_hidden_state_k_plus_1(self, golden):
+        ids = torch.tensor([[5, 6, 7]])
+        taps = Taps(golden.model, (0, 3))
+        with taps.attached(), taps.recording() as recorded, torch.no_grad():
+            output = golden.model(ids, output_hidden_states=True)
+        assert [len(layer) for layer in recorded] == [1, 1]
+        assert torch.equal(recorded[0][0], output.hidden_states[1])
+        assert torch.equal(recorded[1][0], output.hidden_states[4])
+
+    def test_nothing_is_kept_outside_recording_or_after(self, golden):
+        taps = Taps(golden.model, (0,))
+        with torch.no_grad():
+            with taps.attached():
+                golden.model(torch.tensor([[5]]))
+                with taps.recording() as outer:
+                    golden.model(torch.tensor([[5]]))
+                    with taps.recording() as inner:
+                        golden.model(torch.tensor([[5]]))
+                    golden.model(torch.tensor([[5]]))
+                golden.model(torch.tensor([[5]]))
+            with taps.recording() as detached:
+                golden.model(torch.tensor([[5]]))
+        assert [len(layer[0]) for layer in (outer, inner, detached)] == [2, 1, 0]
+
+    def test_blocks_that_put_out_a_tuple(self):
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                return x + 1, "cache"
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([Block()])
+                self.config = type("C", (), {"get_text_config": lambda self: type("T", (), {"num_hidden_layers": 1})})()
+
+            def forward(self, x):
+                return self.layers[0](x)[0]
+
+        model = Model()
+        taps = Taps(model, (0,))
+        with taps.attached(), taps.recording() as recorded:
+            model(torch.zeros(2, 3, 4))
+        assert torch.equal(recorded[0][0], torch.ones(2, 3, 4))
+
+    def test_decoder_blocks(self, golden):
+        assert decoder_blocks(golden.model) is golden.model.model.layers
+
+    def test_no_decoder_blocks(self):
+        class Model(torch.nn.Module):
+            config = type("C", (), {"get_text_config": lambda self: type("T", (), {"num_hidden_layers": 3})})()
+
+        with pytest.raises(UnsupportedModelError, match="no list of 3 decoder blocks found in Model"):
+            decoder_blocks(Model())

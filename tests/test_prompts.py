@@ -1,0 +1,138 @@
+import pytest
+import torch
+from doubles import PASSAGES, QUESTION
+
+from syncheck import InputError, PromptError, WrongTypeError, build_prompt, prompt_from_texts
+
+CHAT = "{% for m in messages %}<user>{{ m.content }}</user>{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
+
+
+@pytest.fixture
+def tokenizer(llama):
+    return llama.tokenizer
+
+
+@pytest.fixture
+def chatty(tokenizer, monkeypatch):
+    monkeypatch.setattr(tokenizer, "chat_template", CHAT)
+    return tokenizer
+
+
+def test_plain(tokenizer):
+    prompt = build_prompt(tokenizer, question="Who?", context=["One.", "Two."])
+    assert prompt.with_context == "Passage 1: One.\nPassage 2: Two.\n\nQuestion: Who?\nAnswer:\n"
+    assert prompt.without_context == "Question: Who?\nAnswer:\n"
+    assert (prompt.question, prompt.passages) == ("Who?", ("One.", "Two."))
+
+
+def test_ragtruth(tokenizer):
+    prompt = build_prompt(tokenizer, question="Who?", context=["One.", "Two."], template="ragtruth-qa")
+    assert prompt.with_context == (
+        "Briefly answer the following question:\nWho?\n"
+        "Bear in mind that your response should be strictly based on the following two passages:\n"
+        "passage 1:One.\n\npassage 2:Two.\n\n"
+        "In case the passages do not contain the necessary information to answer the question, "
+        'please reply with: "Unable to answer based on given passages."\noutput:'
+    )
+    assert prompt.without_context == "Briefly answer the following question:\nWho?\noutput:"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "one passage"), (3, "three passages"), (11, "11 passages")])
+def test_ragtruth_counts_its_passages(tokenizer, count, words):
+    prompt = build_prompt(tokenizer, question="Who?", context=["One."] * count, template="ragtruth-qa")
+    assert f"on the following {words}:\n" in prompt.with_context
+
+
+def test_ids_are_the_tokenizers(tokenizer):
+    prompt = build_prompt(tokenizer, question=QUESTION, context=PASSAGES)
+    assert list(prompt.with_context_ids) == tokenizer(prompt.with_context)["input_ids"]
+    assert list(prompt.without_context_ids) == tokenizer(prompt.without_context)["input_ids"]
+    inputs = prompt.inputs()
+    assert inputs["input_ids"].tolist() == [list(prompt.with_context_ids)]
+    assert torch.equal(inputs["attention_mask"], torch.ones_like(inputs["input_ids"]))
+
+
+@pytest.mark.parametrize("template", ["auto", "chat"])
+def test_chat_is_one_user_turn(chatty, template):
+    prompt = build_prompt(chatty, question="Who?", context="One.", template=template)
+    assert prompt.without_context == "<user>Briefly answer the following question:\nWho?\noutput:</user><bot>"
+    assert prompt.with_context.startswith("<user>Briefly") and "passage 1:One." in prompt.with_context
+    assert list(prompt.with_context_ids) == chatty(prompt.with_context, add_special_tokens=False)["input_ids"]
+
+
+def test_auto_without_a_chat_template_is_plain(tokenizer):
+    auto, plain = (build_prompt(tokenizer, question="Who?", context="One.", template=t) for t in ("auto", "plain"))
+    assert auto == plain
+
+
+def test_chat_needs_a_chat_template(tokenizer):
+    with pytest.raises(InputError, match="has no chat template"):
+        build_prompt(tokenizer, question="Who?", context="One.", template="chat")
+
+
+def test_an_unknown_template(tokenizer):
+    with pytest.raises(InputError, match="template must be one of .*; found 'poem'"):
+        build_prompt(tokenizer, question="Who?", context="One.", template="poem")
+
+
+@pytest.mark.parametrize("context", ["", [], [""], ["  ", "\n"]], ids=repr)
+def test_an_empty_context_is_allowed(tokenizer, context):
+    prompt = build_prompt(tokenizer, question="Who?", context=context)
+    assert not prompt.has_context and prompt.with_context_ids == prompt.without_context_ids
+
+
+def test_blank_passages_are_left_out(tokenizer):
+    assert build_prompt(tokenizer, question="Who?", context=["One.", " ", "Two."]).passages == ("One.", "Two.")
+
+
+def test_a_string_is_one_passage(tokenizer):
+    assert build_prompt(tokenizer, question="Who?", context="One.\n\nTwo.").passages == ("One.\n\nTwo.",)
+
+
+@pytest.mark.parametrize("context", [None, 5, ["a", 5], {"a": "b"}, b"a"], ids=repr)
+def test_a_context_of_another_type(tokenizer, context):
+    with pytest.raises(WrongTypeError, match="context must be a string or a list of strings"):
+        build_prompt(tokenizer, question="Who?", context=context)
+
+
+@pytest.mark.parametrize("question", [None, 5, ["Who?"]], ids=repr)
+def test_a_question_of_another_type(tokenizer, question):
+    with pytest.raises(WrongTypeError, match="question must be a string"):
+        build_prompt(tokenizer, question=question, context="One.")
+
+
+@pytest.mark.parametrize("question", ["", " \n"], ids=repr)
+def test_an_empty_question(tokenizer, question):
+    with pytest.raises(PromptError, match="question must not be empty"):
+        build_prompt(tokenizer, question=question, context="One.")
+
+
+class TestOwnTexts:
+    def test_they_are_kept_and_tokenised_as_they_are(self, tokenizer):
+        prompt = prompt_from_texts(
+            tokenizer, question="Who?", context=["One."], with_context="One. Who?", without_context="Who?"
+        )
+        assert (prompt.with_context, prompt.without_context) == ("One. Who?", "Who?")
+        assert list(prompt.with_context_ids) == tokenizer("One. Who?")["input_ids"]
+
+    def test_equal_texts_with_a_context(self, tokenizer):
+        with pytest.raises(PromptError, match="are equal"):
+            prompt_from_texts(tokenizer, question="Who?", context="One.", with_context="Who?", without_context="Who?")
+
+    def test_equal_texts_without_a_context(self, tokenizer):
+        prompt = prompt_from_texts(tokenizer, question="Who?", context="", with_context="Who?", without_context="Who?")
+        assert not prompt.has_context
+
+    @pytest.mark.parametrize("texts", [("", "Who?"), ("One.", "")], ids=repr)
+    def test_an_empty_text(self, tokenizer, texts):
+        with pytest.raises(PromptError, match="a prompt has no tokens"):
+            prompt_from_texts(
+                tokenizer, question="Who?", context="One.", with_context=texts[0], without_context=texts[1]
+            )
+
+    @pytest.mark.parametrize("texts", [(None, "Who?"), ("One.", 5)], ids=repr)
+    def test_a_text_of_another_type(self, tokenizer, texts):
+        with pytest.raises(WrongTypeError, match="must be a string"):
+            prompt_from_texts(
+                tokenizer, question="Who?", context="One.", with_context=texts[0], without_context=texts[1]
+            )
