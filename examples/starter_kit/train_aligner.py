@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--articles", type=Path, required=True)
     parser.add_argument("--encoder", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=1600)
+    parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--learning-rate", type=float, default=1.2e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=100)
