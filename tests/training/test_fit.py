@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from doubles import LAYERS, WordAligner
+from made_up import record, records
+
+from syncheck import InputError, Monitor, MonitorConfig
+from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure
+
+CONFIG = MonitorConfig(schema="syncheck.v1", layers=LAYERS)
+
+
+def fitted(llama, kind="lr", *, given=None, **options):
+    options = {"config": CONFIG, "aligner": WordAligner(), **options}
+    return Monitor.fit(
+        records(8) if given is None else given,
+        model=llama.model,
+        tokenizer=llama.tokenizer,
+        aggregator=kind,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def monitor(llama):
+    return fitted(llama)
+
+
+def scores(monitor, index=11):
+    given = record(index)
+    report = monitor.score(monitor.prompt(question=given.question, context=given.passages), given.response)
+    assert {s.status for s in report.sentences} == {"scored"}
+    return [s.score for s in report.sentences]
+
+
+def test_tells_new_sentences_apart(monitor):
+    faithful, unfaithful, other = scores(monitor)
+    assert 0 <= unfaithful < min(faithful, other) <= 1
+
+
+def test_what_it_was_trained_on(monitor):
+    assert monitor.trained_on == {f"r{i}" for i in range(8)}
+    assert monitor.bank.layers == LAYERS and len(monitor.bank.references[3]) == 16
+    assert monitor.aggregator.schema == monitor.schema and monitor.aggregator.kind == "lr"
+
+
+@pytest.mark.parametrize("kind", ["lr", "xgb", "mlp"])
+def test_the_same_seed_gives_the_same_monitor(llama, kind):
+    first, second = (fitted(llama, kind) for _ in range(2))
+    assert scores(first) == scores(second)
+    assert first.config == second.config
+
+
+def test_loaded_scores_as_fitted(llama, monitor, tmp_path):
+    monitor.save_pretrained(tmp_path)
+    loaded = Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer=llama.tokenizer, aligner=WordAligner())
+    assert scores(loaded) == scores(monitor) and loaded.config == monitor.config
+
+
+def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, monitor):
+    untrained = Monitor(llama.model, llama.tokenizer, config=CONFIG, aligner=WordAligner())
+    measured = measure(untrained, records(8), show_progress=False)
+    labels = measured.labels()
+    held_out = cross_validate(
+        lambda train: measured.features(labels, train), labels, measured.groups, kind="lr", folds=5, repeats=1, seed=0
+    )
+    expected = choose_thresholds(held_out[0], labels)
+    assert monitor.config.backtrack_threshold == expected.backtrack
+    assert monitor.config.prune_threshold == expected.prune
+    assert np.isfinite(held_out).all()
+
+
+def test_layers_default_to_the_middle_of_the_model(llama):
+    monitor = fit_monitor(
+        records(6), model=llama.model, tokenizer=llama.tokenizer, kind="lr", aligner=None, show_progress=False
+    )
+    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v1"
+    assert monitor.aligner is None
+
+
+def test_a_schema_without_lid(llama):
+    monitor = fitted(llama, config=MonitorConfig(schema="paper-no-lid.v1"))
+    assert monitor.bank is None and len(scores(monitor)) == 3
+
+
+def test_records_may_come_one_by_one(llama, monitor):
+    assert scores(fitted(llama, given=(r for r in records(8)))) == scores(monitor)
+
+
+def test_one_label_alone(llama):
+    with pytest.raises(InputError, match="faithful"):
+        fitted(llama, given=[record(i, spans=()) for i in range(6)])
+
+
+def test_too_few_groups(llama):
+    with pytest.raises(InputError, match="5 folds need at least 5 groups"):
+        fitted(llama, given=records(3))
