@@ -129,12 +129,12 @@ class Substitution:
         self.names = sorted(
             n for n, k in capitalised.items() if k >= 3 and k > 5 * lower[n.lower()] and n not in _CALENDAR
         )
-        self._known = frozenset(self.names)
+        self.known = frozenset(self.names)
 
     def draw(self, rng: random.Random, texts: Sequence[str]) -> dict[str, str]:
         """Draw one replacement for each name and number that occurs in ``texts``."""
         joined = " ".join(texts)
-        names = sorted(set(_NAME.findall(joined)) & self._known)
+        names = sorted(set(_NAME.findall(joined)) & self.known)
         table = {name: rng.choice(self.names) for name in names if rng.random() < 0.8}
         for number in sorted(set(_NUMBER.findall(joined))):
             table[number] = _other_number(rng, number)

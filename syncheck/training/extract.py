@@ -45,6 +45,8 @@ class MeasuredSentences:
         The responses that were measured.
     left_out : mapping of str to str
         Record id -> why it was not measured; only those that do not fit the model's window.
+    max_references : int
+        Most sentences that serve as LID references.
     """
 
     schema: FeatureSchema
@@ -55,6 +57,7 @@ class MeasuredSentences:
     owners: NDArray[np.int64]
     records: tuple[LabelledResponse, ...]
     left_out: Mapping[str, str]
+    max_references: int = LID_REFERENCES
 
     @property
     def groups(self) -> NDArray[np.str_]:
@@ -85,7 +88,7 @@ class MeasuredSentences:
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
-        kept: NDArray[np.int64] = train[labels[train] == 1][:LID_REFERENCES]
+        kept: NDArray[np.int64] = train[labels[train] == 1][: self.max_references]
         return kept
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -103,12 +106,12 @@ class MeasuredSentences:
             values[:, column] = ReferenceBank({layer: states[references]}).lid_of(layer, states, excluded=own)
         return values
 
-    def bank(self, labels: NDArray[np.int64]) -> ReferenceBank | None:
-        """Return the references of all sentences, None when the schema has no LID."""
+    def bank(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> ReferenceBank | None:
+        """Return the references to measure new sentences by, in half precision; None when the schema has no LID."""
         if not self.activations:
             return None
-        kept = self.references(labels, np.arange(len(self.texts)))
-        return ReferenceBank({layer: states[kept] for layer, states in self.activations.items()})
+        kept = self.references(labels, train)
+        return ReferenceBank({layer: states[kept].astype(np.float16) for layer, states in self.activations.items()})
 
 
 def measure(

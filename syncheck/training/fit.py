@@ -108,7 +108,7 @@ def fit_measured(
         untrained.tokenizer,
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=aggregator,
-        bank=measured.bank(labels),
+        bank=measured.bank(labels, used),
         aligner=untrained.aligner,
         trained_on=[record.id for record in measured.records],
     )

@@ -1,0 +1,203 @@
+"""The command line's contract: JSON Lines in and out, exit codes, a bad record never stops the others."""
+
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from syncheck.cli import main
+
+GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
+PASSAGE = "Anna Kovac moved to Lisbon in 1842. She opened a school there and taught music until 1850."
+
+
+def write(path, *records):
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+    return str(path)
+
+
+def read(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def expected():
+    return json.loads((GOLDEN / "expected.json").read_text())
+
+
+def golden_record(record):
+    return {
+        "id": record["id"],
+        "question": "q",
+        "context": "c",
+        "prompt_with_context": record["prompt_with_context"],
+        "prompt_without_context": record["prompt_without_context"],
+        "response": record["response"],
+        "sentences": [s["text"] for s in record["sentences"]],
+    }
+
+
+def labelled(count):
+    for i in range(count):
+        good = f"Anna Kovac moved to Lisbon in 18{i:02}."
+        bad = f"Peter Bell sold {i} boats in Oslo."
+        yield {
+            "id": f"r{i}",
+            "question": f"Who moved in 18{i:02}?",
+            "context": [good + " She opened a school."],
+            "response": f"{good} {bad}",
+            "spans": [{"start": len(good) + 1, "end": len(good) + 1 + len(bad)}],
+        }
+
+
+def test_score_writes_the_golden_values(tmp_path):
+    source = write(tmp_path / "in.jsonl", *map(golden_record, expected()))
+    target = tmp_path / "out.jsonl"
+    options = ["--sentences", "given", "--tokens", "--aligner", "none"]
+    lid = ["--lid-reference", str(GOLDEN / "lid_reference.npz")]
+    code = main(["score", "--model", str(GOLDEN), "--input", source, "--output", str(target), *options, *lid])
+    assert code == 0
+    for found, record in zip(read(target), expected(), strict=True):
+        assert found["id"] == record["id"]
+        for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+            np.testing.assert_allclose([t[name] for t in found["tokens"]], record[name], atol=1e-3)
+        for sentence, reference in zip(found["sentences"], record["sentences"], strict=True):
+            assert sentence["status"] == "no_aggregator"
+            assert sentence["score"] is None
+            assert sentence["features"]["align_score"] is None
+            for name, value in reference["features"].items():
+                assert math.isclose(sentence["features"][name], value, rel_tol=1e-3)
+
+
+def test_a_bad_record_is_reported_and_the_others_go_on(tmp_path, capsys):
+    good = {"id": "good", "question": "q", "context": PASSAGE, "response": "Anna moved."}
+    same = {**good, "id": "same", "prompt_with_context": "a", "prompt_without_context": "a"}
+    long = {**good, "id": "long", "response": "word " * 5000}
+    source = write(
+        tmp_path / "in.jsonl",
+        "nonsense",
+        {"id": "no context", "question": "q", "response": "x"},
+        {**good, "id": "wrong type", "question": 3},
+        same,
+        long,
+        "[1]",
+        good,
+    )
+    target = tmp_path / "out.jsonl"
+    code = main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", str(target)])
+    rows = read(target)
+    assert code == 2
+    assert [(r["id"], r.get("line")) for r in rows] == [
+        (None, 1),
+        ("no context", 2),
+        ("wrong type", 3),
+        ("same", 4),
+        ("long", 5),
+        (None, 6),
+        ("good", None),
+    ]
+    messages = ["not JSON", "'context' is missing", "must be str; found int", "are equal", "window", "an object"]
+    for row, message in zip(rows, messages, strict=False):
+        assert message in row["error"]
+    assert rows[-1]["sentences"][0]["text"] == "Anna moved."
+    assert f"{source}:3" in capsys.readouterr().err
+
+
+def test_statuses_of_what_cannot_be_scored(tmp_path):
+    source = write(
+        tmp_path / "in.jsonl",
+        {"id": 1, "question": "q", "context": "", "response": "Anna moved."},
+        {"id": 2, "question": "q", "context": PASSAGE, "response": ""},
+        {"id": 3, "question": "q", "context": PASSAGE, "response": "***"},
+    )
+    target = tmp_path / "out.jsonl"
+    assert main(["score", "--input", source, "--output", str(target)]) == 0
+    empty_context, empty_response, stars = read(target)
+    assert [s["status"] for s in empty_context["sentences"]] == ["no_context"]
+    assert empty_response["sentences"] == []
+    assert [(s["status"], s["score"]) for s in stars["sentences"]] == [("not_checkable", None)]
+
+
+def test_the_kit_scores_from_standard_input(tmp_path, monkeypatch, capsys):
+    supported, invented = "Anna Kovac moved to Lisbon in 1842.", "Peter Bell bought nine ships in Oslo."
+    record = {"id": "x", "question": "What did Anna do?", "context": PASSAGE, "response": f"{supported} {invented}"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(record) + "\n"))
+    assert main(["score"]) == 0
+    sentences = json.loads(capsys.readouterr().out)["sentences"]
+    assert [s["text"] for s in sentences] == [supported, invented]
+    assert sentences[0]["score"] > sentences[1]["score"]
+    assert sentences[0]["evidence"]["text"].startswith("Anna Kovac moved")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0.0", 0), ("1.0", 1)])
+def test_fail_under(tmp_path, limit, code):
+    record = {"id": "x", "question": "What?", "context": PASSAGE, "response": "Peter Bell bought nine ships."}
+    source = write(tmp_path / "in.jsonl", record)
+    assert main(["score", "--input", source, "--output", str(tmp_path / "o"), "--fail-under", limit]) == code
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "sample", "fod"])
+def test_generate(tmp_path, decoder):
+    record = {"id": 7, "question": "What happened in 1842?", "context": [PASSAGE, "Bern lies on a river."]}
+    source = write(tmp_path / "in.jsonl", record, {"id": 8, "question": "no context"})
+    outputs = []
+    for name in ("a", "b"):
+        target = tmp_path / name
+        options = ["--decoder", decoder, "--max-new-tokens", "40", "--seed", "3"]
+        assert main(["generate", "--input", source, "--output", str(target), *options]) == 2
+        outputs.append(read(target))
+    (answer, error), again = outputs
+    assert (answer, error) == tuple(again)
+    assert answer["id"] == 7
+    assert answer["stop"]
+    assert "".join(s["text"] for s in answer["sentences"]).replace(" ", "") == answer["response"].replace(" ", "").strip()
+    assert ("trace" in answer) == (decoder == "fod")
+    assert error["line"] == 2
+
+
+def test_train_then_evaluate_and_score(tmp_path, capsys):
+    data = write(tmp_path / "data.jsonl", *labelled(12))
+    monitor = str(tmp_path / "monitor")
+    model = ["--model", str(GOLDEN)]
+    assert main(["train", *model, "--data", data, "--aggregator", "lr", "--output", monitor]) == 0
+    assert main(["evaluate", *model, "--data", data, "--cv", "3", "--repeats", "2", "--aggregator", "lr"]) == 0
+    table = capsys.readouterr().out
+    assert "strict set" in table
+    assert "paper set" in table
+    assert "all features" in table
+    trained = [*model, "--monitor", monitor]
+    assert main(["evaluate", *trained, "--data", data, "--cv", "0"]) == 2
+    assert "trained on 12 of these records" in capsys.readouterr().err
+    assert main(["evaluate", *trained, "--data", data, "--cv", "0", "--allow-train", "--set", "strict"]) == 0
+    target = tmp_path / "out.jsonl"
+    assert main(["score", *trained, "--input", data, "--output", str(target)]) == 0
+    scores = [[s["score"] for s in row["sentences"]] for row in read(target)]
+    assert all(good > bad for good, bad in scores)
+
+
+def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
+    assert main(["score", "--monitor", str(tmp_path)]) == 2
+    assert "--model" in capsys.readouterr().err
+    assert main(["score", "--model", str(tmp_path / "nothing")]) == 2
+    assert "cannot load" in capsys.readouterr().err
+    assert main(["score", "--model", str(GOLDEN), "--monitor", str(tmp_path)]) == 2
+    assert "config.json" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        main(["score", "--no-such-option"])
+    assert stopped.value.code == 2
+
+
+def test_demo_answers_a_question_of_ones_own(tmp_path, capsys):
+    context = tmp_path / "context.txt"
+    context.write_text(f"{PASSAGE}\n\nBern lies on a river.\n")
+    page = tmp_path / "page.html"
+    options = ["--question", "What did Anna open?", "--context", str(context), "--report", str(page)]
+    assert main(["demo", *options, "--max-new-tokens", "40"]) == 0
+    shown = capsys.readouterr().out
+    assert "greedy" in shown
+    assert "FOD" in shown
+    assert str(page) in shown
+    assert "Anna" in page.read_text()
+    assert main(["demo", "--question", "What?"]) == 2
