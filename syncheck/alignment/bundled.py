@@ -35,12 +35,16 @@ BATCH_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair."""
+    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair.
+
+    ``offset`` is added to the scaled logit.
+    """
 
     claim: int
     part: int
     chunk: int
     pair: EncodedPair
+    offset: float
 
 
 class BundledAligner:
@@ -52,8 +56,9 @@ class BundledAligner:
         In evaluation mode, on ``device``.
     tokenizer
         Without truncation and padding.
-    scale, shift
-        P(supported) = sigmoid(scale * logit + shift).
+    scale, coverage, shift
+        P(supported) = sigmoid(scale * logit + coverage * c + shift), c the share of the claim's content words
+        that the whole context holds: the network sees only the chosen chunks.
     device
         Where the model is.
     name
@@ -73,6 +78,7 @@ class BundledAligner:
         tokenizer: Tokenizer,
         *,
         scale: float = 1.0,
+        coverage: float = 0.0,
         shift: float = 0.0,
         device: str | torch.device = "cpu",
         name: str = "bundled",
@@ -81,6 +87,7 @@ class BundledAligner:
         self._model = model
         self._tokenizer = tokenizer
         self._scale = scale
+        self._coverage = coverage
         self._shift = shift
         self._device = torch.device(device)
 
@@ -122,7 +129,7 @@ class BundledAligner:
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, number, claim)]
-        probabilities = self._probabilities([window.pair for window in windows])
+        probabilities = self._probabilities(windows)
         best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
         for window, probability in zip(windows, probabilities, strict=True):
             parts = best[window.claim]
@@ -138,9 +145,10 @@ class BundledAligner:
         ranked = index.best(claim, MAX_CHUNKS)
         packed = list(self._pack({chunk: self._ids(index.chunks[chunk].text) for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
+        offset = self._coverage * index.coverage(claim) + self._shift
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
             for first, evidence in packed:
-                yield _Window(number, part, first, encode_pair(evidence, ids))
+                yield _Window(number, part, first, encode_pair(evidence, ids), offset)
 
     def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
         """Fill windows with chunks, the best first; yield the best chunk of each and its ids in text order."""
@@ -165,20 +173,21 @@ class BundledAligner:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def _probabilities(self, pairs: Sequence[EncodedPair]) -> list[float]:
-        """Score pairs in batches of similar length; the order of ``pairs`` is kept."""
-        order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i]), i))
-        scores = [0.0] * len(pairs)
+    def _probabilities(self, windows: Sequence[_Window]) -> list[float]:
+        """Score windows in batches of similar length; the order of ``windows`` is kept."""
+        order = sorted(range(len(windows)), key=lambda i: (len(windows[i].pair), i))
+        scores = [0.0] * len(windows)
         start = 0
         while start < len(order):
             stop = start + 1
-            while stop < len(order) and (stop + 1 - start) * len(pairs[order[stop]]) <= BATCH_TOKENS:
+            while stop < len(order) and (stop + 1 - start) * len(windows[order[stop]].pair) <= BATCH_TOKENS:
                 stop += 1
             rows = order[start:stop]
+            offsets = torch.tensor([windows[i].offset for i in rows], device=self._device)
             with torch.inference_mode():
-                ids, types, mask = (t.to(self._device) for t in collate([pairs[i] for i in rows]))
+                ids, types, mask = (t.to(self._device) for t in collate([windows[i].pair for i in rows]))
                 logits = self._model(ids, types, mask)  # (B,)
-                values = torch.sigmoid(self._scale * logits + self._shift).tolist()
+                values = torch.sigmoid(self._scale * logits + offsets).tolist()
             for row, value in zip(rows, values, strict=True):
                 scores[row] = value
             start = stop

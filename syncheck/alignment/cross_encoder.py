@@ -120,15 +120,23 @@ def collate(pairs: Sequence[EncodedPair]) -> tuple[Tensor, Tensor, Tensor]:
     return ids, types, mask
 
 
-def save_cross_encoder(folder: Path, model: CrossEncoder, tokenizer: Tokenizer, *, scale: float, shift: float) -> None:
+def save_cross_encoder(
+    folder: Path,
+    model: CrossEncoder,
+    tokenizer: Tokenizer,
+    *,
+    scale: float = 1.0,
+    coverage: float = 0.0,
+    shift: float = 0.0,
+) -> None:
     """Write weights (matrices as int8 with one scale for each row), config, tokenizer and calibration.
 
     Parameters
     ----------
     folder
         Made if it does not exist.
-    scale, shift
-        P(supported) = sigmoid(scale * logit + shift).
+    scale, coverage, shift
+        Calibration; see :class:`~syncheck.alignment.BundledAligner`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Tensor] = {}
@@ -145,7 +153,7 @@ def save_cross_encoder(folder: Path, model: CrossEncoder, tokenizer: Tokenizer, 
     config = {
         "format": FORMAT,
         "encoder": {name: getattr(model.bert.config, name) for name in kept},
-        "calibration": {"scale": scale, "shift": shift},
+        "calibration": {"scale": scale, "coverage": coverage, "shift": shift},
     }
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 

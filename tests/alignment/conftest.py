@@ -59,7 +59,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = CrossEncoder(config).eval()
     torch.nn.init.normal_(model.head.weight)
     folder = tmp_path_factory.mktemp("bundled")
-    save_cross_encoder(folder, model, character_tokenizer(vocabulary), scale=1.5, shift=-0.25)
+    save_cross_encoder(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, shift=-0.25)
     return folder
 
 

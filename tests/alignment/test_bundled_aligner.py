@@ -24,13 +24,13 @@ from syncheck.alignment.cross_encoder import (
 from syncheck.errors import CheckpointError
 
 
-def one_window_score(folder, evidence, claim):
+def one_window_score(folder, evidence, claim, *, coverage=0.0):
     """Score of one pair that fits a window, computed without the aligner."""
-    model, tokenizer, config = load_cross_encoder(folder)
+    model, tokenizer, _ = load_cross_encoder(folder)
     ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in (evidence, claim)]
     with torch.inference_mode():
         logit = model(*collate([encode_pair(*ids)]))
-    return torch.sigmoid(config["calibration"]["scale"] * logit + config["calibration"]["shift"]).item()
+    return torch.sigmoid(1.5 * logit + 0.5 * coverage - 0.25).item()  # what the folder was saved with
 
 
 def test_token_types_say_which_tokens_match():
@@ -50,7 +50,8 @@ def test_short_context_is_one_window_in_text_order(bundled_folder):
     passages = ["Rain fell. The bridge was built in 1903.", "It spans the Avon."]
     (support,) = aligner.align(passages, ["The bridge spans the Avon."])
     joined = "The bridge was built in 1903. It spans the Avon."
-    assert support.score == pytest.approx(one_window_score(bundled_folder, joined, "The bridge spans the Avon."))
+    expected = one_window_score(bundled_folder, joined, "The bridge spans the Avon.", coverage=1.0)
+    assert support.score == pytest.approx(expected)
     assert (support.evidence.passage, support.evidence.text) == (1, "It spans the Avon.")
     assert support.evidence.score == support.score
 
