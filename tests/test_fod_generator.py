@@ -165,6 +165,8 @@ class TestSearch:
     def test_candidates_hold_what_they_append(self, monitor, prompt):
         out = run(monitor, prompt, 1.0, 0.3)
         for round_ in out.search.rounds:
+            assert [c.handle for c in round_.candidates] == sorted(c.handle for c in round_.candidates)
+            assert [c.parent for c in round_.candidates] == sorted(c.parent for c in round_.candidates)
             for candidate in round_.candidates:
                 assert monitor.tokenizer.decode(candidate.token_ids).strip() == " ".join(
                     s.text for s in candidate.sentences

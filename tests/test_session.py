@@ -111,6 +111,22 @@ def test_advance_keeps_the_tokens_decoded_since(golden, prompt, session):
     assert_measured(golden, prompt, first.token_ids.tolist(), second)
 
 
+def test_advance_keeps_what_was_measured_of_tokens_decoded_since(golden, prompt, session):
+    """A quotation mark may still belong to the sentence before: the second token behind the full stop decides."""
+    ids = encoded(golden, ' He is a player. "No one knows." The')
+    before = []
+    for token in ids:
+        session.push(torch.tensor([token]))
+        if session.complete():
+            ((sentence,),) = session.measure()
+            assert_measured(golden, prompt, before, sentence)
+            before += sentence.token_ids.tolist()
+            if sentence.span.index == 0:
+                assert len(session.rows[0].token_ids) > len(before) + 1
+            session.advance()
+    assert session.rows[0].sentences == 2
+
+
 @pytest.mark.parametrize("measured", [True, False])
 def test_backtracking_is_never_having_gone_there(golden, prompt, session, measured):
     write(golden, session, [SENTENCES[0]])
@@ -167,7 +183,7 @@ def test_rows_that_end_beside_rows_that_go_on(golden, prompt, session):
     assert_measured(golden, prompt, [], ended)
     assert_measured(golden, prompt, [], open_)
     session.select([1, 0])
-    assert [row.ended for row in session.rows] == [False, True]
+    assert [(row.ended, row.end_token) for row in session.rows] == [(False, None), (True, end)]
     assert_next(golden, prompt, session, [open_.token_ids.tolist(), ended.token_ids.tolist()])
 
 
