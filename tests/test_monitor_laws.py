@@ -389,3 +389,11 @@ def test_sampled_sentences_live_and_replayed(monitor, prompt):
         )
         assert len(report.sentences) >= 2
         assert_same(report, monitor.score(prompt, response_token_ids=report.tokens.token_ids.tolist()))
+
+
+def test_processors_that_write_in_place_do_not_reach_the_signals(monitor, prompt):
+    def scale(input_ids, scores):
+        return scores.mul_(0.1)
+
+    report = monitor.generate(prompt, max_new_tokens=5, logits_processor=LogitsProcessorList([scale]))
+    assert_same(report, monitor.score(prompt, response_token_ids=report.tokens.token_ids.tolist()))
