@@ -40,7 +40,7 @@ from syncheck.alignment.cross_encoder import (
 from syncheck.alignment.evidence import FUNCTION_WORDS, EvidenceIndex, distinct_words
 
 SOURCES = ("wice", "expertqa", "begin")
-LAYERS = 6
+LAYERS = 4
 CHUNKS = 4
 EVIDENCE_TOKENS = 144
 CLAIM_TOKENS = 96
