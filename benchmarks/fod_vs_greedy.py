@@ -103,24 +103,30 @@ def main() -> None:
 def report_on(rows: list[dict], fod: FODGenerator) -> None:
     """Print the comparison."""
     rng = np.random.default_rng(SEED)
-    print(f"{len(rows)} held-out prompts; tau1 {fod.config.backtrack_threshold:.3f}, tau2 {fod.config.prune_threshold:.3f}, "
-          f"K {fod.config.beam_size}, S {fod.config.samples_per_step}")
+    print(
+        f"{len(rows)} held-out prompts; tau1 {fod.config.backtrack_threshold:.3f}, tau2 {fod.config.prune_threshold:.3f}, "
+        f"K {fod.config.beam_size}, S {fod.config.samples_per_step}"
+    )
     faithfulness = {}
     for name in ("greedy", "fod"):
         verdicts = [row[name]["judge"] for row in rows]
         faithfulness[name] = np.array([np.mean([v >= 0.5 for v in vs]) if vs else np.nan for vs in verdicts])
         support = np.array([np.mean(vs) if vs else np.nan for vs in verdicts])
-        print(f"{name:<7} faithful sentences {mean_with_interval(faithfulness[name], rng)}  "
-              f"mean support {mean_with_interval(support, rng)}  "
-              f"sentences {np.mean([len(vs) for vs in verdicts]):.2f}  "
-              f"empty {sum(not vs for vs in verdicts)}  "
-              f"tokens {np.mean([row[name]['tokens'] for row in rows]):.0f}  "
-              f"seconds {np.mean([row[name]['seconds'] for row in rows]):.2f}")
+        print(
+            f"{name:<7} faithful sentences {mean_with_interval(faithfulness[name], rng)}  "
+            f"mean support {mean_with_interval(support, rng)}  "
+            f"sentences {np.mean([len(vs) for vs in verdicts]):.2f}  "
+            f"empty {sum(not vs for vs in verdicts)}  "
+            f"tokens {np.mean([row[name]['tokens'] for row in rows]):.0f}  "
+            f"seconds {np.mean([row[name]['seconds'] for row in rows]):.2f}"
+        )
     gain = faithfulness["fod"] - faithfulness["greedy"]
     print(f"FOD - greedy, prompts that both answer: {mean_with_interval(gain, rng)}")
     kept = sum(len(r["fod"]["judge"]) for r in rows) / max(1, sum(len(r["greedy"]["judge"]) for r in rows))
-    print(f"sentences kept: {kept:.0%} of greedy's; backtracked in {np.mean([r['backtracked'] for r in rows]):.0%} of answers; "
-          f"tokens sampled by FOD, thrown away or not: {np.mean([r['sampled_tokens'] for r in rows]):.0f} an answer")
+    print(
+        f"sentences kept: {kept:.0%} of greedy's; backtracked in {np.mean([r['backtracked'] for r in rows]):.0%} of answers; "
+        f"tokens sampled by FOD, thrown away or not: {np.mean([r['sampled_tokens'] for r in rows]):.0f} an answer"
+    )
 
 
 if __name__ == "__main__":

@@ -72,9 +72,15 @@ def main() -> None:
             base.append(taken["plain generate"])
             for name, value in taken.items():
                 ratios[name].append(value / taken["plain generate"])
-    print(f"torch {torch.__version__}, transformers {transformers.__version__}, {platform.machine()} CPU, {args.threads} threads")
-    print(f"bundled model, {len(prompts)} prompts x {args.repeats} repeats, {args.tokens} new tokens, greedy, prefill included")
-    print(f"plain generate: median {statistics.median(base):.3f} s, {args.tokens / statistics.median(base):.0f} tokens/s")
+    print(
+        f"torch {torch.__version__}, transformers {transformers.__version__}, {platform.machine()} CPU, {args.threads} threads"
+    )
+    print(
+        f"bundled model, {len(prompts)} prompts x {args.repeats} repeats, {args.tokens} new tokens, greedy, prefill included"
+    )
+    print(
+        f"plain generate: median {statistics.median(base):.3f} s, {args.tokens / statistics.median(base):.0f} tokens/s"
+    )
     for name, values in ratios.items():
         low, middle, high = np.percentile(values, [25, 50, 75])
         print(f"{name:<40} {middle:.2f} x  (quartiles {low:.2f} to {high:.2f})")

@@ -165,12 +165,17 @@ class FODGenerator:
         Raises
         ------
         InputError
-            If the prompt has no context, or for beam search and several sequences.
+            If the prompt has no context, or for beam search, several sequences and streamers.
         PromptError
             If the prompt does not fit the model's window.
         """
         if not isinstance(prompt, RagPrompt):
             raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
+        if kwargs.get("streamer") is not None:
+            raise InputError(
+                "a streamer shows text that may still be taken back; leave it out and print the answer, or use "
+                "monitor.stream for greedy decoding"
+            )
         output = self._run(prompt, prepare(self.monitor.model, prompt, **kwargs), seed)
         return output if return_dict_in_generate else output.sequences
 

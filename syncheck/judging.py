@@ -108,7 +108,11 @@ class SentenceJudge:
         statuses = [self._status(s, failure) for s in sentences]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = (time.perf_counter() - started) * 1e3
-        reasons = {"failed": failure, "no_context": "the context is empty", "not_checkable": "no letter or digit"}
+        reasons = {
+            "failed": failure,
+            "no_context": "the context is empty",
+            "not_checkable": "no letter or digit, or no token of its own",
+        }
         return [
             SentenceScore(
                 text=sentence.text,
@@ -159,7 +163,7 @@ class SentenceJudge:
     def _status(self, sentence: SentenceSignals, failure: str | None) -> Status:
         if not self.prompt.has_context:
             return "no_context"
-        if not is_checkable(sentence.text):
+        if not is_checkable(sentence.text) or not len(sentence.token_ids):
             return "not_checkable"
         if failure is not None:
             return "failed"

@@ -215,7 +215,8 @@ class Monitor:
         Raises
         ------
         InputError
-            If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response.
+            If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response; the last
+            two may go together and then have to agree.
         PromptError
             If prompt and response do not fit the model's window.
         """
@@ -256,15 +257,16 @@ class Monitor:
     def _response_ids(
         self, response: str | None, token_ids: Sequence[int] | None, sentences: Sequence[str] | None
     ) -> list[int]:
-        given = [x for x in (response, token_ids, sentences) if x is not None]
-        if len(given) != 1:
+        given = [response is not None, token_ids is not None or sentences is not None]
+        if sum(given) != 1:
             raise InputError(
-                f"pass exactly one of response, response_token_ids and sentences; found {len(given)} of them"
+                "pass exactly one of response, response_token_ids and sentences (the last two may go together); "
+                f"found {'none' if not any(given) else 'response and another'}"
             )
-        if token_ids is not None:
-            return _before_end(self._checked(token_ids), end_tokens_of(self.model, self.tokenizer))
         if sentences is not None and (isinstance(sentences, str) or not all(isinstance(s, str) for s in sentences)):
             raise WrongTypeError("sentences must be a list of strings")
+        if token_ids is not None:
+            return _before_end(self._checked(token_ids), end_tokens_of(self.model, self.tokenizer))
         text = "".join(sentences) if sentences is not None else response
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")

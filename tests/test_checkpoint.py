@@ -87,9 +87,7 @@ def test_nothing_is_pickled(folder):
 
 class TestMismatch:
     def test_another_model(self, folder, mistral):
-        with pytest.raises(
-            MismatchError, match="expected 'LlamaForCausalLM', found 'MistralForCausalLM'"
-        ):
+        with pytest.raises(MismatchError, match="expected 'LlamaForCausalLM', found 'MistralForCausalLM'"):
             load(folder, mistral)
 
     def test_another_size(self, folder, llama):

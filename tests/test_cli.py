@@ -152,7 +152,9 @@ def test_generate(tmp_path, decoder):
     assert (answer, error) == tuple(again)
     assert answer["id"] == 7
     assert answer["stop"]
-    assert "".join(s["text"] for s in answer["sentences"]).replace(" ", "") == answer["response"].replace(" ", "").strip()
+    assert (
+        "".join(s["text"] for s in answer["sentences"]).replace(" ", "") == answer["response"].replace(" ", "").strip()
+    )
     assert ("trace" in answer) == (decoder == "fod")
     assert error["line"] == 2
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from syncheck.errors import InputError
 from syncheck.kit import demo_questions, load_kit
-from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, render_html, render_text, wants_colour
-
-if TYPE_CHECKING:
-    from fod import FODGenerator
 
 __all__ = ["run"]
 
@@ -27,9 +22,14 @@ def run(args: argparse.Namespace) -> int:
     generator = FODGenerator(monitor.model, monitor.tokenizer, monitor)
     cases = []
     for question, passages in questions:
-        case = _answered(monitor, generator, question, passages, args)
-        cases.append(case)
-        sys.stdout.write(render_text([case], colour=wants_colour(sys.stdout)) + "\n")
+        prompt = monitor.prompt(question=question, context=passages)
+        greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
+        found = generator.generate(
+            prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
+        )
+        answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped))
+        cases.append(Case(question, prompt.passages, answers))
+        sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()
     target = Path(args.report)
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
@@ -50,13 +50,3 @@ def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
     if not passages:
         raise InputError(f"--context {args.context!r} holds no text; paragraphs in it become passages")
     return [(args.question, passages)]
-
-
-def _answered(
-    monitor: Monitor, generator: FODGenerator, question: str, passages: list[str], args: argparse.Namespace
-) -> Case:
-    prompt = monitor.prompt(question=question, context=passages)
-    greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
-    found = generator.generate(prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens)
-    answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped))
-    return Case(question, prompt.passages, answers)

@@ -9,7 +9,7 @@ from syncheck.training.evaluate import (
     out_of_fold_scores,
 )
 from syncheck.training.extract import MeasuredSentences, measure
-from syncheck.training.fit import fit_monitor
+from syncheck.training.fit import fit_measured, fit_monitor
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
 from syncheck.training.systems import System, benchmark_systems
 from syncheck.training.thresholds import Thresholds, choose_thresholds
@@ -27,6 +27,7 @@ __all__ = [
     "benchmark_systems",
     "choose_thresholds",
     "cross_validate",
+    "fit_measured",
     "fit_monitor",
     "label_sentences",
     "labelled_sentences",

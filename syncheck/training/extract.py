@@ -107,11 +107,16 @@ class MeasuredSentences:
         return values
 
     def bank(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> ReferenceBank | None:
-        """Return the references to measure new sentences by, in half precision; None when the schema has no LID."""
+        """Return the references to measure new sentences by; None when the schema has no LID.
+
+        They are rounded to half precision, which halves their file, unless an activation is too large for it.
+        """
         if not self.activations:
             return None
         kept = self.references(labels, train)
-        return ReferenceBank({layer: states[kept].astype(np.float16) for layer, states in self.activations.items()})
+        full = {layer: states[kept] for layer, states in self.activations.items()}
+        fits = all(np.abs(states).max(initial=0) <= np.finfo(np.float16).max for states in full.values())
+        return ReferenceBank({k: v.astype(np.float16) for k, v in full.items()} if fits else full)
 
 
 def measure(
