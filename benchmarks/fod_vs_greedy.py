@@ -104,7 +104,8 @@ def report_on(rows: list[dict], fod: FODGenerator) -> None:
     """Print the comparison."""
     rng = np.random.default_rng(SEED)
     print(
-        f"{len(rows)} held-out prompts; tau1 {fod.config.backtrack_threshold:.3f}, tau2 {fod.config.prune_threshold:.3f}, "
+        f"{len(rows)} held-out prompts; "
+        f"tau1 {fod.config.backtrack_threshold:.3f}, tau2 {fod.config.prune_threshold:.3f}, "
         f"K {fod.config.beam_size}, S {fod.config.samples_per_step}"
     )
     faithfulness = {}
@@ -124,7 +125,8 @@ def report_on(rows: list[dict], fod: FODGenerator) -> None:
     print(f"FOD - greedy, prompts that both answer: {mean_with_interval(gain, rng)}")
     kept = sum(len(r["fod"]["judge"]) for r in rows) / max(1, sum(len(r["greedy"]["judge"]) for r in rows))
     print(
-        f"sentences kept: {kept:.0%} of greedy's; backtracked in {np.mean([r['backtracked'] for r in rows]):.0%} of answers; "
+        f"sentences kept: {kept:.0%} of greedy's; "
+        f"backtracked in {np.mean([r['backtracked'] for r in rows]):.0%} of answers; "
         f"tokens sampled by FOD, thrown away or not: {np.mean([r['sampled_tokens'] for r in rows]):.0f} an answer"
     )
 

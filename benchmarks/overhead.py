@@ -73,10 +73,12 @@ def main() -> None:
             for name, value in taken.items():
                 ratios[name].append(value / taken["plain generate"])
     print(
-        f"torch {torch.__version__}, transformers {transformers.__version__}, {platform.machine()} CPU, {args.threads} threads"
+        f"torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"{platform.machine()} CPU, {args.threads} threads"
     )
     print(
-        f"bundled model, {len(prompts)} prompts x {args.repeats} repeats, {args.tokens} new tokens, greedy, prefill included"
+        f"bundled model, {len(prompts)} prompts x {args.repeats} repeats, {args.tokens} new tokens, greedy, "
+        "prefill included"
     )
     print(
         f"plain generate: median {statistics.median(base):.3f} s, {args.tokens / statistics.median(base):.0f} tokens/s"

@@ -87,9 +87,9 @@ def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]],
     )
     return f"""# The starter kit's language model
 
-A Llama of {facts["parameters"] / 1e6:.1f} M parameters (6 layers, width 320, 5 heads, byte-level BPE of 4,096 with single
-digits, window {facts["window"]}), stored in bfloat16 and run in float32. It answers questions from passages by copying, and
-makes natural mistakes: two sentences mixed, a wrong tail, a neighbour's number. It knows nothing, which is the point:
+A Llama of {facts["parameters"] / 1e6:.1f} M parameters (6 layers, width 320, 5 heads, byte-level BPE of 4,096, single
+digits, window {facts["window"]}), stored in bfloat16 and run in float32. It answers from passages by copying, and makes
+natural mistakes: two sentences mixed, a wrong tail, a neighbour's number. It knows nothing, which is the point:
 it is there to try, test and benchmark `syncheck` without downloading a model, and as a surrogate for other models'
 answers. It is no use as an assistant.
 
@@ -97,11 +97,12 @@ answers. It is no use as an assistant.
 
 `examples/starter_kit/train_language_model.py`, seed {settings["seed"]}, AdamW at {settings["learning_rate"]} (constant,
 then linear to 3 %), bfloat16 autocast on a CPU. {settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and
-{settings["seconds"]:.0f} seconds of one to two CPU cores. Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA
-4.0), of which 4 % (by a checksum of the title) are held out and 6 % are kept for the aggregators. Examples are drawn
-afresh on every pass: passages with distractors, one of twelve forms of question, an answer of one to four sentences from
-the passages; one example in eight without passages; 12 % of the longer answers hold a sentence that the passages lack;
-in 80 % names and numbers are replaced by others.
+{settings["seconds"]:.0f} seconds of one to two CPU cores, shared with other work.
+
+Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0), of which 4 % (by a checksum of the title) are held
+out and 6 % are kept for the aggregators. Examples are drawn afresh on every pass: passages with distractors, one of
+twelve forms of question, an answer of one to four sentences from the passages; one example in eight without passages;
+12 % of the longer answers hold a sentence that the passages lack; in 80 % names and numbers are replaced by others.
 
 | step | M tokens | seconds | training loss on answers, nats a token | held-out loss |
 | --- | --- | --- | --- | --- |
@@ -111,10 +112,11 @@ in 80 % names and numbers are replaced by others.
 
 `examples/starter_kit/export_language_model.py`, {CHECKED} examples, seed {SEED}, real names and numbers:
 
-- log-likelihood of the true answer: **{facts["with"]:.2f}** nats a token with the passages, {facts["without"]:.2f} without;
+- log-likelihood of the true answer: **{facts["with"]:.2f}** nats a token with the passages,
+  {facts["without"]:.2f} without;
 - swapping the passages for another question's changes **{facts["swapped"]:.0%}** of the greedy answers;
-- RAGTruth QA: {facts["fit"]} of {facts["responses"]} test responses fit the window with their prompts; those that do not
-  are reported, never cut.
+- RAGTruth QA: {facts["fit"]} of {facts["responses"]} test responses fit the window with their prompts; those that do
+  not are reported, never cut.
 
 Ten greedy answers, the first ten of the held-out examples:
 

@@ -1,6 +1,7 @@
-"""Draw questions over held-out Wikipedia articles for ``syncheck demo``.
+r"""Draw questions over held-out Wikipedia articles for ``syncheck demo``.
 
-python examples/starter_kit/make_demo_questions.py --articles articles.jsonl.xz --output syncheck/assets/demo --keep 0 4 5
+python examples/starter_kit/make_demo_questions.py --articles articles.jsonl.xz \
+    --output syncheck/assets/demo --keep 2 6 9 13 31 44
 """
 
 from __future__ import annotations

@@ -166,8 +166,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     return f"""# The starter kit's aggregator: {purpose}
 
 Turns the features `syncheck.v1` of the kit's model and aligner into P(faithful). Trained on {data}:
-{facts["responses"]} responses ({facts["left_out"]} did not fit the window), {facts["sentences"]} sentences with a letter,
-{facts["unfaithful"]} of them unfaithful. `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
+{facts["responses"]} responses ({facts["left_out"]} did not fit the window), {facts["sentences"]} sentences with
+a letter, {facts["unfaithful"]} of them unfaithful. `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
 {facts["seconds"]:.0f} seconds.
 
 Kind: {facts["kind"]}, the best of three by AUROC in five-fold cross-validation by question, three repeats ({kinds}).
