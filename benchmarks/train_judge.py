@@ -40,7 +40,7 @@ from syncheck.alignment.cross_encoder import (
 from syncheck.alignment.evidence import FUNCTION_WORDS, EvidenceIndex, distinct_words
 
 SOURCES = ("wice", "expertqa", "begin")
-LAYERS = 4
+LAYERS = 6
 CHUNKS = 4
 EVIDENCE_TOKENS = 144
 CLAIM_TOKENS = 96
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--encoder", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
