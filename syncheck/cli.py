@@ -100,7 +100,6 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
-    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), default="mlp")
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -108,6 +107,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
+    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), default="mlp")
     parser.add_argument("--schema", default="syncheck.v1", help="feature schema (%(default)s)")
     parser.add_argument("--output", required=True, metavar="DIR")
 
@@ -115,6 +115,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
+    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
     parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--group", default="source_id", help="what stays on one side of a fold (%(default)s)")

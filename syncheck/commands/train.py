@@ -90,7 +90,7 @@ def _table(
             groups,
             names=names,
             systems=benchmark_systems(names),
-            kind=args.aggregator,
+            kind=args.aggregator or (monitor.aggregator.kind if monitor.aggregator else "mlp"),
             folds=args.cv,
             repeats=args.repeats,
             seed=args.seed,

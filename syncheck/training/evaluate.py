@@ -129,7 +129,10 @@ def out_of_fold_scores(
     for system in systems:
         columns = partial(_columns, features_for, _places(system, names))
         if system.trained:
-            scores[system.name] = cross_validate(columns, y, groups, kind=kind, folds=folds, repeats=repeats, seed=seed)
+            chosen = system.kind or kind
+            scores[system.name] = cross_validate(
+                columns, y, groups, kind=chosen, folds=folds, repeats=repeats, seed=seed
+            )
         else:
             scores[system.name] = _raw(system, columns(np.arange(len(np.asarray(y)))))
     return scores

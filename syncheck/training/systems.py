@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from syncheck.config import AggregatorKind
 from syncheck.features import SCHEMAS
 
 __all__ = ["System", "benchmark_systems"]
@@ -21,11 +22,14 @@ class System:
     columns : tuple of str
     trained : bool
         False takes the value of a single column as the score, higher being faithful.
+    kind : {"lr", "xgb", "mlp"} or None
+        The classifier, where it is not the one that is being evaluated.
     """
 
     name: str
     columns: tuple[str, ...]
     trained: bool = True
+    kind: AggregatorKind | None = None
 
 
 _LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
@@ -34,7 +38,7 @@ _LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return the systems worth comparing that the columns allow, the cheapest first.
 
-    Content-word overlap as it is; the same with word pairs, numbers and length, trained; the aligner as it is;
+    Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; the aligner as it is;
     the paper's features, trained; and everything. A signal is worth its cost by what it adds to the first.
 
     Parameters
@@ -46,7 +50,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     paper = tuple(name for name in names if name not in own)
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
-        System("overlap and length", _LEXICAL),
+        System("overlap and length, MLP", _LEXICAL, kind="mlp"),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
         System("all features", tuple(names)),
