@@ -182,7 +182,7 @@ def test_benchmark_systems_are_parts_of_the_columns():
     systems = {system.name: system.columns for system in benchmark_systems(names)}
     assert systems == {
         "content-word overlap, untrained": ("content_overlap",),
-        "overlap and length": ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens"),
+        "overlap and length, MLP": ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens"),
         "aligner, untrained": ("align_score",),
         "the paper's features": ("min_prob", "lid_layer_2", "align_score"),
         "all features": names,
