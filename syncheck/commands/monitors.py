@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from syncheck.alignment import load_aligner
 from syncheck.config import MonitorConfig, default_layers
 from syncheck.errors import CheckpointError, InputError
+from syncheck.features import needs_lid
 from syncheck.jsonlines import field
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
@@ -52,7 +53,9 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
     layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
     aligner = load_aligner(args.aligner, device=args.device)
-    return Monitor(model, tokenizer, config=MonitorConfig(layers=layers), bank=bank, aligner=aligner)
+    schema = getattr(args, "schema", MonitorConfig().schema)
+    config = MonitorConfig(schema=schema, layers=layers if needs_lid(schema) else ())
+    return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
 
 
 def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
