@@ -20,10 +20,12 @@ from syncheck.errors import (
 )
 from syncheck.features import feature_schema
 from syncheck.judging import EndEvent, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
+from syncheck.measuring import Transcript
 from syncheck.monitor import Monitor
 from syncheck.prompts import build_prompt, prompt_from_texts
 from syncheck.report import Report
-from syncheck.session import DecodingSession, Row, Transcript
+from syncheck.rows import Row
+from syncheck.session import DecodingSession
 from syncheck.signals import ReferenceBank, token_statistics
 from syncheck.types import (
     Evidence,

@@ -15,9 +15,10 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner
 from syncheck.features import sentence_features
 from syncheck.lexical import ContextLexicon, content_words
+from syncheck.measuring import Transcript
 from syncheck.report import Report
 from syncheck.segments import is_checkable
-from syncheck.session import DecodingSession, Transcript
+from syncheck.session import DecodingSession
 from syncheck.signals import ReferenceBank
 from syncheck.types import (
     FeatureSchema,

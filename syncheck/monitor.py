@@ -20,10 +20,11 @@ from syncheck.decoding import StopReason, decode, end_tokens_of, prepare
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.features import feature_schema
 from syncheck.judging import EndEvent, Event, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
+from syncheck.measuring import Transcript
 from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.segments import Detokenizer, IncrementalSegmenter, segment_given
-from syncheck.session import DecodingSession, Transcript
+from syncheck.session import DecodingSession
 from syncheck.signals import ReferenceBank, check_window
 from syncheck.types import RagPrompt
 from syncheck.watch import Watch

@@ -8,106 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.config import SegmenterConfig
 from syncheck.errors import NotReadyError
-from syncheck.segments import Detokenizer, IncrementalSegmenter, last_text_token
-from syncheck.signals import Branch, Taps, check_window, token_statistics
+from syncheck.measuring import TokenRun, Transcript, fed_together, measure_tokens
+from syncheck.rows import Row
+from syncheck.segments import IncrementalSegmenter
+from syncheck.signals import Branch, Taps, check_window
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
-__all__ = ["DecodingSession", "Row", "Transcript"]
-
-
-class Row:
-    """The text of one continuation: its tokens and where its sentences end.
-
-    Attributes
-    ----------
-    token_ids : list of int
-        Tokens of the response so far, without an end-of-text token.
-    ended : bool
-        Whether the continuation is over.
-    end_token : int or None
-        The end-of-text token that ended it, if one did.
-    start : int
-        Tokens of the response when the round began.
-    sentences : int
-        Sentences of the response when the round began.
-    closed : list of SentenceSpan
-        Sentences closed in this round.
-    """
-
-    def __init__(
-        self,
-        tokenizer: PreTrainedTokenizerBase,
-        prompt_ids: Sequence[int],
-        segmenter: IncrementalSegmenter,
-        token_ids: Sequence[int] = (),
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._prompt_ids = prompt_ids
-        self._detokenizer = Detokenizer(tokenizer, [*prompt_ids, *token_ids])
-        self._segmenter = segmenter
-        self.token_ids = list(token_ids)
-        self.start = len(self.token_ids)
-        self.sentences = 0
-        self.ended = False
-        self.end_token: int | None = None
-        self.closed: list[SentenceSpan] = []
-
-    @property
-    def text(self) -> str:
-        """The response so far."""
-        return self._segmenter.text
-
-    @property
-    def char_spans(self) -> list[tuple[int, int]]:
-        """Characters of each token."""
-        return self._segmenter.char_spans
-
-    @property
-    def measured_tokens(self) -> int:
-        """Tokens of the sentences closed since the session last advanced."""
-        return self.closed[-1].token_stop - self.start if self.closed else 0
-
-    def push(self, token_id: int) -> str:
-        """Append a token; returns the text that it completed."""
-        text = self._detokenizer.push(token_id)
-        self.token_ids.append(token_id)
-        self.closed += self._segmenter.push(text)
-        return text
-
-    def end(self, end_token: int | None = None) -> None:
-        """Close what is open: the continuation is over, by this token if one is given."""
-        if not self.ended:
-            self.ended = True
-            self.end_token = end_token
-            self.closed += self._segmenter.finish(self._detokenizer.flush())
-
-    def advance(self) -> None:
-        """Go on behind the closed sentences, keeping the tokens that came after them."""
-        self.start += self.measured_tokens
-        self.sentences += len(self.closed)
-        self.closed = []
-
-    def fork(self, *, keep_closed: bool) -> Row:
-        """Copy this row cut back to the end of its closed sentences, or to their start."""
-        tokens = self.start + (self.measured_tokens if keep_closed else 0)
-        sentences = self.sentences + (len(self.closed) if keep_closed else 0)
-        segmenter = self._segmenter.rewound(tokens, sentences=sentences)
-        row = Row(self._tokenizer, self._prompt_ids, segmenter, self.token_ids[:tokens])
-        row.sentences = sentences
-        row.ended = self.ended and keep_closed
-        row.end_token = self.end_token if keep_closed else None
-        return row
+__all__ = ["DecodingSession"]
 
 
 class DecodingSession:
@@ -298,15 +213,15 @@ class DecodingSession:
         transcript
             Its text and the characters of each token.
         """
-        for group in _fed_together(spans):
+        for group in fed_together(spans):
             start, stop = group[0].token_start, group[-1].token_stop
             ids = torch.tensor([token_ids[start:stop]], device=self._prompt_ids.device)
             with self._taps.recording() as recorded:
                 logits = self._own.teacher_forced(ids)[0, :-1]  # (T, V)
             contrast = None if self._contrast is None else self._contrast.teacher_forced(ids)[0, :-1]
             states = [layer[0][0] for layer in recorded]  # per layer (T, H)
-            tokens = _Tokens(ids[0], logits, contrast, states, start)
-            yield from _measured(tokens, group, transcript, self._taps.layers)
+            tokens = TokenRun(ids[0], logits, contrast, states, start)
+            yield from measure_tokens(tokens, group, transcript, self._taps.layers)
 
     def _prefill(self, prompt: RagPrompt) -> Branch | None:
         return Branch(self._model, prompt.with_context_ids)
@@ -314,7 +229,7 @@ class DecodingSession:
     @property
     def _own(self) -> Branch:
         if self._main is None:
-            raise NotReadyError("this session observes a loop that is not ours; it cannot feed or select")
+            raise NotReadyError("only a loop that is watched feeds this branch; it cannot be fed or rewound from here")
         return self._main
 
     def _check_measured(self, tokens: int) -> None:
@@ -349,80 +264,8 @@ class DecodingSession:
         logits = torch.stack([step[index] for step in self._logits[:n]])  # (n, V)
         contrast = None if self._contrast_logits is None else self._contrast_logits[index, :n]
         states = [torch.stack([step[index] for step in layer[:n]]) for layer in self._states]
-        tokens = _Tokens(ids[:n], logits, contrast, states, row.start)
-        return _measured(tokens, row.closed, Transcript(row.text, row.char_spans), self._taps.layers)
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """A response's text and the (start, stop) characters of each of its tokens."""
-
-    text: str
-    char_spans: Sequence[tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """A stretch of n tokens: ids (n,), what predicted them (n, V) twice, states (n, H) per layer."""
-
-    ids: Tensor
-    logits: Tensor
-    contrast: Tensor | None
-    states: list[Tensor]
-    start: int
-
-
-def _fed_together(spans: Sequence[SentenceSpan]) -> list[list[SentenceSpan]]:
-    """One sentence a group, but those that have no token of their own go with a neighbour."""
-    groups: list[list[SentenceSpan]] = []
-    for span in spans:
-        if groups and (span.token_start == span.token_stop or groups[-1][0].token_start == span.token_start):
-            groups[-1].append(span)
-        else:
-            groups.append([span])
-    return groups
-
-
-def _measured(
-    tokens: _Tokens, spans: Sequence[SentenceSpan], transcript: Transcript, layers: Sequence[int]
-) -> list[SentenceSignals]:
-    statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
-    last = [last_text_token(span, transcript.char_spans) - tokens.start for span in spans]
-    values = torch.stack(
-        [statistics.log_prob, statistics.log_prob_without_context, statistics.entropy, statistics.kl]
-    )  # (4, n)
-    activations = [states[last].float().flatten() for states in tokens.states]
-    # One transfer from the device for everything that is kept of the sentences.
-    flat = torch.cat([values.flatten(), *activations]).cpu().numpy()
-    n, width = len(tokens.ids), tokens.states[0].shape[1] if tokens.states else 0
-    table = flat[: 4 * n].reshape(4, n)
-    kept = flat[4 * n :].reshape(len(layers), len(spans), width)
-    ids = np.asarray(tokens.ids.tolist(), np.int64)
-    return [
-        _sentence(span, transcript, ids, table, dict(zip(layers, kept[:, i], strict=True)), tokens.start)
-        for i, span in enumerate(spans)
-    ]
-
-
-def _sentence(
-    span: SentenceSpan,
-    transcript: Transcript,
-    ids: NDArray[np.int64],
-    table: NDArray[np.float32],
-    activations: dict[int, NDArray[np.float32]],
-    start: int,
-) -> SentenceSignals:
-    columns = slice(span.token_start - start, span.token_stop - start)
-    return SentenceSignals(
-        text=transcript.text[span.char_start : span.char_stop],
-        span=span,
-        token_ids=ids[columns],
-        log_prob=table[0, columns],
-        log_prob_without_context=table[1, columns],
-        entropy=table[2, columns],
-        kl=table[3, columns],
-        activations=activations,
-    )
+        tokens = TokenRun(ids[:n], logits, contrast, states, row.start)
+        return measure_tokens(tokens, row.closed, Transcript(row.text, row.char_spans), self._taps.layers)
 
 
 def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:

@@ -99,8 +99,8 @@ answers. It is no use as an assistant.
 then linear to 3 %), bfloat16 autocast on a CPU. {settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and
 {settings["seconds"]:.0f} seconds of one to two CPU cores, shared with other work.
 
-Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0), of which 4 % (by a checksum of the title) are held
-out and 6 % are kept for the aggregators. Examples are drawn afresh on every pass: passages with distractors, one of
+Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a checksum of the title 4 % are held out and
+6 % are kept for the aggregators. Examples are drawn afresh on every pass: passages with distractors, one of
 twelve forms of question, an answer of one to four sentences from the passages; one example in eight without passages;
 12 % of the longer answers hold a sentence that the passages lack; in 80 % names and numbers are replaced by others.
 

@@ -1,0 +1,96 @@
+"""The text of one continuation: its tokens, and where its sentences end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformers import PreTrainedTokenizerBase
+
+from syncheck.segments import Detokenizer, IncrementalSegmenter
+from syncheck.types import SentenceSpan
+
+__all__ = ["Row"]
+
+
+class Row:
+    """The text of one continuation: its tokens and where its sentences end.
+
+    Attributes
+    ----------
+    token_ids : list of int
+        Tokens of the response so far, without an end-of-text token.
+    ended : bool
+        Whether the continuation is over.
+    end_token : int or None
+        The end-of-text token that ended it, if one did.
+    start : int
+        Tokens of the response when the round began.
+    sentences : int
+        Sentences of the response when the round began.
+    closed : list of SentenceSpan
+        Sentences closed in this round.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        prompt_ids: Sequence[int],
+        segmenter: IncrementalSegmenter,
+        token_ids: Sequence[int] = (),
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._prompt_ids = prompt_ids
+        self._detokenizer = Detokenizer(tokenizer, [*prompt_ids, *token_ids])
+        self._segmenter = segmenter
+        self.token_ids = list(token_ids)
+        self.start = len(self.token_ids)
+        self.sentences = 0
+        self.ended = False
+        self.end_token: int | None = None
+        self.closed: list[SentenceSpan] = []
+
+    @property
+    def text(self) -> str:
+        """The response so far."""
+        return self._segmenter.text
+
+    @property
+    def char_spans(self) -> list[tuple[int, int]]:
+        """Characters of each token."""
+        return self._segmenter.char_spans
+
+    @property
+    def measured_tokens(self) -> int:
+        """Tokens of the sentences closed since the session last advanced."""
+        return self.closed[-1].token_stop - self.start if self.closed else 0
+
+    def push(self, token_id: int) -> str:
+        """Append a token; returns the text that it completed."""
+        text = self._detokenizer.push(token_id)
+        self.token_ids.append(token_id)
+        self.closed += self._segmenter.push(text)
+        return text
+
+    def end(self, end_token: int | None = None) -> None:
+        """Close what is open: the continuation is over, by this token if one is given."""
+        if not self.ended:
+            self.ended = True
+            self.end_token = end_token
+            self.closed += self._segmenter.finish(self._detokenizer.flush())
+
+    def advance(self) -> None:
+        """Go on behind the closed sentences, keeping the tokens that came after them."""
+        self.start += self.measured_tokens
+        self.sentences += len(self.closed)
+        self.closed = []
+
+    def fork(self, *, keep_closed: bool) -> Row:
+        """Copy this row cut back to the end of its closed sentences, or to their start."""
+        tokens = self.start + (self.measured_tokens if keep_closed else 0)
+        sentences = self.sentences + (len(self.closed) if keep_closed else 0)
+        segmenter = self._segmenter.rewound(tokens, sentences=sentences)
+        row = Row(self._tokenizer, self._prompt_ids, segmenter, self.token_ids[:tokens])
+        row.sentences = sentences
+        row.ended = self.ended and keep_closed
+        row.end_token = self.end_token if keep_closed else None
+        return row
