@@ -109,11 +109,6 @@ class SentenceJudge:
         statuses = [self._status(s, failure) for s in sentences]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = (time.perf_counter() - started) * 1e3
-        reasons = {
-            "failed": failure,
-            "no_context": "the context is empty",
-            "not_checkable": "no letter or digit, or no token of its own",
-        }
         return [
             SentenceScore(
                 text=sentence.text,
@@ -124,7 +119,7 @@ class SentenceJudge:
                 score=score,
                 status=status,
                 features=values.to_dict(),
-                reason=reasons.get(status),
+                reason=_reason(sentence, status, failure),
                 attribution=attribution,
                 evidence=support.evidence if support else None,
                 latency_ms=latency_ms,
@@ -182,6 +177,12 @@ class SentenceJudge:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _reason(sentence: SentenceSignals, status: Status, failure: str | None) -> str | None:
+    if status == "not_checkable":
+        return "no token of its own" if is_checkable(sentence.text) else "no letter or digit"
+    return {"failed": failure, "no_context": "the context is empty"}.get(status)
 
 
 class MonitoredSession:
