@@ -96,6 +96,7 @@ class Monitor:
 
     def judge(self, prompt: RagPrompt) -> SentenceJudge:
         """Return what turns the measured sentences of one prompt into scores."""
+        _require_prompt(prompt)
         return SentenceJudge(
             prompt, schema=self.schema, aggregator=self.aggregator, bank=self.bank, aligner=self.aligner
         )
@@ -169,6 +170,9 @@ class Monitor:
         TokenEvent, SentenceEvent, EndEvent
         """
         started = time.perf_counter()
+        _require_prompt(prompt)
+        if release not in ("verified", "immediate"):
+            raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
         plan = prepare(self.model, prompt, **kwargs)
         with self.session(prompt) as watched:
             held: list[TokenEvent] = []
@@ -240,6 +244,7 @@ class Monitor:
         MonitoredSession
             Closed; its ``sentences`` and ``signals`` are those of the response.
         """
+        _require_prompt(prompt)
         token_ids = self._response_ids(response, response_token_ids, sentences)
         check_window(self.model, len(prompt.with_context_ids) + max(len(token_ids), 1))
         detokenizer = Detokenizer(self.tokenizer, prompt.with_context_ids)
@@ -339,6 +344,11 @@ class Monitor:
             If the monitor was trained with another model, tokenizer or aligner.
         """
         return checkpoint.load(cls, Path(directory), model=model, tokenizer=tokenizer, aligner=aligner)
+
+
+def _require_prompt(prompt: object) -> None:
+    if not isinstance(prompt, RagPrompt):
+        raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
 
 
 def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:

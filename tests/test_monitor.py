@@ -186,6 +186,15 @@ class TestInput:
         with pytest.raises(WrongTypeError, match="sentences must be a list of strings"):
             monitor.score(prompt, sentences=sentences)
 
+    @pytest.mark.parametrize("run", [Monitor.generate, Monitor.score, Monitor.attach])
+    def test_a_prompt_that_is_a_string(self, monitor, run):
+        with pytest.raises(WrongTypeError, match="found str"):
+            run(monitor, *(("What?", "Anna moved.") if run is Monitor.score else ("What?",)))
+
+    def test_an_unknown_way_to_release(self, monitor, prompt):
+        with pytest.raises(InputError, match="found 'late'"):
+            next(monitor.stream(prompt, release="late", max_new_tokens=3))
+
     @pytest.mark.parametrize("token", [-1, 900])
     def test_ids_outside_the_vocabulary(self, monitor, prompt, token):
         with pytest.raises(InputError, match=r"0\.\.899, the vocabulary"):
