@@ -77,7 +77,7 @@ def load(
     _check_model(directory, config["model"], fingerprint(model, tokenizer))
     name = config["aligner"]
     if aligner is None and name is not None:
-        aligner = load_aligner(name)
+        aligner = load_aligner(name, device=model.device)
     elif aligner is not None and aligner.name != name:
         raise MismatchError(f"{directory} was trained with aligner {name!r}; found {aligner.name!r}. Pass the same one")
     decided, schema = _decided(directory, config)

@@ -55,11 +55,13 @@ def cross_validate(
     Raises
     ------
     InputError
-        If there are fewer groups, or fewer sentences of either label, than folds, or a fold's training part
-        cannot be used.
+        If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
+        folds; or a fold's training part cannot be used.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
+    if folds < 2 or repeats < 1:
+        raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
     labels, names = np.asarray(y), np.asarray(groups)
     features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
     smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))

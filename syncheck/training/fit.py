@@ -73,7 +73,10 @@ def fit_monitor(
     if needs_lid(config.schema) and not config.layers:
         config = replace(config, layers=default_layers(model.config.get_text_config().num_hidden_layers))
     untrained = Monitor(
-        model, tokenizer, config=config, aligner=load_aligner(aligner) if aligner == "bundled" else aligner
+        model,
+        tokenizer,
+        config=config,
+        aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
     )
     measured = measure(untrained, records, show_progress=show_progress)
     return fit_measured(untrained, measured, kind=kind, rule=rule, random_state=random_state)

@@ -140,6 +140,8 @@ def test_too_little_data_for_the_folds():
     X, y, _ = benchmark(size=20)
     with pytest.raises(InputError, match="5 folds need at least 5 groups.*there are 4"):
         cross_validate(X, y, np.arange(20) % 4, kind="lr")
+    with pytest.raises(InputError, match="found 1 and 5"):
+        cross_validate(X, y, np.arange(20), kind="lr", folds=1)
 
 
 def test_systems_share_the_folds():
