@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a score below ``--fail-under``, 2 bad usage or input.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return int(_command(args.command)(args))
-    except SyncheckError as error:
+    except (SyncheckError, OSError) as error:  # a file or folder that cannot be written, say
         sys.stderr.write(f"syncheck {args.command}: {error}\n")
         return 2
 
@@ -57,7 +58,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--question", help="your own question; needs --context")
     parser.add_argument("--context", metavar="FILE", help="text file; paragraphs are passages")
     parser.add_argument("--report", default="report.html", metavar="FILE", help="where the page goes (%(default)s)")
-    parser.add_argument("--max-new-tokens", type=int, default=160, metavar="N")
+    parser.add_argument("--max-new-tokens", type=_count, default=160, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -65,7 +66,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
     parser.add_argument("--monitor", metavar="DIR", help="a trained monitor of that model")
     parser.add_argument(
-        "--aligner", default="bundled", help="'bundled', 'none', a folder or a checkpoint (%(default)s)"
+        "--aligner", help="'bundled', 'none', a folder or a checkpoint, for a --model without --monitor (bundled)"
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 
@@ -88,10 +89,10 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_files(parser)
     parser.add_argument("--decoder", choices=("greedy", "sample", "fod"), default="greedy")
-    parser.add_argument("--max-new-tokens", type=int, default=256, metavar="N")
+    parser.add_argument("--max-new-tokens", type=_count, default=256, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--temperature", type=float, default=1.0, help="of --decoder sample")
-    parser.add_argument("--top-p", type=float, default=1.0, help="of --decoder sample")
+    parser.add_argument("--temperature", type=_positive, default=1.0, help="of --decoder sample")
+    parser.add_argument("--top-p", type=_share, default=1.0, help="of --decoder sample")
     parser.add_argument("--backtrack-threshold", type=float, help="tau 1; the monitor's own without it")
     parser.add_argument("--prune-threshold", type=float, help="tau 2; the monitor's own without it")
     parser.add_argument("--beam-size", type=int, default=2, metavar="K")
@@ -118,13 +119,34 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", default="syncheck.v1", help="features of a --model without --monitor (%(default)s)")
     parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
     parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=_count, default=5)
     parser.add_argument("--group", default="source_id", help="what stays on one side of a fold (%(default)s)")
     parser.add_argument("--set", choices=("strict", "paper", "both"), default="both")
     parser.add_argument(
         "--allow-train", action="store_true", help="with --cv 0: records the monitor was trained on too"
     )
     parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more; found {text}")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be above 0 and finite; found {text}")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1; found {text}")
+    return value
 
 
 if __name__ == "__main__":

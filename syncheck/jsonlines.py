@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,7 +39,14 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> i
     -------
     int
         How many records failed.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be opened, or the two are one: the output would overwrite the input.
     """
+    if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
+        raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
     failed = 0
     with _opened(source, "r") as lines, _opened(target, "w") as output:
         for number, line in enumerate(tqdm(lines, desc="records", unit=" records", disable=None), 1):
@@ -51,7 +59,7 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> i
             except SyncheckError as error:
                 failed += 1
                 result = {"id": record.get("id"), "line": number, "error": str(error)}
-                sys.stderr.write(f"{source}:{number}: {error}\n")
+                sys.stderr.write(f"{error}\n" if isinstance(error, RecordError) else f"{source}:{number}: {error}\n")
             output.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
             output.flush()
     return failed
@@ -79,7 +87,10 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 @contextmanager
 def _opened(name: str, mode: str) -> Iterator[IO[str]]:
     if name == "-":
-        yield sys.stdin if mode == "r" else sys.stdout
+        standard = sys.stdin if mode == "r" else sys.stdout
+        if isinstance(standard, TextIOWrapper):  # UTF-8 whatever the locale says
+            standard.reconfigure(encoding="utf-8", errors="surrogateescape")
+        yield standard
         return
     try:
         stream = open(name, mode, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
@@ -91,9 +102,10 @@ def _opened(name: str, mode: str) -> Iterator[IO[str]]:
 
 def _parsed(line: str, source: str, number: int) -> JsonDict:
     try:
-        line.encode()
         record = json.loads(line)
-    except (UnicodeEncodeError, ValueError) as error:
+        # Bytes that are not UTF-8, and escapes of half a character, would fail later: in a tokenizer or the output.
+        json.dumps(record, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
     if not isinstance(record, dict):
         raise RecordError(f"expected an object; found {type(record).__name__}", source=source, line=number)

@@ -102,7 +102,32 @@ def test_a_bad_record_is_reported_and_the_others_go_on(tmp_path, capsys):
     for row, message in zip(rows, messages, strict=False):
         assert message in row["error"]
     assert rows[-1]["sentences"][0]["text"] == "Anna moved."
-    assert f"{source}:3" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert f"{source}:3" in shown
+    assert shown.count(f"{source}:1") == 1
+
+
+def test_half_a_character_and_bytes_that_are_not_utf_8_are_bad_records(tmp_path, monkeypatch, capsys):
+    good = json.dumps({"id": "good", "question": "q", "context": PASSAGE, "response": "Anna moved."})
+    lines = [good.replace("good", r"\ud800"), good.replace("Anna", r"\udfff"), good.replace("moved", "\xff"), good]
+    source = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode("latin-1")), encoding="ascii")
+    monkeypatch.setattr("sys.stdin", source)
+    assert main(["score", "--model", str(GOLDEN), "--aligner", "none"]) == 2
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(r["id"], r.get("line"), "UTF-8" in r.get("error", "")) for r in rows] == [
+        (None, 1, True),
+        (None, 2, True),
+        (None, 3, True),
+        ("good", None, False),
+    ]
+
+
+def test_the_input_is_never_overwritten(tmp_path, capsys):
+    source = write(tmp_path / "in.jsonl", {"id": 1, "question": "q", "context": PASSAGE, "response": "Anna moved."})
+    before = Path(source).read_bytes()
+    assert main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", source]) == 2
+    assert "overwrite" in capsys.readouterr().err
+    assert Path(source).read_bytes() == before
 
 
 def test_statuses_of_what_cannot_be_scored(tmp_path):
@@ -136,6 +161,13 @@ def test_fail_under(tmp_path, limit, code):
     record = {"id": "x", "question": "What?", "context": PASSAGE, "response": "Peter Bell bought nine ships."}
     source = write(tmp_path / "in.jsonl", record)
     assert main(["score", "--input", source, "--output", str(tmp_path / "o"), "--fail-under", limit]) == code
+
+
+def test_fail_under_needs_scores(tmp_path, capsys):
+    source = write(tmp_path / "in.jsonl", {"id": "x", "question": "q", "context": PASSAGE, "response": "Anna moved."})
+    options = ["--model", str(GOLDEN), "--aligner", "none", "--fail-under", "0.5"]
+    assert main(["score", *options, "--input", source]) == 2
+    assert "trained --monitor" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("decoder", ["greedy", "sample", "fod"])
@@ -186,8 +218,31 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert "cannot load" in capsys.readouterr().err
     assert main(["score", "--model", str(GOLDEN), "--monitor", str(tmp_path)]) == 2
     assert "config.json" in capsys.readouterr().err
+    assert main(["score", "--aligner", "none"]) == 2
+    assert "--aligner" in capsys.readouterr().err
+    assert main(["demo", "--report", str(tmp_path / "nowhere" / "r.html")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    data = write(tmp_path / "data.jsonl", *labelled(12))
+    train = ["train", "--model", str(GOLDEN), "--data", data, "--aggregator", "lr", "--schema", "paper-no-lid.v1"]
+    assert main([*train, "--output", str(tmp_path / "file" / "monitor")]) == 2
+    assert "file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["score", "--no-such-option"],
+        ["generate", "--max-new-tokens", "0"],
+        ["generate", "--temperature", "0"],
+        ["generate", "--top-p", "1.5"],
+        ["evaluate", "--data", "d", "--repeats", "0"],
+    ],
+    ids=" ".join,
+)
+def test_options_out_of_range_are_exit_code_2(options):
     with pytest.raises(SystemExit) as stopped:
-        main(["score", "--no-such-option"])
+        main(options)
     assert stopped.value.code == 2
 
 

@@ -18,6 +18,9 @@ def run(args: argparse.Namespace) -> int:
     from fod import FODGenerator
 
     questions = _questions(args)
+    target = Path(args.report)
+    if not target.parent.is_dir():
+        raise InputError(f"--report {args.report!r}: the folder does not exist; make it first")
     monitor = load_kit("generation")
     generator = FODGenerator(monitor.model, monitor.tokenizer, monitor)
     cases = []
@@ -31,7 +34,6 @@ def run(args: argparse.Namespace) -> int:
         cases.append(Case(question, prompt.passages, answers))
         sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()
-    target = Path(args.report)
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
     sys.stdout.write(f"Report: {target.resolve()}\n")
     return 0

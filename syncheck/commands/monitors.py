@@ -41,7 +41,19 @@ def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedToken
 
 
 def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator."""
+    """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator.
+
+    Raises
+    ------
+    InputError
+        If ``--monitor`` comes without ``--model``, or ``--aligner`` or ``--lid-reference`` with a trained monitor.
+    """
+    reference = getattr(args, "lid_reference", None)
+    if (args.model is None or args.monitor is not None) and (args.aligner is not None or reference is not None):
+        raise InputError(
+            "--aligner and --lid-reference are for a --model without --monitor; a trained monitor keeps those it was "
+            "trained with"
+        )
     if args.model is None:
         if args.monitor is not None:
             raise InputError("--monitor needs the --model it was trained for")
@@ -49,10 +61,9 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     model, tokenizer = load_model(args.model, args.device)
     if args.monitor is not None:
         return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
-    reference = getattr(args, "lid_reference", None)
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
     layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
-    aligner = load_aligner(args.aligner, device=args.device)
+    aligner = load_aligner(args.aligner or "bundled", device=args.device)
     schema = getattr(args, "schema", MonitorConfig().schema)
     config = MonitorConfig(schema=schema, layers=layers if needs_lid(schema) else ())
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)

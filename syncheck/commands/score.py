@@ -30,6 +30,8 @@ _SENTENCE_FIELDS = (
 def run(args: argparse.Namespace) -> int:
     """Score the responses of a file; returns the exit code."""
     monitor = monitor_for(args, "surrogate")
+    if args.fail_under is not None and monitor.aggregator is None:
+        raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
     lowest: list[float] = []
 
     def work(record: dict[str, Any]) -> dict[str, Any]:

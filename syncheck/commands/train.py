@@ -54,6 +54,8 @@ def evaluate(args: argparse.Namespace) -> int:
     records = load_records(Path(args.data))
     if args.group not in ("source_id", "group"):
         raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
+    if args.output is not None and not Path(args.output).parent.is_dir():
+        raise InputError(f"--output {args.output!r}: the folder does not exist; make it first")
     monitor = monitor_for(args, "surrogate")
     if args.cv == 0:
         _refuse_seen(monitor, [r.id for r in records], allow=args.allow_train)
