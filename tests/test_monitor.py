@@ -266,6 +266,17 @@ def test_a_recurrent_model_is_refused(golden, prompt):
         monitor.score(prompt, ANSWER)
 
 
+def test_a_model_whose_layers_keep_more_than_keys_and_values_is_refused(golden, prompt):
+    from transformers import Lfm2Config, Lfm2ForCausalLM
+
+    sizes = {"vocab_size": 900, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    model = Lfm2ForCausalLM(Lfm2Config(**sizes, **heads, layer_types=["full_attention", "conv"]))
+    monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+    with pytest.raises(UnsupportedModelError, match=r"\['conv'\], whose state cannot be rewound"):
+        monitor.score(prompt, ANSWER)
+
+
 def test_half_precision_follows_float32(golden, make_monitor):
     import copy
 

@@ -15,6 +15,9 @@ __all__ = ["GrowLayer", "RewindableCache"]
 
 _MIN_CAPACITY = 64
 
+_REWINDABLE = frozenset(("full_attention", "sliding_attention", "chunked_attention", "dense", "sparse"))
+"""Kinds of layers, in transformers' names, whose whole state is keys and values; the last two say it of an MLP."""
+
 
 class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """One attention layer's keys and values in a buffer that doubles; ``keys`` and ``values`` are views of it.
@@ -100,7 +103,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
     Raises
     ------
     UnsupportedModelError
-        If the model keeps a recurrent state, which cannot be taken back.
+        If the model keeps a recurrent state, or any other than keys and values, which cannot be taken back.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -108,6 +111,13 @@ class RewindableCache(Cache):  # type: ignore[misc]
             raise UnsupportedModelError(
                 f"{type(model).__name__} keeps a recurrent state that cannot be rewound; use a model whose layers "
                 "all hold an attention cache"
+            )
+        kinds = getattr(model.config.get_text_config(), "layer_types", None) or ()
+        others = sorted(set(kinds) - _REWINDABLE)
+        if others:
+            raise UnsupportedModelError(
+                f"{type(model).__name__} has layers of the kinds {others}, whose state cannot be rewound; use a model "
+                "whose layers all hold an attention cache"
             )
         super().__init__(layer_class_to_replicate=GrowLayer)
 
