@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "failed"]
-"""Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit."""
+"""Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
+of its own."""
 
 FloatArray = NDArray[np.float32]
 
