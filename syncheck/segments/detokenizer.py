@@ -52,13 +52,6 @@ class Detokenizer:
         """Return what unfinished bytes at the end decode to (U+FFFD), empty when there are none."""
         return self._hand_out(self._decode(self._ids))
 
-    def fork(self) -> Detokenizer:
-        """Return an independent copy that goes on from here."""
-        twin = object.__new__(Detokenizer)
-        twin._decode, twin._ids = self._decode, self._ids.copy()
-        twin._given, twin._prefix = self._given, self._prefix
-        return twin
-
     def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
         """Return the last ids of the prompt, more of them where fewer would begin within a character."""
         count = SEED_TOKENS
