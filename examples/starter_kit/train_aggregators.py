@@ -70,7 +70,7 @@ def own_responses(monitor: Monitor, articles: Path, count: int) -> list[Labelled
             example = maker.draw(rng, rng.choice(LENGTHS))
         prompt = monitor.prompt(question=example.question, context=example.passages)
         for way in ("greedy", "sampled"):
-            settings = {"do_sample": way == "sampled", "temperature": 0.9, "top_p": 0.95} if way == "sampled" else {}
+            settings = {"do_sample": True, "temperature": 0.9, "top_p": 0.95} if way == "sampled" else {}
             report = monitor.generate(prompt, max_new_tokens=160, generator=generator, **settings)
             sentences = [(s.start, s.end, is_faithful(s.text, example.passages)) for s in report.sentences]
             responses.append(_response(f"{way}-{index}", example, report.response, sentences, way))
@@ -194,11 +194,11 @@ def main() -> None:
     if args.purpose == "surrogate":
         responses = load_ragtruth(args.ragtruth)
     else:
-        responses = own_responses(replace_aligner(untrained_monitor()), args.articles, args.questions)
+        responses = own_responses(answering_monitor(untrained_monitor()), args.articles, args.questions)
     train(args.purpose, responses, args.output)
 
 
-def replace_aligner(monitor: Monitor) -> Monitor:
+def answering_monitor(monitor: Monitor) -> Monitor:
     """Leave the aligner out where only text is wanted."""
     config = replace(monitor.config, schema="paper-no-lid.v1", layers=())
     return Monitor(monitor.model, monitor.tokenizer, config=config)
