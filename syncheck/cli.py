@@ -35,6 +35,7 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         "score": score.run,
         "generate": generate.run,
         "train": train.train,
+        "features": train.features,
         "evaluate": train.evaluate,
     }
     return table[name]
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_score(commands.add_parser("score", help="score given responses, sentence by sentence"))
     _add_generate(commands.add_parser("generate", help="answer questions and score the answers"))
     _add_train(commands.add_parser("train", help="train a monitor on labelled responses"))
+    _add_features(commands.add_parser("features", help="measure labelled responses once, for train and evaluate"))
     _add_evaluate(commands.add_parser("evaluate", help="AUROC of a monitor's signals on labelled responses"))
     return parser
 
@@ -100,7 +102,9 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    parser.add_argument(
+        "--data", required=True, metavar="PATH", help="RAGTruth folder, labelled JSON Lines, or what features wrote"
+    )
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -111,6 +115,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), default="mlp")
     parser.add_argument("--schema", default="syncheck.v1", help="feature schema (%(default)s)")
     parser.add_argument("--output", required=True, metavar="DIR")
+
+
+def _add_features(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    parser.add_argument("--schema", default="syncheck.v1", help="features of a --model without --monitor (%(default)s)")
+    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:

@@ -211,6 +211,27 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
     assert all(good > bad for good, bad in scores)
 
 
+def test_features_are_measured_once(tmp_path, capsys):
+    data = write(tmp_path / "data.jsonl", *labelled(10))
+    table = str(tmp_path / "features.parquet")
+    model = ["--model", str(GOLDEN)]
+    assert main(["features", *model, "--data", data, "--output", table]) == 0
+    shown, scores = [], []
+    options = ["--cv", "3", "--repeats", "1", "--aggregator", "lr"]
+    for source in (data, table):
+        capsys.readouterr()
+        assert main(["evaluate", *model, "--data", source, *options]) == 0
+        shown.append(capsys.readouterr().out)
+        monitor, target = str(tmp_path / Path(source).suffix), tmp_path / "out.jsonl"
+        assert main(["train", *model, "--data", source, "--aggregator", "lr", "--output", monitor]) == 0
+        assert main(["score", *model, "--monitor", monitor, "--input", data, "--output", str(target)]) == 0
+        scores.append([[s["score"] for s in row["sentences"]] for row in read(target)])
+    assert shown[0] == shown[1]
+    assert scores[0] == scores[1]
+    assert main(["evaluate", *model, "--data", table, "--schema", "paper.v1", *options]) == 2
+    assert "Measure again" in capsys.readouterr().err
+
+
 def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert main(["score", "--monitor", str(tmp_path)]) == 2
     assert "--model" in capsys.readouterr().err

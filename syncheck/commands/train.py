@@ -1,4 +1,4 @@
-"""``syncheck train`` and ``syncheck evaluate``: monitors from labelled responses."""
+"""``syncheck features``, ``train`` and ``evaluate``: monitors from labelled responses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from syncheck.alignment import load_aligner
 from syncheck.commands.monitors import load_model, monitor_for
 from syncheck.config import MonitorConfig, default_layers
-from syncheck.errors import InputError
+from syncheck.errors import InputError, MismatchError
 from syncheck.features import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
@@ -20,26 +21,28 @@ from syncheck.training import (
     MeasuredSentences,
     auroc_table,
     benchmark_systems,
-    fit_monitor,
+    fit_measured,
     load_records,
     measure,
     out_of_fold_scores,
+    read_parquet,
+    write_parquet,
 )
 
-__all__ = ["evaluate", "train"]
+__all__ = ["evaluate", "features", "train"]
 
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor and save it; returns the exit code."""
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
-    monitor = fit_monitor(
-        load_records(Path(args.data)),
-        model=model,
-        tokenizer=tokenizer,
-        kind=args.aggregator,
+    untrained = Monitor(
+        model,
+        tokenizer,
         config=_config(args, model.config.get_text_config().num_hidden_layers),
-        random_state=args.seed,
+        aligner=load_aligner("bundled", device=args.device),
     )
+    measured = _measured(untrained, Path(args.data))
+    monitor = fit_measured(untrained, measured, kind=args.aggregator, random_state=args.seed)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
         f"trained on {len(monitor.trained_on)} responses; backtrack threshold "
@@ -49,19 +52,29 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
+def features(args: argparse.Namespace) -> int:
+    """Measure labelled responses and write their features; returns the exit code."""
+    measured = measure(monitor_for(args, "surrogate"), load_records(Path(args.data)))
+    for name, reason in measured.left_out.items():
+        sys.stderr.write(f"{name}: left out: {reason}\n")
+    write_parquet(measured, args.output)
+    return 2 if measured.left_out else 0
+
+
 def evaluate(args: argparse.Namespace) -> int:
     """Print the AUROC table of the monitor's signals on labelled responses; returns the exit code."""
-    records = load_records(Path(args.data))
     if args.group not in ("source_id", "group"):
         raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
     if args.output is not None and not Path(args.output).parent.is_dir():
         raise InputError(f"--output {args.output!r}: the folder does not exist; make it first")
     monitor = monitor_for(args, "surrogate")
+    data = Path(args.data)
     if args.cv == 0:
+        records = read_parquet(data).records if data.suffix == ".parquet" else load_records(data)
         _refuse_seen(monitor, [r.id for r in records], allow=args.allow_train)
-    measured = measure(monitor, records)
+    measured = _measured(monitor, data)
     if measured.left_out:
-        sys.stderr.write(f"{len(measured.left_out)} of {len(records)} responses do not fit the window\n")
+        sys.stderr.write(f"{len(measured.left_out)} responses do not fit the window\n")
     output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     sets = {"strict": ("overlap", True), "paper": ("paper", False)}
     for name in sets if args.set == "both" else (args.set,):
@@ -102,6 +115,19 @@ def _table(
     else:
         scores = {"monitor": monitor.aggregator.score(measured.values[used])[None]}
     return auroc_table(scores, y, groups, by={"generator": list(generators)}, seed=args.seed)
+
+
+def _measured(monitor: Monitor, path: Path) -> MeasuredSentences:
+    """Measure labelled responses, or read those that ``syncheck features`` measured."""
+    if path.suffix != ".parquet":
+        return measure(monitor, load_records(path))
+    measured = read_parquet(path)
+    if measured.schema != monitor.schema:
+        raise MismatchError(
+            f"{path} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
+            f"{monitor.schema.version!r} {monitor.schema.names}. Measure again with the same --model and --schema"
+        )
+    return measured
 
 
 def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:

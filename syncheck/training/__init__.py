@@ -12,6 +12,7 @@ from syncheck.training.extract import MeasuredSentences, measure
 from syncheck.training.fit import fit_measured, fit_monitor
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
 from syncheck.training.systems import System, benchmark_systems
+from syncheck.training.tables import read_parquet, write_parquet
 from syncheck.training.thresholds import Thresholds, choose_thresholds
 
 __all__ = [
@@ -36,4 +37,6 @@ __all__ = [
     "load_records",
     "measure",
     "out_of_fold_scores",
+    "read_parquet",
+    "write_parquet",
 ]
