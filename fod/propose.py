@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Literal
 
@@ -67,9 +68,10 @@ class SentenceProposer:
         each = samples or 1
         while not self._decoding.complete():
             self._step(greedy=samples is None)
+        since = time.perf_counter()
         measured = self._decoding.measure()
         rows = self._without_repeats(each)
-        judged = self._judge([measured[row] for row in rows])
+        judged = self._judge([measured[row] for row in rows], since=since)
         candidates = []
         for row, sentences in zip(rows, judged, strict=True):
             handle = (self._round, row)
@@ -138,9 +140,9 @@ class SentenceProposer:
                 rows.append(row)
         return rows
 
-    def _judge(self, measured: Sequence[Sequence[SentenceSignals]]) -> list[list[SentenceScore]]:
+    def _judge(self, measured: Sequence[Sequence[SentenceSignals]], *, since: float) -> list[list[SentenceScore]]:
         """Judge all rows' sentences in one batch."""
-        flat = iter(self._watched.judge([s for row in measured for s in row]))
+        flat = iter(self._watched.judge([s for row in measured for s in row], since=since))
         return [[next(flat) for _ in row] for row in measured]
 
     def _new_tokens(self, index: int) -> list[int]:

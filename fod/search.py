@@ -101,7 +101,7 @@ def _greedy(propose: Propose, config: FODConfig) -> tuple[Beam, tuple[SentenceSc
 def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
     over = [b.stop for b in beams if b.stop is not None]
     if over and (config.until == "any" or len(over) == len(beams)):
-        return _best([b for b in beams if b.stop is not None]).stop
+        return _best(beams).stop or "other_beam_ended"
     if any(len(b.sentences) >= config.max_sentences for b in beams):
         return "max_sentences"
     return None

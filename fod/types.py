@@ -9,8 +9,9 @@ from syncheck import SentenceScore
 
 __all__ = ["Beam", "Candidate", "Round", "SearchResult", "StopReason"]
 
-StopReason = Literal["end_of_text", "length", "nothing_passed", "max_sentences"]
-"""Why the search stopped; ``nothing_passed``: no sample of a round reached tau_2."""
+StopReason = Literal["end_of_text", "length", "nothing_passed", "max_sentences", "other_beam_ended"]
+"""Why the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another beam
+than the answer's came to its end, which stops the search with ``until="any"``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,14 +120,16 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 def _add_features(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
-    parser.add_argument("--schema", default="syncheck.v1", help="features of a --model without --monitor (%(default)s)")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
+    parser.set_defaults(untrained_schema="syncheck.v1")
     parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
-    parser.add_argument("--schema", default="syncheck.v1", help="features of a --model without --monitor (%(default)s)")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
+    parser.set_defaults(untrained_schema="syncheck.v1")
     parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
     parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
     parser.add_argument("--repeats", type=_count, default=5)

@@ -23,8 +23,8 @@ from syncheck.types import RagPrompt
 
 __all__ = ["DecodingPlan", "StopReason", "decode", "end_tokens_of", "plan_of", "prepare"]
 
-StopReason = Literal["end_of_text", "criteria", "window"]
-"""An end-of-text token, a stopping criterion (``max_new_tokens`` is one), or a full window."""
+StopReason = Literal["end_of_text", "length", "criteria", "window"]
+"""An end-of-text token, ``max_new_tokens``, another stopping criterion, or a full window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def decode(
         if row.ended:
             stop = "end_of_text"
         elif bool(plan.criteria(session.sequences(), scores).any()):
-            stop = "criteria"
+            stop = "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
         elif session.room is not None and session.room <= 0:
             stop = "window"
         if stop is not None:

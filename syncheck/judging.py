@@ -99,16 +99,18 @@ class SentenceJudge:
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
 
-    def __call__(self, sentences: Sequence[SentenceSignals]) -> list[SentenceScore]:
-        """Score sentences together, with one batch for the aligner; their order does not matter."""
+    def __call__(self, sentences: Sequence[SentenceSignals], *, since: float | None = None) -> list[SentenceScore]:
+        """Score sentences together, with one batch for the aligner; their order does not matter.
+
+        ``since`` is the ``time.perf_counter()`` at which they were known to be complete, None for a given response.
+        """
         if not sentences:
             return []
-        started = time.perf_counter()
         supports, failure = self._supports([s.text for s in sentences])
         features = [self.features(s, support) for s, support in zip(sentences, supports, strict=True)]
         statuses = [self._status(s, failure) for s in sentences]
         scores, attributions = self._aggregate(features, statuses)
-        latency_ms = (time.perf_counter() - started) * 1e3
+        latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [
             SentenceScore(
                 text=sentence.text,
@@ -216,9 +218,10 @@ class MonitoredSession:
 
     def judge_round(self) -> list[SentenceScore]:
         """Measure and judge what the one row closed in this round, and go on behind it."""
+        since = time.perf_counter()
         (measured,) = self.decoding.measure()
         self.decoding.advance()
-        return self.keep(measured, self.judge(measured))
+        return self.keep(measured, self.judge(measured, since=since))
 
     def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> list[SentenceScore]:
         """Add judged sentences to the response."""

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.alignment import load_aligner
 from syncheck.errors import InputError
@@ -37,7 +38,13 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
     """Load the kit's language model, in float32, and its tokenizer."""
     path = ASSETS / "language_model"
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=True)
+    shown = is_progress_bar_enabled()
+    disable_progress_bar()  # it takes a tenth of a second
+    try:
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=True)
+    finally:
+        if shown:
+            enable_progress_bar()
     return model.to(device).eval(), tokenizer
 
 

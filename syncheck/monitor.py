@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -18,7 +19,7 @@ from syncheck.alignment import Aligner
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import StopReason, decode, end_tokens_of, prepare
 from syncheck.errors import InputError, WrongTypeError
-from syncheck.features import feature_schema
+from syncheck.features import feature_schema, needs_lid
 from syncheck.judging import EndEvent, Event, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
 from syncheck.measuring import Transcript
 from syncheck.prompts import build_prompt
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from syncheck.training import LabelledResponse
 
 __all__ = ["Monitor"]
+
+logger = logging.getLogger(__name__)
 
 
 class Monitor:
@@ -82,6 +85,8 @@ class Monitor:
         self.bank = bank
         self.aligner = aligner
         self.schema = feature_schema(config.schema, config.layers)
+        if aggregator is not None and bank is None and needs_lid(config.schema):
+            logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
 
     def prompt(self, *, question: str, context: str | Sequence[str]) -> RagPrompt:
         """Build the pair of prompts; see :func:`syncheck.build_prompt`."""

@@ -221,8 +221,9 @@ class SentenceScore:
     attribution : mapping of str to float
         What each feature changes in P(faithful) against its training median; empty without an aggregator.
     evidence : Evidence or None
-    latency_ms : float
-        Time from the last token of the sentence to its score, in milliseconds.
+    latency_ms : float or None
+        Time from when the sentence was known to be complete to its score, in milliseconds, the no-context pass
+        included; that of the whole batch where several were scored together. None for a given response.
     truncated : bool
         Whether the sentence was cut at the limit of tokens.
     """
@@ -238,7 +239,7 @@ class SentenceScore:
     reason: str | None = None
     attribution: Mapping[str, float] = field(default_factory=dict)
     evidence: Evidence | None = None
-    latency_ms: float = 0.0
+    latency_ms: float | None = None
     truncated: bool = False
 
     @property

@@ -178,7 +178,7 @@ class TestStage2:
     def test_one_ended_beam_ends_the_search(self):
         result, _ = run(self.greedy_falls(), {"": [("a", 0.9), ("b", 0.7, "end_of_text")]})
         # the paper's stop, then the most faithful of all beams, ended or not
-        assert (result.stop, text(result.beam), len(result.rounds)) == ("end_of_text", "a", 1)
+        assert (result.stop, text(result.beam), len(result.rounds)) == ("other_beam_ended", "a", 1)
 
     def test_an_ended_sample_that_is_cut_does_not(self):
         result, _ = run(

@@ -80,7 +80,8 @@ class TestLiveAttachedReplay:
     def test_live(self, monitor, prompt, replayed, end):
         ids, script = scripted(monitor, prompt, end=end)
         report = monitor.generate(prompt, logits_processor=script, max_new_tokens=len(ids))
-        assert report.stop == ("end_of_text" if end else "criteria")
+        assert report.stop == ("end_of_text" if end else "length")
+        assert all(s.latency_ms > 0 for s in report.sentences)
         assert_same(report, replayed)
 
     @pytest.mark.parametrize("end", [True, False], ids=["end of text", "max_new_tokens"])

@@ -104,7 +104,7 @@ Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a chec
 twelve forms of question, an answer of one to four sentences from the passages; one example in eight without passages;
 12 % of the longer answers hold a sentence that the passages lack; in 80 % names and numbers are replaced by others.
 
-| step | M tokens | seconds | training loss on answers, nats a token | held-out loss |
+| step | M tokens | seconds | training loss on answers, nats a token | on the articles kept for the aggregators |
 | --- | --- | --- | --- | --- |
 {rows}
 

@@ -46,13 +46,15 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     Raises
     ------
     InputError
-        If ``--monitor`` comes without ``--model``, or ``--aligner`` or ``--lid-reference`` with a trained monitor.
+        If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema`` or ``--lid-reference`` with a
+        trained monitor.
     """
-    reference = getattr(args, "lid_reference", None)
-    if (args.model is None or args.monitor is not None) and (args.aligner is not None or reference is not None):
+    reference, chosen = getattr(args, "lid_reference", None), getattr(args, "schema", None)
+    trained = args.model is None or args.monitor is not None
+    if trained and any(option is not None for option in (args.aligner, reference, chosen)):
         raise InputError(
-            "--aligner and --lid-reference are for a --model without --monitor; a trained monitor keeps those it was "
-            "trained with"
+            "--aligner, --schema and --lid-reference are for a --model without --monitor; a trained monitor keeps "
+            "those it was trained with"
         )
     if args.model is None:
         if args.monitor is not None:
@@ -64,7 +66,7 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
     layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
     aligner = load_aligner(args.aligner or "bundled", device=args.device)
-    schema = getattr(args, "schema", MonitorConfig().schema)
+    schema: str = chosen or getattr(args, "untrained_schema", MonitorConfig().schema)
     config = MonitorConfig(schema=schema, layers=layers if needs_lid(schema) else ())
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
 

@@ -103,7 +103,7 @@ def _answer_view(answer: Answer, anchor: str, case_anchor: str) -> AnswerView:
                 weight=max(sentence.end - sentence.start, 1),
                 is_lowest=sentence is report.lowest,
                 unfolded=sentence is report.lowest and verdict(sentence) != BANDS[0].words,
-                latency=f"{sentence.latency_ms:.1f} ms",
+                latency=None if sentence.latency_ms is None else f"{sentence.latency_ms:.1f} ms",
                 truncated=sentence.truncated,
                 signals=_signal_views(sentence, longest),
                 tokens=tuple(_token_view(report.tokens, i) for i in _tokens_of(sentence)),

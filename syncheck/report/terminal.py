@@ -122,7 +122,9 @@ def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
         best = sentence.evidence
         quote = f"“{best.text.strip()}” (support {best.score:.2f})"
         lines += pen.wrap(quote, f"     best: {f'passage {best.passage + 1}':<12}")
-    return [*lines, f"     scored {sentence.latency_ms:.1f} ms after its last token"]
+    if sentence.latency_ms is not None:
+        lines.append(f"     scored {sentence.latency_ms:.1f} ms after it was complete")
+    return lines
 
 
 def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:

@@ -81,7 +81,7 @@ class SentenceView:
     weight: int
     is_lowest: bool
     unfolded: bool
-    latency: str
+    latency: str | None
     truncated: bool
     signals: tuple[SignalView, ...]
     tokens: tuple[TokenView, ...]

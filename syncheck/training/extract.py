@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.config import LID_REFERENCES
-from syncheck.errors import InputError, PromptError
+from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.prompts import prompt_from_texts
 from syncheck.signals import ReferenceBank
 from syncheck.training.datasets import LabelledResponse
@@ -142,12 +142,17 @@ def measure(
     ------
     InputError
         If no record has a sentence.
+    WrongTypeError
+        If a record is no :class:`LabelledResponse`.
     """
     kept: list[LabelledResponse] = []
     left_out: dict[str, str] = {}
     signals, rows, owners = [], [], []
     disable = None if show_progress is None else not show_progress
-    for record in tqdm(list(records), desc="responses", unit=" responses", disable=disable):
+    records = list(records)
+    if not all(isinstance(record, LabelledResponse) for record in records):
+        raise WrongTypeError("records must be LabelledResponse objects; make them with syncheck.training.load_records")
+    for record in tqdm(records, desc="responses", unit=" responses", disable=disable):
         try:
             watched = monitor.replay(_prompt_of(monitor, record), record.response)
         except PromptError as error:

@@ -87,7 +87,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "reason": "no letter or digit",
                 "attribution": {},
                 "evidence": None,
-                "latency_ms": 0.0,
+                "latency_ms": None,
                 "truncated": False,
             },
         ],

@@ -48,7 +48,7 @@ def test_text_of_one_answer_by_hand():
         "     -0.25  min_prob               0.0625        probability of the least likely token",
         "     -0.06  large_kl_pos           2 tokens      tokens with a KL above 3 nats",
         "     best: passage 2   “So.” (support 0.12)",
-        "     scored 2.5 ms after its last token",
+        "     scored 2.5 ms after it was complete",
         "",
     ]
 
