@@ -49,7 +49,8 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
         If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema`` or ``--lid-reference`` with a
         trained monitor.
     """
-    reference, chosen = getattr(args, "lid_reference", None), getattr(args, "schema", None)
+    reference: str | None = getattr(args, "lid_reference", None)
+    chosen: str | None = getattr(args, "schema", None)
     trained = args.model is None or args.monitor is not None
     if trained and any(option is not None for option in (args.aligner, reference, chosen)):
         raise InputError(
@@ -66,7 +67,8 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
     layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
     aligner = load_aligner(args.aligner or "bundled", device=args.device)
-    schema: str = chosen or getattr(args, "untrained_schema", MonitorConfig().schema)
+    default: str = getattr(args, "untrained_schema", MonitorConfig().schema)
+    schema = chosen or default
     config = MonitorConfig(schema=schema, layers=layers if needs_lid(schema) else ())
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
 
