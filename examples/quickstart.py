@@ -1,0 +1,32 @@
+"""Watch the bundled model answer from passages, then let FOD answer: python examples/quickstart.py."""
+
+from fod import FODGenerator
+from syncheck.kit import demo_questions, load_kit
+
+monitor = load_kit("generation")
+question = demo_questions()[0]
+prompt = monitor.prompt(question=question.question, context=question.passages)
+print(question.question)
+
+print("\ngreedy, scored while it is written")
+for event in monitor.stream(prompt, max_new_tokens=80):
+    if event.type == "sentence":
+        print(f"  {event.sentence.score:.2f}  {event.sentence.text}")
+
+print("\na plain generate, watched")
+with monitor.attach(prompt) as watch:
+    output = monitor.model.generate(**prompt.inputs(), logits_processor=watch.processors, max_new_tokens=80)
+print(f"  lowest score: {watch.report(output).lowest.score:.2f}")
+
+print("\nfaithfulness-oriented decoding")
+fod = FODGenerator(monitor.model, monitor.tokenizer, monitor)
+answer = fod.generate(prompt, max_new_tokens=80, return_dict_in_generate=True)
+for sentence in answer.report.sentences:
+    print(f"  {sentence.score:.2f}  {sentence.text}")
+print(f"  taken back on the way: {len(answer.dropped)}")
+
+print("\ntext of another model, scored by replay")
+surrogate = load_kit("surrogate")
+report = surrogate.score(prompt, response="Stockly raised 1 million euros. It was founded in Lisbon in 1875.")
+for sentence in report.sentences:
+    print(f"  {sentence.score:.2f}  {sentence.text}")
