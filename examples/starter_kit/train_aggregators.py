@@ -6,6 +6,7 @@ python examples/starter_kit/train_aggregators.py surrogate --ragtruth ragtruth-q
 ``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
 trained on, labelled by the passages, and on true answers with planted errors. ``surrogate`` scores other models'
 answers: trained on RAGTruth QA. In both the kind of aggregator is the one with the best grouped cross-validation.
+Measurements are kept in ``--run``, where a run that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from syncheck.training import (
     load_ragtruth,
     measure,
     out_of_fold_scores,
+    read_parquet,
+    write_parquet,
 )
 
 SEED = 11
@@ -117,11 +120,25 @@ def best_kind(
     return max(KINDS, key=lambda kind: found[kind]), found
 
 
-def train(purpose: str, responses: Sequence[LabelledResponse], output: Path) -> None:
-    """Measure, compare, train, save and write the model card."""
+def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
+    """Measure the responses, or read what an earlier run measured."""
+    table = args.run / f"{args.purpose}.parquet"
+    if not table.exists():
+        if args.purpose == "surrogate":
+            responses = load_ragtruth(args.ragtruth)
+        else:
+            responses = own_responses(answering_monitor(monitor), args.articles, args.questions)
+        measured = replace(measure(monitor, responses, show_progress=True), max_references=REFERENCES)
+        args.run.mkdir(parents=True, exist_ok=True)
+        temporary = table.with_suffix(".part")
+        write_parquet(measured, temporary)
+        temporary.replace(table)
+    return read_parquet(table)
+
+
+def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: Path) -> None:
+    """Compare, train, save and write the model card."""
     started = time.monotonic()
-    monitor = untrained_monitor()
-    measured = replace(measure(monitor, responses, show_progress=True), max_references=REFERENCES)
     labels, used = measured.labels(), np.flatnonzero(measured.with_letter)
     kind, figures = best_kind(measured, labels, used)
     names = measured.schema.names
@@ -189,13 +206,11 @@ def main() -> None:
     parser.add_argument("--articles", type=Path)
     parser.add_argument("--ragtruth", type=Path)
     parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--run", type=Path, default=Path("runs/aggregators"), help="where measurements are kept")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    if args.purpose == "surrogate":
-        responses = load_ragtruth(args.ragtruth)
-    else:
-        responses = own_responses(answering_monitor(untrained_monitor()), args.articles, args.questions)
-    train(args.purpose, responses, args.output)
+    monitor = untrained_monitor()
+    train(args.purpose, monitor, measured_responses(monitor, args), args.output)
 
 
 def answering_monitor(monitor: Monitor) -> Monitor:
