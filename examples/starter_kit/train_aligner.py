@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
+from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from support_pairs import SupportPair, load_pairs, part_of
 from tokenizers import Tokenizer
@@ -153,7 +154,8 @@ def train(
     progress = {"step": 0, "seconds": 0.0}
     if (output / "progress.json").exists():
         progress = json.loads((output / "progress.json").read_text())
-        restore(output, model, optimizer)
+        model.load_state_dict(load_file(output / "weights.safetensors"))
+        restore_optimizer(output, optimizer)
     model.train()
     started = time.perf_counter() - progress["seconds"]
     recent: list[float] = []
@@ -179,31 +181,8 @@ def train(
                 log.flush()
                 recent.clear()
             if (step + 1) % save_every == 0 or step + 1 == steps:
-                save(output, model, optimizer, progress)
-
-
-def save(path: Path, model: CrossEncoder, optimizer: torch.optim.AdamW, progress: dict[str, float]) -> None:
-    """Write weights and optimizer state; the progress file is replaced last."""
-    save_file({k: v.contiguous() for k, v in model.state_dict().items()}, path / "weights.safetensors")
-    state = {
-        f"{index}.{name}": value.contiguous()
-        for index, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
-    save_file(state, path / "optimizer.safetensors")
-    temporary = path / "progress.tmp"
-    temporary.write_text(json.dumps(progress))
-    temporary.replace(path / "progress.json")
-
-
-def restore(path: Path, model: CrossEncoder, optimizer: torch.optim.AdamW) -> None:
-    """Load what :func:`save` wrote."""
-    model.load_state_dict(load_file(path / "weights.safetensors"))
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in load_file(path / "optimizer.safetensors").items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+                save_file({k: v.contiguous() for k, v in model.state_dict().items()}, output / "weights.safetensors")
+                save_progress(output, optimizer, progress)
 
 
 def load_human(folder: Path, sources: Sequence[str]) -> dict[str, list[SupportPair]]:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from resumable import restore_optimizer, save_progress
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -166,35 +166,12 @@ def evaluate(
     return sum(values) / len(values)
 
 
-def save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.AdamW, progress: dict[str, float]) -> None:
-    """Write weights, optimizer state and progress; the progress file is replaced last."""
-    model.save_pretrained(path)
-    state = {
-        f"{index}.{name}": value.contiguous()
-        for index, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
-    save_file(state, path / "optimizer.safetensors")
-    temporary = path / "progress.tmp"
-    temporary.write_text(json.dumps(progress))
-    temporary.replace(path / "progress.json")
-
-
-def restore(path: Path, optimizer: torch.optim.AdamW) -> None:
-    """Load the optimizer state that :func:`save` wrote."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in load_file(path / "optimizer.safetensors").items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
 def main() -> None:
     """Train until the token budget is spent."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--tokens", type=float, default=18e6)
+    parser.add_argument("--tokens", type=float, default=6.8e6)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=250)
@@ -227,7 +204,7 @@ def main() -> None:
         fused=True,
     )
     if progress_file.exists():
-        restore(args.output, optimizer)
+        restore_optimizer(args.output, optimizer)
 
     model.train()
     log = (args.output / "losses.jsonl").open("a")
@@ -257,7 +234,8 @@ def main() -> None:
             log.write(json.dumps(entry) + "\n")
             log.flush()
             recent.clear()
-            save(args.output, model, optimizer, progress)
+            model.save_pretrained(args.output)
+            save_progress(args.output, optimizer, progress)
     bar.close()
     (args.output / "run.json").write_text(
         json.dumps({**progress, **vars(args), "stages": [asdict(s) for s in STAGES]}, default=str, indent=2)
