@@ -1,0 +1,161 @@
+"""Tiny random models of many families, all with the tokenizer of tests/golden/signals/llama.
+
+Weights are drawn wide, so that the next token's distribution is not flat and the passages matter: the KL between the
+branches has a median of 0.1 to 5 nats in every family. Windows are shorter than the prompts of the tests.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from doubles import PASSAGES, QUESTION
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck import RagPrompt, build_prompt
+
+TOKENIZER = Path(__file__).parent / "golden" / "signals" / "llama"
+
+COMMON = {
+    "vocab_size": 900,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.35,
+    "tie_word_embeddings": False,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+}
+EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+ALTERNATING = {"sliding_window": 16, "layer_types": ["full_attention", "sliding_attention", "full_attention"]}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model type of transformers, what differs from ``COMMON``, and where the norm behind the last block is."""
+
+    model_type: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    final_norm: str = "model.norm"
+
+    def build(self) -> PreTrainedModel:
+        config = AutoConfig.for_model(self.model_type, **{**COMMON, **self.options})
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(20)
+            model = AutoModelForCausalLM.from_config(config).eval()
+            for name, parameter in model.named_parameters():
+                if name.endswith("A_log"):
+                    parameter -= 3  # recurrent states decay slowly, or they would forget the passages
+        return model
+
+
+REWINDABLE = {
+    "llama": Recipe("llama"),
+    "mistral": Recipe("mistral", {"sliding_window": 32}),
+    "qwen2": Recipe("qwen2", {"vocab_size": 928}),  # more rows than the tokenizer has tokens
+    "qwen3": Recipe("qwen3"),
+    "gemma2": Recipe("gemma2", {**ALTERNATING, "query_pre_attn_scalar": 8}),
+    "gemma3": Recipe("gemma3_text", {**ALTERNATING, "query_pre_attn_scalar": 8}),
+    "phi3": Recipe("phi3"),
+    "gpt2": Recipe("gpt2", final_norm="transformer.ln_f"),  # learned positions
+    "gpt_neox": Recipe("gpt_neox", final_norm="gpt_neox.final_layer_norm"),  # attention and MLP side by side
+    "opt": Recipe(
+        "opt", {"ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.35}, "model.decoder.final_layer_norm"
+    ),
+    "bloom": Recipe("bloom", final_norm="transformer.ln_f"),  # ALiBi, from the mask
+    "llama4": Recipe("llama4_text", {**EXPERTS, "attention_chunk_size": 32}),  # chunks
+    "mixtral": Recipe("mixtral", EXPERTS),
+    "gpt_oss": Recipe(  # attention sinks
+        "gpt_oss", {**EXPERTS, **ALTERNATING, "rope_parameters": {"rope_type": "default"}}
+    ),
+    "deepseek_v3": Recipe(  # keys and values of different widths
+        "deepseek_v3",
+        {
+            "num_key_value_heads": 4,
+            "n_routed_experts": 4,
+            "num_experts_per_tok": 2,
+            "n_group": 2,
+            "topk_group": 1,
+            "moe_intermediate_size": 24,
+            "first_k_dense_replace": 1,
+            "q_lora_rank": 16,
+            "kv_lora_rank": 16,
+            "qk_rope_head_dim": 8,
+            "qk_nope_head_dim": 8,
+            "v_head_dim": 12,
+        },
+    ),
+}
+STATEFUL = {
+    "mamba": Recipe("mamba", {"state_size": 8}, "backbone.norm_f"),
+    "mamba2": Recipe(
+        "mamba2", {"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 16}, "backbone.norm_f"
+    ),
+    "qwen3_next": Recipe(
+        "qwen3_next",
+        {
+            **EXPERTS,
+            "shared_expert_intermediate_size": 24,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+            "layer_types": ["full_attention", "linear_attention", "full_attention"],
+        },
+    ),
+    "falcon_h1": Recipe(
+        "falcon_h1",
+        {"mamba_d_state": 8, "mamba_n_heads": 8, "mamba_d_ssm": 64, "mamba_chunk_size": 16},
+        "model.final_layernorm",
+    ),
+    "lfm2": Recipe("lfm2", {"layer_types": ["full_attention", "conv", "full_attention"]}, "model.embedding_norm"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A model of one family with its tokenizer, and the blocks that are tapped: the first, the middle and the last."""
+
+    name: str
+    recipe: Recipe
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    layers: tuple[int, ...]
+
+    @property
+    def final_norm(self) -> nn.Module:
+        """What the last block's output goes through before the vocabulary."""
+        return self.model.get_submodule(self.recipe.final_norm)
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether tokens choose experts, which half precision may decide otherwise."""
+        return "num_experts_per_tok" in self.recipe.options
+
+    def prompt(self, question: str = QUESTION, context: str | Sequence[str] = PASSAGES) -> RagPrompt:
+        return build_prompt(self.tokenizer, question=question, context=context)
+
+    def encode(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+@cache
+def family(name: str, dtype: torch.dtype = torch.float32) -> Family:
+    """Return a family by name, built once."""
+    recipe = {**REWINDABLE, **STATEFUL}[name]
+    model = recipe.build().to(dtype)
+    blocks = model.config.num_hidden_layers
+    return Family(name, recipe, model, _tokenizer(), (0, blocks // 2, blocks - 1))
+
+
+@cache
+def _tokenizer() -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(TOKENIZER)

@@ -1,0 +1,40 @@
+"""One monitor for each family, and a prompt."""
+
+import pytest
+import torch
+from doubles import PASSAGES, QUESTION
+from families import REWINDABLE, STATEFUL, Family, family
+from watched import RecordingMonitor
+
+from syncheck import RagPrompt
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """The models are so small that a second thread costs more than it saves."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", params=REWINDABLE)
+def any_family(request: pytest.FixtureRequest) -> Family:
+    """Every family whose state can be rewound."""
+    return family(request.param)
+
+
+@pytest.fixture(scope="session", params=STATEFUL)
+def stateful(request: pytest.FixtureRequest) -> Family:
+    """Every family whose state cannot be rewound."""
+    return family(request.param)
+
+
+@pytest.fixture
+def monitor(any_family: Family) -> RecordingMonitor:
+    return RecordingMonitor.of(any_family)
+
+
+@pytest.fixture
+def prompt(any_family: Family) -> RagPrompt:
+    return any_family.prompt(QUESTION, PASSAGES)

@@ -1,0 +1,90 @@
+"""Rewind and go on = never having gone there, for every family; the session is driven as a search drives it."""
+
+import pytest
+import torch
+from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
+from watched import RecordingMonitor
+
+SENTENCES = [" He is a player.", " The farm was sold.", " No.", " Did he play?"]
+"""Of 6, 8, 3 and 5 tokens."""
+NEXT = " The"
+"""Begins the next sentence, which closes the one before."""
+FILLER = 5
+"""Pushed to rows whose sentence is complete."""
+
+
+class Search:
+    """A session, and what each of its rows ought to hold."""
+
+    def __init__(self, family, prompt, session):
+        self.family, self.prompt, self.session = family, prompt, session
+        self.responses = [[]]
+
+    def write(self, texts, *, ends=()):
+        """Push one text to each row, in lockstep, with what closes it; rows in ``ends`` end their text instead."""
+        end = self.family.tokenizer.eos_token_id
+        columns = [self.family.encode(text) + self.family.encode(NEXT) for text in texts]
+        for row in ends:
+            columns[row][-1] = end
+        for step in range(max(map(len, columns))):
+            if self.session.complete():
+                break
+            tokens = [column[step] if step < len(column) else FILLER for column in columns]
+            self.session.push(torch.tensor(tokens), end_tokens=(end,))
+        assert self.session.complete()
+
+    def measure(self):
+        """Measure one sentence a row, each as one pass over the whole row measures it."""
+        for row, (sentence,) in enumerate(self.session.measure()):
+            ids = [*self.responses[row], *sentence.token_ids.tolist()]
+            expected = from_scratch(self.family, self.prompt, ids)
+            assert_signals(sentence, expected, start=sentence.span.token_start)
+            assert_states(sentence, len(ids) - 1, expected)
+            self.responses[row] = ids
+
+    def select(self, rows, *, keep_sentences=True):
+        """Go on with these rows; what comes next is as if each had been written alone."""
+        self.session.select(rows, keep_sentences=keep_sentences)
+        self.responses = [list(self.responses[row]) for row in rows]
+        assert [row.token_ids for row in self.session.rows] == self.responses
+        for logits, ids in zip(self.session.next_logits, self.responses, strict=True):
+            wanted, _ = one_pass(self.family, self.prompt.with_context_ids, tuple(ids))
+            torch.testing.assert_close(logits, wanted[-1], rtol=0, atol=NATS)
+
+
+@pytest.fixture
+def search(any_family, prompt):
+    with RecordingMonitor.of(any_family).session(prompt) as watched:
+        yield Search(any_family, prompt, watched.decoding)
+
+
+def test_a_sentence_taken_back(search):
+    """Once before and once after it was measured."""
+    search.write(SENTENCES[:1])
+    search.measure()
+    search.select([0])
+    kept = search.responses
+    search.write(SENTENCES[1:2])
+    search.select([0], keep_sentences=False)
+    search.write(SENTENCES[2:3])
+    search.measure()
+    search.responses = kept
+    search.select([0], keep_sentences=False)
+    search.write(SENTENCES[3:])
+    search.measure()
+
+
+def test_rows_that_branch_and_are_pruned(search):
+    """Rows of unequal length: copied, dropped, reordered, taken back; one that has ended beside one that goes on."""
+    search.select([0, 0, 0])
+    search.write(SENTENCES[:3])
+    search.measure()
+    search.select([2, 1, 2])
+    kept = [list(ids) for ids in search.responses]
+    search.write(SENTENCES[1:])
+    search.measure()
+    search.responses = kept
+    search.select([1, 0], keep_sentences=False)
+    search.write(SENTENCES[2:], ends=[0])
+    search.measure()
+    search.select([1, 0, 1])

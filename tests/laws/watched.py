@@ -1,0 +1,65 @@
+"""A monitor that keeps what its sentences were judged by, and responses that any model writes."""
+
+from collections.abc import Sequence
+
+import torch
+from families import Family
+from transformers.generation import LogitsProcessor, LogitsProcessorList
+
+from syncheck import Monitor, MonitorConfig, RagPrompt, SentenceJudge, SentenceScore, SentenceSignals
+
+TEXT = " He is a player. Was it sold? No one knows it."
+"""Three sentences of 6, 6 and 8 tokens, each of which carries text."""
+
+
+class RecordingJudge(SentenceJudge):
+    def __init__(self, prompt: RagPrompt, **options) -> None:
+        super().__init__(prompt, **options)
+        self.signals: list[SentenceSignals] = []
+
+    def __call__(self, sentences: Sequence[SentenceSignals], **options) -> list[SentenceScore]:
+        self.signals += sentences
+        return super().__call__(sentences, **options)
+
+
+class RecordingMonitor(Monitor):
+    """``judges``: one for each response, with the signals it was given."""
+
+    judges: list[RecordingJudge]
+
+    @classmethod
+    def of(cls, family: Family, model=None) -> "RecordingMonitor":
+        config = MonitorConfig(schema="syncheck.v1", layers=family.layers)
+        monitor = cls(model or family.model, family.tokenizer, config=config)
+        monitor.judges = []
+        return monitor
+
+    def judge(self, prompt: RagPrompt) -> RecordingJudge:
+        judge = RecordingJudge(
+            prompt, schema=self.schema, aggregator=self.aggregator, bank=self.bank, aligner=self.aligner
+        )
+        self.judges.append(judge)
+        return judge
+
+
+class RowScripts(LogitsProcessor):
+    """Leaves each row one token at each step: the next of its script, then the end of the text."""
+
+    def __init__(self, scripts: Sequence[Sequence[int]], end: int) -> None:
+        self.scripts, self.end = scripts, end
+        self.width: int | None = None
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if self.width is None:
+            self.width = input_ids.shape[1]
+        step = input_ids.shape[1] - self.width
+        forced = torch.full_like(scores, -torch.inf)
+        for row, script in enumerate(self.scripts):
+            forced[row, script[step] if step < len(script) else self.end] = 0.0
+        return forced
+
+
+def scripted(family: Family, *texts: str) -> tuple[list[list[int]], LogitsProcessorList]:
+    """Return the ids of the texts, and processors that make any loop write them, one a row."""
+    ids = [family.encode(text) for text in texts]
+    return ids, LogitsProcessorList([RowScripts(ids, family.tokenizer.eos_token_id)])
