@@ -27,6 +27,7 @@ from syncheck import (
     WrongTypeError,
     plan_of,
     prepare,
+    require_rewindable,
 )
 
 __all__ = ["FODGenerator", "FODOutput"]
@@ -85,6 +86,8 @@ class FODGenerator:
         If the monitor has no aggregator.
     InputError
         If a parameter is outside its range, or model and monitor do not belong together.
+    UnsupportedModelError
+        If the model's state cannot be rewound.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class FODGenerator:
             raise InputError("model must be the one the monitor watches; pass monitor.model")
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+        require_rewindable(model)
         saved = monitor.config
         self.monitor = monitor
         self.tokenizer = tokenizer
@@ -176,7 +180,8 @@ class FODGenerator:
                 "a streamer shows text that may still be taken back; leave it out and print the answer, or use "
                 "monitor.stream for greedy decoding"
             )
-        output = self._run(prompt, prepare(self.monitor.model, prompt, **kwargs), seed)
+        plan = _for_one_answer(prepare(self.monitor.model, prompt, **kwargs))
+        output = self._run(prompt, plan, seed)
         return output if return_dict_in_generate else output.sequences
 
     def __call__(
@@ -192,7 +197,7 @@ class FODGenerator:
         """Serve ``model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt)``."""
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
-        plan = plan_of(generation_config, logits_processor, stopping_criteria, None)
+        plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
         if input_ids.tolist() != [list(prompt.with_context_ids)]:
             raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
         output = self._run(prompt, plan, 0)
@@ -210,3 +215,10 @@ class FODGenerator:
         ids = [*prompt.with_context_ids, *propose.response_ids(result.beam)]
         sequences = torch.tensor([ids], device=self.monitor.model.device)
         return FODOutput(sequences=sequences, report=report, search=result, sampled_tokens=propose.sampled_tokens)
+
+
+def _for_one_answer(plan: DecodingPlan) -> DecodingPlan:
+    several = plan.config.num_return_sequences or 1
+    if several > 1:
+        raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")
+    return plan

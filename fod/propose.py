@@ -12,7 +12,15 @@ from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper
 
 from fod.config import FODConfig
 from fod.types import Beam, Candidate
-from syncheck import DecodingPlan, MonitoredSession, Report, Row, SentenceScore, SentenceSignals, Transcript
+from syncheck import (
+    DecodingPlan,
+    JudgedAnswer,
+    MonitoredSession,
+    Report,
+    SentenceScore,
+    SentenceSignals,
+    Transcript,
+)
 
 __all__ = ["SentenceProposer"]
 
@@ -54,7 +62,6 @@ class SentenceProposer:
             [TemperatureLogitsWarper(config.temperature), TopPLogitsWarper(config.top_p)]
         )
         self._generator = generator
-        self._prompt = watched.judge.prompt
         self._round = 0
         self._stops: list[Stop | None] = []
         self._signals: dict[tuple[int, int], tuple[SentenceSignals, ...]] = {}
@@ -85,8 +92,9 @@ class SentenceProposer:
         """Return the report of a finished answer, from the signals kept when its sentences were judged."""
         signals = [s for handle in beam.handles for s in self._signals[handle]]
         transcript = self._transcripts[beam.handles[-1]] if beam.handles else Transcript("", ())
-        self._watched.adopt(transcript, signals, beam.sentences)
-        return self._watched.report(stop=stop, seconds=seconds)
+        answer = JudgedAnswer(self._watched.judge)
+        answer.keep(signals, beam.sentences)
+        return answer.report(transcript, stop=stop, seconds=seconds)
 
     def response_ids(self, beam: Beam) -> list[int]:
         """Return the tokens of a finished answer, with the end-of-text token that ended it."""
@@ -115,20 +123,19 @@ class SentenceProposer:
         else:
             probabilities = self._warpers(sequences, scores).softmax(-1)
             tokens = torch.multinomial(probabilities, 1, generator=self._generator)[:, 0]
-        self._decoding.push(tokens, end_tokens=self._plan.end_tokens)
+        self._decoding.push(tokens, end_tokens=self._plan.end_tokens, one_sentence=not greedy)
         room = self._decoding.room
         for index, row in enumerate(self._decoding.rows):
             if row.ended:
                 self._stops[index] = self._stops[index] or "end_of_text"
             elif not row.closed or len(self._decoding.rows) == 1:
                 self.sampled_tokens += 1
-                if (room is not None and room <= 0) or self._at_limit(row, scores[index : index + 1]):
+                if (room is not None and room <= 0) or self._at_limit(index, scores[index : index + 1]):
                     row.end()
                     self._stops[index] = "length"
 
-    def _at_limit(self, row: Row, scores: Tensor) -> bool:
-        ids = torch.tensor([[*self._prompt.with_context_ids, *row.token_ids]], device=scores.device)
-        return bool(self._plan.criteria(ids, scores).any())
+    def _at_limit(self, index: int, scores: Tensor) -> bool:
+        return bool(self._plan.criteria(self._decoding.sequences(index), scores).any())
 
     def _without_repeats(self, each: int) -> list[int]:
         seen: set[tuple[int, tuple[int, ...], Stop | None]] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
-from syncheck.decoding import DecodingPlan, decode, plan_of, prepare
+from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
 from syncheck.errors import (
     CheckpointError,
     InputError,
@@ -18,15 +18,14 @@ from syncheck.errors import (
     UnsupportedModelError,
     WrongTypeError,
 )
+from syncheck.events import EndEvent, SentenceEvent, TokenEvent
 from syncheck.features import feature_schema
-from syncheck.judging import EndEvent, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
-from syncheck.measuring import Transcript
+from syncheck.judging import SentenceJudge
 from syncheck.monitor import Monitor
+from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt, prompt_from_texts
 from syncheck.report import Report
-from syncheck.rows import Row
-from syncheck.session import DecodingSession
-from syncheck.signals import ReferenceBank, token_statistics
+from syncheck.signals import ReferenceBank, require_rewindable, token_statistics
 from syncheck.types import (
     Evidence,
     FeatureSchema,
@@ -38,13 +37,14 @@ from syncheck.types import (
     Support,
     TokenSignals,
 )
-from syncheck.watch import Watch
+from syncheck.watch import BatchWatch, Watch
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aggregator",
     "Aligner",
+    "BatchWatch",
     "CheckpointError",
     "DecodingPlan",
     "DecodingSession",
@@ -52,6 +52,7 @@ __all__ = [
     "Evidence",
     "FeatureSchema",
     "InputError",
+    "JudgedAnswer",
     "MismatchError",
     "MissingExtraError",
     "Monitor",
@@ -71,6 +72,7 @@ __all__ = [
     "SentenceScore",
     "SentenceSignals",
     "SentenceSpan",
+    "Step",
     "Support",
     "SyncheckError",
     "TokenEvent",
@@ -87,5 +89,6 @@ __all__ = [
     "plan_of",
     "prepare",
     "prompt_from_texts",
+    "require_rewindable",
     "token_statistics",
 ]

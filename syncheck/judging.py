@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal
 
 import numpy as np
 
@@ -15,10 +12,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner
 from syncheck.features import sentence_features
 from syncheck.lexical import ContextLexicon, content_words
-from syncheck.measuring import Transcript
-from syncheck.report import Report
 from syncheck.segments import is_checkable
-from syncheck.session import DecodingSession
 from syncheck.signals import ReferenceBank
 from syncheck.types import (
     FeatureSchema,
@@ -26,43 +20,13 @@ from syncheck.types import (
     SentenceFeatures,
     SentenceScore,
     SentenceSignals,
-    SentenceSpan,
     Status,
     Support,
-    TokenSignals,
 )
 
-__all__ = ["EndEvent", "Event", "MonitoredSession", "SentenceEvent", "SentenceJudge", "TokenEvent"]
+__all__ = ["SentenceJudge"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenEvent:
-    """A token was decoded; ``text`` is what it completed, possibly nothing."""
-
-    token_id: int
-    text: str
-    type: Literal["token"] = "token"
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceEvent:
-    """A sentence is complete and judged."""
-
-    sentence: SentenceScore
-    type: Literal["sentence"] = "sentence"
-
-
-@dataclass(frozen=True, slots=True)
-class EndEvent:
-    """The response is complete."""
-
-    report: Report
-    type: Literal["end"] = "end"
-
-
-Event = TokenEvent | SentenceEvent | EndEvent
 
 
 class SentenceJudge:
@@ -185,90 +149,3 @@ def _reason(sentence: SentenceSignals, status: Status, failure: str | None) -> s
     if status == "not_checkable":
         return "no token of its own" if is_checkable(sentence.text) else "no letter or digit"
     return {"failed": failure, "no_context": "the context is empty"}.get(status)
-
-
-class MonitoredSession:
-    """A decoding session whose sentences are judged; a context manager.
-
-    Attributes
-    ----------
-    decoding : DecodingSession
-    judge : SentenceJudge
-    sentences : list of SentenceScore
-        Judged so far by :meth:`judge_round`, one row's.
-    signals : list of SentenceSignals
-        What they were judged by, one for each.
-    """
-
-    def __init__(self, decoding: DecodingSession, judge: SentenceJudge) -> None:
-        self.decoding = decoding
-        self.judge = judge
-        self.sentences: list[SentenceScore] = []
-        self.signals: list[SentenceSignals] = []
-        self._replayed: Transcript | None = None
-
-    def __enter__(self) -> MonitoredSession:
-        self.decoding.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.decoding.__exit__(kind, error, trace)
-
-    def judge_round(self) -> list[SentenceScore]:
-        """Measure and judge what the one row closed in this round, and go on behind it."""
-        since = time.perf_counter()
-        (measured,) = self.decoding.measure()
-        self.decoding.advance()
-        return self.keep(measured, self.judge(measured, since=since))
-
-    def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> list[SentenceScore]:
-        """Add judged sentences to the response."""
-        self.signals += signals
-        self.sentences += sentences
-        return list(sentences)
-
-    def replay(self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript) -> None:
-        """Measure and judge a given response."""
-        self._replayed = transcript
-        measured = list(self.decoding.replay(token_ids, spans, transcript))
-        self.keep(measured, self.judge(measured))
-
-    def adopt(
-        self, transcript: Transcript, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]
-    ) -> None:
-        """Take an answer that a search put together in place of the one row's."""
-        self._replayed, self.signals, self.sentences = transcript, list(signals), list(sentences)
-
-    def report(self, *, stop: str | None, seconds: float | None) -> Report:
-        """Return the response as judged so far."""
-        row = self.decoding.rows[0]
-        transcript = self._replayed or Transcript(row.text, row.char_spans)
-        return Report(
-            prompt=self.judge.prompt,
-            response=transcript.text,
-            sentences=tuple(self.sentences),
-            tokens=_joined(transcript, self.signals),
-            stop=stop,
-            seconds=seconds,
-        )
-
-
-def _joined(transcript: Transcript, signals: Sequence[SentenceSignals]) -> TokenSignals:
-    count = sum(len(s.token_ids) for s in signals)
-    spans = np.asarray(transcript.char_spans[:count], np.int64).reshape(count, 2)
-
-    def column(name: str, dtype: type) -> np.ndarray:
-        parts = [getattr(s, name) for s in signals]
-        return np.concatenate(parts) if parts else np.empty(0, dtype)
-
-    return TokenSignals(
-        text=transcript.text,
-        token_ids=column("token_ids", np.int64),
-        char_spans=spans,
-        log_prob=column("log_prob", np.float32),
-        log_prob_without_context=column("log_prob_without_context", np.float32),
-        entropy=column("entropy", np.float32),
-        kl=column("kl", np.float32),
-    )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -17,18 +15,18 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import StopReason, decode, end_tokens_of, prepare
+from syncheck.decoding import DecodingPlan, DecodingSession, StopReason, decode, prepare
 from syncheck.errors import InputError, WrongTypeError
+from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.features import feature_schema, needs_lid
-from syncheck.judging import EndEvent, Event, MonitoredSession, SentenceEvent, SentenceJudge, TokenEvent
-from syncheck.measuring import Transcript
+from syncheck.judging import SentenceJudge
+from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt
 from syncheck.report import Report
-from syncheck.segments import Detokenizer, IncrementalSegmenter, segment_given
-from syncheck.session import DecodingSession
-from syncheck.signals import ReferenceBank, check_window
+from syncheck.responses import GivenResponse, read_response
+from syncheck.signals import ReferenceBank
 from syncheck.types import RagPrompt
-from syncheck.watch import Watch
+from syncheck.watch import BatchWatch, Watch
 
 if TYPE_CHECKING:
     from syncheck.training import LabelledResponse
@@ -92,38 +90,86 @@ class Monitor:
         """Build the pair of prompts; see :func:`syncheck.build_prompt`."""
         return build_prompt(self.tokenizer, question=question, context=context, template=self.config.template)
 
-    def session(self, prompt: RagPrompt) -> MonitoredSession:
-        """Open a session for a decoder of your own; a context manager."""
+    def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
+        """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
+        rows = _rows_of(prompts)
+        judges = {prompt: self.judge(prompt) for prompt in rows}
         decoding = DecodingSession(
-            self.model, self.tokenizer, prompt, layers=self.config.layers, segmenter=self.config.segmenter
+            self.model, self.tokenizer, rows, layers=self.config.layers, segmenter=self.config.segmenter
         )
-        return MonitoredSession(decoding, self.judge(prompt))
+        return MonitoredSession(decoding, [judges[prompt] for prompt in rows])
 
     def judge(self, prompt: RagPrompt) -> SentenceJudge:
         """Return what turns the measured sentences of one prompt into scores."""
-        _require_prompt(prompt)
         return SentenceJudge(
             prompt, schema=self.schema, aggregator=self.aggregator, bank=self.bank, aligner=self.aligner
         )
 
-    def attach(self, prompt: RagPrompt) -> Watch:
-        """Watch a generation loop that is not ours; see :class:`syncheck.Watch`."""
-        return Watch(
+    @overload
+    def attach(self, prompts: RagPrompt) -> Watch: ...
+
+    @overload
+    def attach(self, prompts: Sequence[RagPrompt]) -> BatchWatch: ...
+
+    def attach(self, prompts: RagPrompt | Sequence[RagPrompt]) -> Watch | BatchWatch:
+        """Watch a generation loop that is not ours.
+
+        Parameters
+        ----------
+        prompts
+            That of the loop, or for a loop over a batch that of each row: with ``num_return_sequences=n`` each n times.
+
+        Returns
+        -------
+        Watch or BatchWatch
+        """
+        rows = _rows_of(prompts)
+        judges = {prompt: self.judge(prompt) for prompt in rows}
+        return (Watch if isinstance(prompts, RagPrompt) else BatchWatch)(
             self.model,
             self.tokenizer,
-            prompt,
-            judge=self.judge(prompt),
+            rows,
+            judges=[judges[prompt] for prompt in rows],
             layers=self.config.layers,
             segmenter=self.config.segmenter,
         )
 
-    def generate(self, prompt: RagPrompt, *, generator: torch.Generator | None = None, **kwargs: Any) -> Report:  # noqa: ANN401
-        """Generate a response and score its sentences as they come.
+    @overload
+    def generate(
+        self,
+        prompts: RagPrompt,
+        *,
+        num_return_sequences: Literal[1] | None = None,
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> Report: ...
+
+    @overload
+    def generate(
+        self,
+        prompts: RagPrompt | Sequence[RagPrompt],
+        *,
+        num_return_sequences: int | None = None,
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> list[Report]: ...
+
+    def generate(
+        self,
+        prompts: RagPrompt | Sequence[RagPrompt],
+        *,
+        num_return_sequences: int | None = None,
+        generator: torch.Generator | None = None,
+        **kwargs: Any,
+    ) -> Report | list[Report]:
+        """Generate responses and score their sentences as they come.
 
         Parameters
         ----------
-        prompt
-            From :meth:`prompt`.
+        prompts
+            From :meth:`prompt`; a list is decoded as one batch.
+        num_return_sequences
+            Responses to each prompt; sample then, as ``generate`` asks.
         generator
             Source of randomness when ``do_sample`` is set; None uses torch's global one, as ``generate`` does.
         **kwargs
@@ -132,19 +178,36 @@ class Monitor:
 
         Returns
         -------
-        Report
+        Report or list of Report
+            One report for one prompt; a list, the responses to each prompt together, for a list of prompts or when
+            several responses are asked for. ``seconds`` is then that of all.
 
         Raises
         ------
         PromptError
-            If the prompt does not fit the model's window.
+            If a prompt does not fit the model's window.
         InputError
-            For beam search and several sequences.
+            For beam search, another cache and outputs that are not collected; see :func:`syncheck.prepare`.
         """
-        for event in self.stream(prompt, generator=generator, **kwargs):
-            if isinstance(event, EndEvent):
-                return event.report
-        raise AssertionError("a stream closes with an EndEvent")
+        started = time.perf_counter()
+        given = _rows_of(prompts)
+        if num_return_sequences is not None:
+            kwargs["num_return_sequences"] = num_return_sequences
+        plan = prepare(self.model, given, **kwargs)
+        each = plan.config.num_return_sequences or 1
+        reports = self._decoded([prompt for prompt in given for _ in range(each)], plan, generator, started)
+        return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
+
+    def _decoded(
+        self, rows: Sequence[RagPrompt], plan: DecodingPlan, generator: torch.Generator | None, started: float
+    ) -> list[Report]:
+        stops: Sequence[StopReason | None] = ()
+        with self.session(rows) as watched:
+            for step in decode(watched.decoding, plan, generator=generator):
+                stops = step.stops
+                if watched.is_due():
+                    watched.judge_round()
+            return watched.reports(stops=stops, seconds=time.perf_counter() - started)
 
     def stream(
         self,
@@ -161,7 +224,7 @@ class Monitor:
         Parameters
         ----------
         prompt
-            From :meth:`prompt`.
+            From :meth:`prompt`; one, since events say nothing about rows.
         release
             ``verified``: a token's event follows that of its sentence, so that text reaches a reader only with its
             score. ``immediate``: tokens come as they are decoded.
@@ -179,26 +242,29 @@ class Monitor:
         if release not in ("verified", "immediate"):
             raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
         plan = prepare(self.model, prompt, **kwargs)
+        if (plan.config.num_return_sequences or 1) > 1:
+            raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
             held: list[TokenEvent] = []
             stop: StopReason | None = None
-            for token_id, text, reason in decode(watched.decoding, plan, generator=generator):
-                stop = reason
+            for step in decode(watched.decoding, plan, generator=generator):
+                (token_id,), (text,), (stop,) = step.token_ids, step.texts, step.stops
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))
                 if release == "immediate":
                     yield from held
                     held = []
-                if not watched.decoding.rows[0].closed:
+                if not watched.is_due():
                     continue
-                for sentence in watched.judge_round():
+                for sentence in watched.judge_round()[0]:
                     yield SentenceEvent(sentence)
                     if release == "verified":
                         count = sentence.token_end - sentence.token_start
                         yield from held[:count]
                         held = held[count:]
             yield from held
-            yield EndEvent(watched.report(stop=stop, seconds=time.perf_counter() - started))
+            (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
+            yield EndEvent(report)
 
     def score(
         self,
@@ -231,8 +297,68 @@ class Monitor:
             If prompt and response do not fit the model's window.
         """
         started = time.perf_counter()
-        watched = self.replay(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        return watched.report(stop=None, seconds=time.perf_counter() - started)
+        given = self._read(prompt, response, response_token_ids, sentences)
+        answer = self._replayed([prompt], [given])[0]
+        return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
+
+    def score_batch(
+        self,
+        prompts: Sequence[RagPrompt],
+        responses: Sequence[str] | None = None,
+        *,
+        response_token_ids: Sequence[Sequence[int]] | None = None,
+        sentences: Sequence[Sequence[str]] | None = None,
+        batch_size: int = 16,
+    ) -> list[Report]:
+        """Score many given responses in padded batches; otherwise as :meth:`score`.
+
+        Parameters
+        ----------
+        prompts
+            From :meth:`prompt`.
+        responses, response_token_ids, sentences
+            As in :meth:`score`, one for each prompt.
+        batch_size
+            Responses replayed at once, those of like length together.
+
+        Returns
+        -------
+        list of Report
+            In the order of ``prompts``; ``seconds`` is that of a response's batch.
+
+        Raises
+        ------
+        InputError
+            If there are not as many responses as prompts, or ``batch_size`` is below 1.
+        """
+        if batch_size < 1:
+            raise InputError(f"batch_size must be at least 1; found {batch_size}")
+        for name, given in (
+            ("responses", responses),
+            ("response_token_ids", response_token_ids),
+            ("sentences", sentences),
+        ):
+            if given is not None and len(given) != len(prompts):
+                raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
+        read = [
+            self._read(
+                prompt,
+                None if responses is None else responses[i],
+                None if response_token_ids is None else response_token_ids[i],
+                None if sentences is None else sentences[i],
+            )
+            for i, prompt in enumerate(prompts)
+        ]
+        by_length = sorted(range(len(read)), key=lambda i: len(prompts[i].with_context_ids) + len(read[i].token_ids))
+        reports: dict[int, Report] = {}
+        for first in range(0, len(by_length), batch_size):
+            started = time.perf_counter()
+            chosen = by_length[first : first + batch_size]
+            answers = self._replayed([prompts[i] for i in chosen], [read[i] for i in chosen])
+            seconds = time.perf_counter() - started
+            for i, answer in zip(chosen, answers, strict=True):
+                reports[i] = answer.report(read[i].transcript, stop=None, seconds=seconds)
+        return [reports[i] for i in range(len(read))]
 
     def replay(
         self,
@@ -241,56 +367,32 @@ class Monitor:
         *,
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
-    ) -> MonitoredSession:
-        """Measure and judge a given response; as :meth:`score`, with the signals beside the scores.
+    ) -> JudgedAnswer:
+        """Measure and judge a given response; as :meth:`score`, with the signals beside the scores."""
+        return self._replayed([prompt], [self._read(prompt, response, response_token_ids, sentences)])[0]
 
-        Returns
-        -------
-        MonitoredSession
-            Closed; its ``sentences`` and ``signals`` are those of the response.
-        """
+    def _read(
+        self,
+        prompt: RagPrompt,
+        response: str | None,
+        response_token_ids: Sequence[int] | None,
+        sentences: Sequence[str] | None,
+    ) -> GivenResponse:
         _require_prompt(prompt)
-        token_ids = self._response_ids(response, response_token_ids, sentences)
-        check_window(self.model, len(prompt.with_context_ids) + max(len(token_ids), 1))
-        detokenizer = Detokenizer(self.tokenizer, prompt.with_context_ids)
-        segmenter = IncrementalSegmenter(self.config.segmenter)
-        spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
-        if token_ids:
-            spans += segmenter.finish(detokenizer.flush())
-        transcript = Transcript(segmenter.text, segmenter.char_spans)
-        if sentences is not None:
-            texts = [segmenter.text[a:b] for a, b in segmenter.char_spans]
-            spans = segment_given(texts, sentences) if token_ids else []
-        with self.session(prompt) as watched:
-            watched.replay(token_ids, spans, transcript)
-        return watched
+        return read_response(
+            self.model,
+            self.tokenizer,
+            prompt,
+            self.config.segmenter,
+            response=response,
+            response_token_ids=response_token_ids,
+            sentences=sentences,
+        )
 
-    def _response_ids(
-        self, response: str | None, token_ids: Sequence[int] | None, sentences: Sequence[str] | None
-    ) -> list[int]:
-        given = [response is not None, token_ids is not None or sentences is not None]
-        if sum(given) != 1:
-            raise InputError(
-                "pass exactly one of response, response_token_ids and sentences (the last two may go together); "
-                f"found {'none' if not any(given) else 'response and another'}"
-            )
-        if sentences is not None and (isinstance(sentences, str) or not all(isinstance(s, str) for s in sentences)):
-            raise WrongTypeError("sentences must be a list of strings")
-        if token_ids is not None:
-            return _before_end(self._checked(token_ids), end_tokens_of(self.model, self.tokenizer))
-        text = "".join(sentences) if sentences is not None else response
-        if not isinstance(text, str):
-            raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _checked(self, token_ids: Sequence[int]) -> list[int]:
-        if not all(isinstance(i, int | np.integer) for i in token_ids):
-            raise WrongTypeError("response_token_ids must be a list of integers")
-        size = self.model.get_input_embeddings().num_embeddings
-        outside = [int(i) for i in token_ids if not 0 <= i < size]
-        if outside:
-            raise InputError(f"response_token_ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
-        return [int(i) for i in token_ids]
+    def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[JudgedAnswer]:
+        with self.session(prompts) as watched:
+            watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
+        return watched.answers
 
     @classmethod
     def fit(
@@ -356,5 +458,10 @@ def _require_prompt(prompt: object) -> None:
         raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
 
 
-def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:
-    return list(takewhile(lambda token: token not in end_tokens, token_ids))
+def _rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+    rows = [prompts] if isinstance(prompts, RagPrompt) or not isinstance(prompts, Sequence) else list(prompts)
+    if not rows:
+        raise InputError("expected at least one prompt; found an empty list")
+    for prompt in rows:
+        _require_prompt(prompt)
+    return rows

@@ -11,18 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.config import SegmenterConfig
-from syncheck.decoding import end_tokens_of
+from syncheck.decoding import DecodingSession, Sequences, end_tokens_of
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.judging import MonitoredSession, SentenceJudge
+from syncheck.judging import SentenceJudge
+from syncheck.monitored import MonitoredSession
 from syncheck.report import Report
-from syncheck.session import DecodingSession
-from syncheck.signals import Branch
+from syncheck.signals import Branch, ForwardArguments, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
-__all__ = ["Watch"]
+__all__ = ["BatchWatch", "Watch"]
 
 
 class _ObservedSession(DecodingSession):
@@ -33,23 +34,22 @@ class _ObservedSession(DecodingSession):
         return self._taps.recording()
 
     def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
-        """Take the logits (1, V) and states (1, H) of the token that was fed last; the first call is the prompt's."""
-        if self._logits:
-            self._fed += 1
-            for kept, new in zip(self._states, states, strict=True):
-                kept.append(new)
-        self._logits.append(logits)
+        """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
+        if self._columns.logits:
+            self._columns.was_fed(logits, states)
+        else:
+            self._columns.logits.append(logits[:, 0])
 
-    def _prefill(self, prompt: RagPrompt) -> Branch | None:
+    def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
         return None
 
     def _feed_pending(self) -> None:
-        if self._fed < len(self._ids):
+        if self._columns.fed < len(self._columns.ids):
             raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
 
 
 class _FollowIds(LogitsProcessor):  # type: ignore[misc]
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: BatchWatch) -> None:
         self._watch = watch
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -57,48 +57,40 @@ class _FollowIds(LogitsProcessor):  # type: ignore[misc]
         return scores
 
 
-class Watch:
-    """Scores sentences while another loop generates; made by ``Monitor.attach``, used as a context manager.
+class BatchWatch:
+    """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one a row.
 
-    Forward hooks read the raw logits, the hidden states and the ids that are fed, so it makes no difference who
-    chooses the tokens or how. A sentence is scored when the first token behind it is fed, before that token's own
-    successor can be chosen. The hooks go on exit.
-
-    Attributes
-    ----------
-    processors : LogitsProcessorList
-        For ``generate(logits_processor=...)``: changes no score, but checks that the ids are those that were seen.
-
-    Notes
-    -----
-    Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids. One sequence at a time.
+    As :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
+    padded on the left and keep their places: beam search, which moves text between rows, is refused.
     """
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        prompt: RagPrompt,
+        prompts: Sequence[RagPrompt],
         *,
-        judge: SentenceJudge,
+        judges: Sequence[SentenceJudge],
         layers: Sequence[int],
         segmenter: SegmenterConfig,
     ) -> None:
         self._model = model
+        self._arguments = ForwardArguments(model)
         self._ends = tuple(end_tokens_of(model, tokenizer))
-        self._prompt = prompt
-        self._session = _ObservedSession(model, tokenizer, prompt, layers=layers, segmenter=segmenter)
-        self._watched = MonitoredSession(self._session, judge)
-        self._sequence: list[int] = []
+        self._prompts = list(prompts)
+        self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
+        self._session = _ObservedSession(model, tokenizer, prompts, layers=layers, segmenter=segmenter)
+        self._watched = MonitoredSession(self._session, judges)
+        self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None
-        self._expected = 0
+        self._new = 0
         self._busy = False
         self._attached = False
         self._exit = ExitStack()
         self._started = time.perf_counter()
         self.processors = LogitsProcessorList([_FollowIds(self)])
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> BatchWatch:
         self._exit.enter_context(self._watched)
         before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
         self._exit.callback(before.remove)
@@ -115,9 +107,9 @@ class Watch:
         self._exit.close()
 
     @property
-    def sentences(self) -> tuple[SentenceScore, ...]:
-        """Sentences scored so far; useful inside a hand-written loop, to stop or to take back."""
-        return tuple(self._watched.sentences)
+    def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
+        """Sentences of each row scored so far."""
+        return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def check_sequence(self, input_ids: Tensor) -> None:
         """Refuse ids that are not those that were fed.
@@ -125,22 +117,23 @@ class Watch:
         Raises
         ------
         InputError
-            If they differ: the loop runs another prompt.
+            If they differ: the loop runs another prompt, or moves text between rows.
         """
-        if input_ids[0].tolist() != self._sequence:
+        if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those the watched model was fed; generate from prompt.inputs() of the "
-                "prompt that was attached"
+                "prompt that was attached, and without beam search"
             )
 
-    def report(self, output_ids: Any) -> Report:  # noqa: ANN401 - a tensor, a list or what generate returns
-        """Finish and return the report.
+    def reports(self, output_ids: Any) -> list[Report]:  # noqa: ANN401 - a tensor, a list or what generate returns
+        """Finish and return the report of each row.
 
         Parameters
         ----------
         output_ids
-            The final ids, prompt included, as ``generate`` returns them (or its output object). ``generate`` never
-            feeds the last token, so it is fed now, which needs the hooks: call inside the ``with`` block or after it.
+            The final ids, prompt and padding included, as ``generate`` returns them (or its output object).
+            ``generate`` never feeds the last token, so it is fed now, which needs the hooks: call inside the ``with``
+            block or after it.
 
         Raises
         ------
@@ -148,33 +141,40 @@ class Watch:
             If the ids do not continue what was watched.
         """
         ids = _ids_of(output_ids)
-        n = len(self._prompt.with_context_ids)
-        response = ids[n:]
-        stop = next((i for i, token in enumerate(response) if token in self._ends), len(response))
-        wanted = ids[: n + stop]
-        if ids[: len(self._sequence)] != self._sequence[: len(ids)] or ids[:n] != list(self._prompt.with_context_ids):
+        n = len(self._seen[0])
+        if len(ids) != len(self._seen):
+            raise InputError(f"{len(self._seen)} prompts are attached, but the output holds {len(ids)} sequences")
+        if any(row[:n] != seen[: len(row)] for row, seen in zip(ids, self._seen, strict=True)) or any(
+            tuple(row[self._width - len(p.with_context_ids) : self._width]) != p.with_context_ids
+            for row, p in zip(ids, self._prompts, strict=True)
+        ):
             raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
-        self._feed_rest(wanted)
-        row = self._session.rows[0]
-        row.end()
-        self._judge_closed()
-        seconds = time.perf_counter() - self._started
-        return self._watched.report(stop="end_of_text" if stop < len(response) else "criteria", seconds=seconds)
+        responses = [row[self._width :] for row in ids]
+        stops = [next((i for i, t in enumerate(row) if t in self._ends), len(row)) for row in responses]
+        self._feed_rest([row[: self._width + max(stops)] for row in ids])
+        for row in self._session.rows:
+            row.end()
+        self._judge_closed(is_last=True)
+        reasons = ["end_of_text" if i < len(row) else "criteria" for i, row in zip(stops, responses, strict=True)]
+        return self._watched.reports(stops=reasons, seconds=time.perf_counter() - self._started)
 
-    def _feed_rest(self, wanted: Sequence[int]) -> None:
-        rest = list(wanted[len(self._sequence) :])
-        if not rest:
+    def _feed_rest(self, wanted: Sequence[Sequence[int]]) -> None:
+        stop = len(wanted[0])
+        if len(self._seen[0]) >= stop:
             return
+        padded = Sequences([prompt.with_context_ids for prompt in self._prompts], self._model.device)
+        ids = torch.tensor(wanted, device=self._model.device)
         with ExitStack() as hooks, torch.inference_mode():
             if not self._attached:
                 hooks.enter_context(self)
-            for token in rest:
-                if self._cache is None:
-                    ids = torch.tensor([[*self._sequence, token]], device=self._model.device)
-                    self._model(input_ids=ids, use_cache=False)
-                else:
-                    ids = torch.tensor([[token]], device=self._model.device)
-                    self._model(input_ids=ids, past_key_values=self._cache, use_cache=True)
+            if not self._seen[0]:  # another loop made the ids: all of them are fed now
+                self._cache = DynamicCache(config=self._model.config)
+            while (seen := len(self._seen[0])) < stop:
+                begin = 0 if self._cache is None else seen
+                end = max(seen + 1, self._width)
+                mask, positions = padded.mask_and_positions(end)
+                arguments = self._arguments.of(mask, positions[:, begin:], self._cache, 1, is_first=begin == 0)
+                self._model(input_ids=ids[:, begin:end], **arguments)
 
     def _before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if self._busy:
@@ -182,42 +182,62 @@ class Watch:
         input_ids = kwargs.get("input_ids", args[0] if args else None)
         if not isinstance(input_ids, Tensor):
             raise WrongTypeError("a watched loop must feed input_ids; it fed embeddings or nothing")
-        if input_ids.shape[0] != 1:
-            raise InputError(f"one sequence can be watched at a time; the loop fed {input_ids.shape[0]}")
-        cache = kwargs.get("past_key_values")
-        past = int(cache.get_seq_length()) if cache is not None else 0
-        fed = input_ids[0].tolist()
-        known = self._sequence[past : past + len(fed)]
-        if past > len(self._sequence) or fed[: len(known)] != known:
-            raise InputError("the watched model was fed another sequence; run other prompts outside the with block")
-        self._expected = len(fed) - len(known)
-        for token in fed[len(known) :]:
-            self._append(token)
+        if input_ids.shape[0] != len(self._prompts):
+            raise InputError(
+                f"the loop feeds {input_ids.shape[0]} sequences, but {len(self._prompts)} prompts are attached; attach "
+                "a list with the prompt of every row"
+            )
+        past = self._past(kwargs.get(self._arguments.cache), input_ids.shape[1])
+        self._new = 0
+        for row, fed in enumerate(input_ids.tolist()):
+            known = self._seen[row][past : past + len(fed)]
+            if past > len(self._seen[row]) or fed[: len(known)] != known:
+                raise InputError("the watched model was fed another sequence; run other prompts outside the with block")
+            self._new = len(fed) - len(known)
+        if self._new:
+            self._append(input_ids[:, -self._new :])
         for layer in self._recorded:
             layer.clear()
 
-    def _append(self, token: int) -> None:
-        n = len(self._prompt.with_context_ids)
-        if len(self._sequence) < n:
-            if token != self._prompt.with_context_ids[len(self._sequence)]:
-                raise InputError("the loop feeds another prompt than the one attached; use prompt.inputs()")
-            self._sequence.append(token)
+    def _past(self, cache: Any, width: int) -> int:  # noqa: ANN401 - any cache of transformers
+        """Columns that the loop has fed before and does not feed again."""
+        if cache is None:
+            return 0
+        if isinstance(cache, QuantizedCache):
+            raise InputError(
+                "a quantised cache changes the logits, so that what is measured in the loop is not what a replay "
+                "measures; leave cache_implementation out"
+            )
+        if is_rewindable(self._model):
+            return int(cache.get_seq_length())
+        return len(self._seen[0]) if width == 1 else 0  # a recurrent state has no length
+
+    def _append(self, token_ids: Tensor) -> None:
+        before = len(self._seen[0])
+        for seen, new in zip(self._seen, token_ids.tolist(), strict=True):
+            seen += new
+        if before < self._width:
+            for seen, prompt in zip(self._seen, self._prompts, strict=True):
+                pad = self._width - len(prompt.with_context_ids)
+                own = list(prompt.with_context_ids[: max(len(seen) - pad, 0)])
+                if seen[pad : self._width] != own:
+                    raise InputError("the loop feeds another prompt than the one attached; use prompt.inputs()")
+        if len(self._seen[0]) <= self._width:
             return
-        if self._expected != 1:
-            raise InputError(f"a watched loop must feed one token a step; it fed {self._expected}")
-        self._sequence.append(token)
-        self._session.push(torch.tensor([token], device=self._model.device), end_tokens=self._ends)
+        if before < self._width or self._new != 1:
+            raise InputError(f"a watched loop must feed one token a step; it fed {self._new}")
+        self._session.push(token_ids[:, 0], end_tokens=self._ends)
         self._judge_closed()
 
     def _after_forward(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:  # noqa: ANN401
-        if self._busy or not self._expected or len(self._sequence) < len(self._prompt.with_context_ids):
+        if self._busy or not self._new or len(self._seen[0]) < self._width:
             return
-        self._cache = getattr(output, "past_key_values", None)
-        states = [layer[-1][:, -1] for layer in self._recorded]
-        self._session.observe(output.logits[:, -1], states)
+        self._cache = getattr(output, self._arguments.cache, None)
+        states = [layer[-1][:, -1:] for layer in self._recorded]
+        self._session.observe(output.logits[:, -1:], states)
 
-    def _judge_closed(self) -> None:
-        if self._session.rows[0].closed:
+    def _judge_closed(self, *, is_last: bool = False) -> None:
+        if self._watched.is_due() or (is_last and any(row.closed for row in self._session.rows)):
             self._busy = True  # the no-context branch runs through the same model
             try:
                 self._watched.judge_round()
@@ -225,14 +245,44 @@ class Watch:
                 self._busy = False
 
 
-def _ids_of(output: Any) -> list[int]:  # noqa: ANN401
+class Watch(BatchWatch):
+    """Scores sentences while another loop generates; made by ``Monitor.attach``, used as a context manager.
+
+    Forward hooks read the raw logits, the hidden states and the ids that are fed, so it makes no difference who
+    chooses the tokens or how. A sentence is scored when the first token behind it is fed, before that token's own
+    successor can be chosen. The hooks go on exit.
+
+    Attributes
+    ----------
+    processors : LogitsProcessorList
+        For ``generate(logits_processor=...)``: changes no score, but checks that the ids are those that were seen.
+
+    Notes
+    -----
+    Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
+    """
+
+    def __enter__(self) -> Watch:
+        super().__enter__()
+        return self
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Sentences scored so far; useful inside a hand-written loop, to stop or to take back."""
+        return self.rows[0]
+
+    def report(self, output_ids: Any) -> Report:  # noqa: ANN401 - a tensor, a list or what generate returns
+        """Finish and return the report; see :meth:`BatchWatch.reports`."""
+        return self.reports(output_ids)[0]
+
+
+def _ids_of(output: Any) -> list[list[int]]:  # noqa: ANN401
     ids = getattr(output, "sequences", output)
     if isinstance(ids, Tensor):
         ids = ids.tolist()
-    if isinstance(ids, list) and ids and isinstance(ids[0], list):
-        if len(ids) != 1:
-            raise InputError(f"one sequence can be watched at a time; the output holds {len(ids)}")
-        ids = ids[0]
-    if not isinstance(ids, list) or not all(isinstance(i, int) for i in ids):
+    if isinstance(ids, list) and all(isinstance(i, int) for i in ids):
+        ids = [ids]
+    rows = ids if isinstance(ids, list) else []
+    if not rows or not all(isinstance(row, list) and all(isinstance(i, int) for i in row) for row in rows):
         raise WrongTypeError(f"final ids must be a tensor or a list of integers; found {type(output).__name__}")
-    return ids
+    return rows

@@ -11,7 +11,9 @@ STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompt
 ONE_STAGE = {"lexical": "features"}
 """Files that are part of the stage named, and so may be imported by it."""
 COMMAND_LINE = frozenset({"cli", "commands"})
-MONITOR = frozenset({"checkpoint", "decoding", "judging", "kit", "measuring", "monitor", "rows", "session", "watch"})
+MONITOR = frozenset(
+    {"checkpoint", "decoding", "events", "judging", "kit", "monitor", "monitored", "responses", "watch"}
+)
 COMPOSERS = frozenset({"__init__", "report", "training"}) | MONITOR | COMMAND_LINE
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})

@@ -257,23 +257,12 @@ def test_the_model_is_put_into_evaluation_mode(golden, make_monitor):
     assert not golden.model.training
 
 
-def test_a_recurrent_model_is_refused(golden, prompt):
-    from transformers import MambaConfig, MambaForCausalLM
+def test_a_model_that_keeps_its_state_to_itself_is_refused(golden, prompt):
+    from transformers import RwkvConfig, RwkvForCausalLM
 
-    model = MambaForCausalLM(MambaConfig(vocab_size=900, hidden_size=8, num_hidden_layers=1, state_size=2))
-    monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-    with pytest.raises(UnsupportedModelError, match="recurrent state"):
-        monitor.score(prompt, ANSWER)
-
-
-def test_a_model_whose_layers_keep_more_than_keys_and_values_is_refused(golden, prompt):
-    from transformers import Lfm2Config, Lfm2ForCausalLM
-
-    sizes = {"vocab_size": 900, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
-    model = Lfm2ForCausalLM(Lfm2Config(**sizes, **heads, layer_types=["full_attention", "conv"]))
-    monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-    with pytest.raises(UnsupportedModelError, match=r"\['conv'\], whose state cannot be rewound"):
+    sizes = {"vocab_size": 900, "hidden_size": 8, "num_hidden_layers": 2, "attention_hidden_size": 8}
+    monitor = Monitor(RwkvForCausalLM(RwkvConfig(**sizes)), golden.tokenizer, config=MonitorConfig())
+    with pytest.raises(UnsupportedModelError, match="keeps its state outside a transformers cache"):
         monitor.score(prompt, ANSWER)
 
 

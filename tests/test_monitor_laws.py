@@ -217,10 +217,13 @@ class TestTokens:
         with pytest.raises(InputError, match="stop_strings need the tokenizer"):
             monitor.generate(prompt, stop_strings=["1982"])
 
-    @pytest.mark.parametrize("option", ["num_beams", "num_return_sequences"])
-    def test_several_sequences_are_refused(self, monitor, prompt, option):
-        with pytest.raises(InputError, match=f"{option} must be 1 here; found 2"):
-            monitor.generate(prompt, max_new_tokens=3, do_sample=True, **{option: 2})
+    def test_beam_search_is_refused(self, monitor, prompt):
+        with pytest.raises(InputError, match="num_beams must be 1; found 2"):
+            monitor.generate(prompt, max_new_tokens=3, num_beams=2)
+
+    def test_a_stream_is_of_one_response(self, monitor, prompt):
+        with pytest.raises(InputError, match="a stream is of one response"):
+            next(monitor.stream(prompt, max_new_tokens=3, do_sample=True, num_return_sequences=2))
 
 
 class Moments(LogitsProcessor):

@@ -226,11 +226,6 @@ class TestErrors:
         with pytest.raises(NotReadyError, match="this round is measured"):
             session.measure()
 
-    def test_advancing_many_rows(self, session):
-        session.select([0, 0])
-        with pytest.raises(NotReadyError, match="advance\\(\\) is for one row"):
-            session.advance()
-
     @pytest.mark.parametrize("step", ["select", "advance"])
     def test_going_on_behind_sentences_that_were_not_measured(self, golden, session, step):
         write(golden, session, [SENTENCES[0]])

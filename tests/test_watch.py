@@ -30,7 +30,7 @@ def test_a_prompt_of_another_text(monitor, prompt):
 def test_a_batch(monitor, prompt):
     ids = prompt.inputs()["input_ids"].repeat(2, 1)
     with (
-        pytest.raises(InputError, match="one sequence can be watched at a time; the loop fed 2"),
+        pytest.raises(InputError, match="feeds 2 sequences, but 1 prompts are attached"),
         monitor.attach(prompt),
     ):
         monitor.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=2)
@@ -89,7 +89,7 @@ class TestFinalIds:
 
     def test_several_sequences(self, watched):
         watch, out = watched
-        with pytest.raises(InputError, match="the output holds 2"):
+        with pytest.raises(InputError, match="1 prompts are attached, but the output holds 2"):
             watch.report(torch.cat([out, out]))
 
     @pytest.mark.parametrize("value", ["text", None, [1.5, 2.0], 7], ids=repr)

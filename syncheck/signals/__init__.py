@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from syncheck.signals.branch import Branch, check_window
-from syncheck.signals.cache import GrowLayer, RewindableCache
+from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, require_rewindable
+from syncheck.signals.forward import ForwardArguments
 from syncheck.signals.lid import ReferenceBank
 from syncheck.signals.taps import Taps, decoder_blocks
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
 
 __all__ = [
     "Branch",
+    "ForwardArguments",
     "GrowLayer",
     "ReferenceBank",
     "RewindableCache",
@@ -18,5 +20,7 @@ __all__ = [
     "check_window",
     "context_sensitivity_ratio",
     "decoder_blocks",
+    "is_rewindable",
+    "require_rewindable",
     "token_statistics",
 ]

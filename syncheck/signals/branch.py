@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from syncheck.errors import NotReadyError, PromptError
-from syncheck.signals.cache import RewindableCache
+from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
+from syncheck.signals.cache import RewindableCache, new_cache
+from syncheck.signals.forward import ForwardArguments
 
 __all__ = ["Branch", "check_window"]
 
 
 class Branch:
-    """B continuations of one prompt, each with its own cache row; never encodes a token twice.
+    """B continuations, each with its own cache row; never encodes a token twice.
 
     Rows may differ in length: shorter ones are padded on the left and masked.
 
@@ -23,22 +24,37 @@ class Branch:
     ----------
     model
         A causal language model in evaluation mode.
-    prompt_ids
-        Token ids of the prompt, fed at once.
+    prompts
+        Token ids of each row's prompt, fed at once; the same prompt of several rows is encoded once.
 
     Attributes
     ----------
     next_logits : Tensor of shape (B, V)
         Raw logits, in the model's dtype, of the token that comes next.
+
+    Raises
+    ------
+    PromptError
+        If a prompt does not fit the model's window.
+    UnsupportedModelError
+        If the model takes no cache.
     """
 
-    def __init__(self, model: PreTrainedModel, prompt_ids: Sequence[int]) -> None:
-        check_window(model, len(prompt_ids))
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
+        unique = list(dict.fromkeys(map(tuple, prompts)))
+        lengths = list(map(len, unique))
+        width = max(lengths)
+        check_window(model, width)
         self._model = model
-        self._cache = RewindableCache(model)
-        self._lengths = [0]
-        ids = torch.tensor([list(prompt_ids)], device=model.device)
-        self.next_logits = self._forward(ids, keep=1)[:, -1]
+        self._arguments = ForwardArguments(model)
+        self._cache = new_cache(model)
+        self._width = width
+        self._lengths = lengths
+        ids = torch.tensor([[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique], device=model.device)
+        self.next_logits = self._forward(ids, before=0, keep=1)[:, -1]
+        if len(unique) < len(prompts):
+            rows = [unique.index(tuple(prompt)) for prompt in prompts]
+            self.select(rows, [0] * len(rows), self.next_logits[rows])
 
     @property
     def rows(self) -> int:
@@ -48,7 +64,7 @@ class Branch:
     @property
     def width(self) -> int:
         """Columns in the cache: tokens of the longest row."""
-        return max(self._lengths)
+        return self._width
 
     def feed(self, token_ids: Tensor) -> Tensor:
         """Append tokens to every row and return their logits.
@@ -56,28 +72,33 @@ class Branch:
         Parameters
         ----------
         token_ids
-            (B, n) int64. The model runs once over all of them.
+            (B, n) int64. The model runs once over all of them, or once over each where its state is recurrent:
+            a run of tokens on top of such a state is not what it is one by one.
 
         Returns
         -------
         Tensor of shape (B, n, V)
             Row j holds the logits that follow token j; the last one is also ``next_logits``.
         """
-        check_window(self._model, self.width + token_ids.shape[1])
-        logits = self._forward(token_ids, keep=token_ids.shape[1])
+        n = token_ids.shape[1]
+        check_window(self._model, self._width + n)
+        at_once = n if isinstance(self._cache, RewindableCache) else 1
+        parts = []
+        for chunk in torch.split(token_ids, at_once, dim=1):
+            before, self._width = self._width, self._width + chunk.shape[1]
+            self._lengths = [length + chunk.shape[1] for length in self._lengths]
+            parts.append(self._forward(chunk, before=before, keep=chunk.shape[1]))
+        logits = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         self.next_logits = logits[:, -1]
         return logits
-
-    def teacher_forced(self, token_ids: Tensor) -> Tensor:
-        """Append given tokens; return (B, n + 1, V): the logits that predicted each, then those that come next."""
-        before = self.next_logits[:, None]
-        return torch.cat([before, self.feed(token_ids)], dim=1)
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
         if tokens > min(self._lengths):
             raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._lengths}")
-        self._cache.rewind(tokens)
+        if tokens:
+            self._rewindable().rewind(tokens)
+        self._width -= tokens
         self._lengths = [length - tokens for length in self._lengths]
         self.next_logits = next_logits
 
@@ -93,34 +114,34 @@ class Branch:
         next_logits
             (len(rows), V), the logits saved where each new row now ends.
         """
-        width = self.width
-        starts = [width - self._lengths[row] for row in rows]
+        starts = [self._width - self._lengths[row] for row in rows]
         lengths = [self._lengths[row] - drop for row, drop in zip(rows, dropped, strict=True)]
-        self._cache.gather(rows, starts, lengths)
+        if any(dropped) or isinstance(self._cache, RewindableCache):
+            self._rewindable().gather(rows, starts, lengths)
+            self._width = max(lengths)
+        else:
+            self._cache.reorder_cache(torch.tensor(list(rows), device=next_logits.device))
         self._lengths = lengths
         self.next_logits = next_logits
 
-    def _forward(self, token_ids: Tensor, *, keep: int) -> Tensor:
-        n = token_ids.shape[1]
-        width = self.width
-        lengths = torch.tensor(self._lengths, device=token_ids.device)
-        positions = lengths[:, None] + torch.arange(n, device=token_ids.device)  # (B, n)
-        mask = None
-        if min(self._lengths) < width:
-            columns = torch.arange(width + n, device=token_ids.device)
-            mask = (columns >= (width - lengths)[:, None]).long()  # (B, width + n)
+    def _rewindable(self) -> RewindableCache:
+        if not isinstance(self._cache, RewindableCache):
+            raise UnsupportedModelError(f"{type(self._model).__name__} keeps a state that cannot be rewound")
+        return self._cache
+
+    def _forward(self, token_ids: Tensor, *, before: int, keep: int) -> Tensor:
+        """Run the model over the last columns, of which there are ``before`` more in the cache."""
+        columns = torch.arange(before + token_ids.shape[1], device=token_ids.device)
+        mask, positions = None, columns[None, before:]  # (1, n)
+        if min(self._lengths) < self._width:
+            pads = torch.tensor([[self._width - length] for length in self._lengths], device=token_ids.device)  # (B, 1)
+            mask = (columns >= pads).long()  # (B, before + n)
+            positions = (positions - pads).clamp_min(0)  # (B, n)
         with torch.inference_mode():
-            output = self._model(
-                input_ids=token_ids,
-                attention_mask=mask,
-                position_ids=positions,
-                past_key_values=self._cache,
-                use_cache=True,
-                logits_to_keep=keep,
-            )
-        self._lengths = [length + n for length in self._lengths]
-        logits: Tensor = output.logits
-        return logits
+            arguments = self._arguments.of(mask, positions, self._cache, keep, is_first=before == 0)
+            logits = self._model(input_ids=token_ids, **arguments).logits
+        last: Tensor = logits[:, -keep:]
+        return last
 
 
 def check_window(model: PreTrainedModel, tokens: int) -> None:

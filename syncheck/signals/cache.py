@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 from transformers import PreTrainedModel
-from transformers.cache_utils import Cache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from syncheck.errors import UnsupportedModelError
 
-__all__ = ["GrowLayer", "RewindableCache"]
+__all__ = ["GrowLayer", "RewindableCache", "is_rewindable", "new_cache", "require_rewindable"]
 
 _MIN_CAPACITY = 64
 
@@ -71,9 +71,9 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         width = max(lengths)
         gathered = []
         for buffer in self._buffers:
-            shape = (len(rows), buffer.shape[1], width + _MIN_CAPACITY, buffer.shape[3])
-            new = buffer.new_zeros(shape)
+            new = buffer.new_empty((len(rows), buffer.shape[1], width + _MIN_CAPACITY, buffer.shape[3]))
             for i, (row, start, length) in enumerate(zip(rows, starts, lengths, strict=True)):
+                new[i, :, : width - length] = 0  # masked, but what is masked must be finite
                 new[i, :, width - length : width] = buffer[row, :, start : start + length]
             gathered.append(new)
         self._buffers = (gathered[0], gathered[1])
@@ -84,7 +84,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
             capacity = max(_MIN_CAPACITY, columns + columns // 2)
             grown = []
             for index, states in enumerate((keys, values)):
-                new = states.new_zeros((*states.shape[:2], capacity, states.shape[3]))
+                new = states.new_empty((*states.shape[:2], capacity, states.shape[3]))
                 if self._buffers is not None:
                     new[:, :, : self._used] = self._buffers[index][:, :, : self._used]
                 grown.append(new)
@@ -98,27 +98,9 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
 
 class RewindableCache(Cache):  # type: ignore[misc]
-    """A transformers cache of :class:`GrowLayer` in every layer.
+    """A transformers cache of :class:`GrowLayer` in every layer."""
 
-    Raises
-    ------
-    UnsupportedModelError
-        If the model keeps a recurrent state, or any other than keys and values, which cannot be taken back.
-    """
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        if getattr(model, "_is_stateful", False):
-            raise UnsupportedModelError(
-                f"{type(model).__name__} keeps a recurrent state that cannot be rewound; use a model whose layers "
-                "all hold an attention cache"
-            )
-        kinds = getattr(model.config.get_text_config(), "layer_types", None) or ()
-        others = sorted(set(kinds) - _REWINDABLE)
-        if others:
-            raise UnsupportedModelError(
-                f"{type(model).__name__} has layers of the kinds {others}, whose state cannot be rewound; use a model "
-                "whose layers all hold an attention cache"
-            )
+    def __init__(self) -> None:
         super().__init__(layer_class_to_replicate=GrowLayer)
 
     def rewind(self, columns: int) -> None:
@@ -130,3 +112,37 @@ class RewindableCache(Cache):  # type: ignore[misc]
         """Keep parts of rows, aligned to the right; see :meth:`GrowLayer.gather`."""
         for layer in self.layers:
             layer.gather(rows, starts, lengths)
+
+
+def new_cache(model: PreTrainedModel) -> Cache:
+    """Return an empty cache: one that can be rewound where the model's whole state is keys and values."""
+    return RewindableCache() if is_rewindable(model) else DynamicCache(config=model.config)
+
+
+def is_rewindable(model: PreTrainedModel) -> bool:
+    """Whether tokens can be taken back: the model's whole state is keys and values."""
+    return _reason_not_rewindable(model) is None
+
+
+def require_rewindable(model: PreTrainedModel) -> None:
+    """Refuse a model whose state cannot be taken back to an earlier token.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model keeps a recurrent state, or any other than keys and values.
+    """
+    reason = _reason_not_rewindable(model)
+    if reason is not None:
+        raise UnsupportedModelError(
+            f"{type(model).__name__} {reason}, so that no token can be taken back; it can be monitored, but use a "
+            "model whose layers all hold an attention cache to backtrack or to search"
+        )
+
+
+def _reason_not_rewindable(model: PreTrainedModel) -> str | None:
+    if getattr(model, "_is_stateful", False):
+        return "keeps a recurrent state"
+    kinds = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    others = sorted(set(kinds) - _REWINDABLE)
+    return f"has layers of the kinds {others}, whose state is not keys and values alone" if others else None

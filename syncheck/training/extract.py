@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ class MeasuredSentences:
         Features as the monitor has them: LID against its own references, NaN without any; :meth:`features` takes
         references from a part of these sentences instead.
     activations : mapping of int to ndarray of shape (N, H), float32
-        By decoder block.
+        By decoder block; NaN for a sentence without a token of its own.
     bounds : ndarray of shape (N, 2), int64
         Characters of each sentence in its response.
     texts : tuple of str
@@ -88,7 +88,8 @@ class MeasuredSentences:
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
-        kept: NDArray[np.int64] = train[labels[train] == 1][: self.max_references]
+        has_state = np.isfinite(next(iter(self.activations.values()))[train]).all(1) if self.activations else True
+        kept: NDArray[np.int64] = train[(labels[train] == 1) & has_state][: self.max_references]
         return kept
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -154,26 +155,35 @@ def measure(
         raise WrongTypeError("records must be LabelledResponse objects; make them with syncheck.training.load_records")
     for record in tqdm(records, desc="responses", unit=" responses", disable=disable):
         try:
-            watched = monitor.replay(_prompt_of(monitor, record), record.response)
+            answer = monitor.replay(_prompt_of(monitor, record), record.response)
         except PromptError as error:
             left_out[record.id] = str(error)
             continue
-        owners += [len(kept)] * len(watched.signals)
-        signals += watched.signals
-        rows += [list(sentence.features.values()) for sentence in watched.sentences]
+        owners += [len(kept)] * len(answer.signals)
+        signals += answer.signals
+        rows += [list(sentence.features.values()) for sentence in answer.sentences]
         kept.append(record)
     if not signals:
         raise InputError(f"none of the records has a sentence that fits the model's window; left out: {left_out}")
     return MeasuredSentences(
         schema=monitor.schema,
         values=np.array(rows, dtype=np.float64),
-        activations={layer: np.stack([s.activations[layer] for s in signals]) for layer in signals[0].activations},
+        activations=_stacked([s.activations for s in signals]),
         bounds=np.array([(s.span.char_start, s.span.char_stop) for s in signals], np.int64),
         texts=tuple(s.text for s in signals),
         owners=np.array(owners, np.int64),
         records=tuple(kept),
         left_out=left_out,
     )
+
+
+def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[int, NDArray[np.float32]]:
+    """By layer (N, H); NaN for a sentence that has no token of its own."""
+    found = next((a for a in activations if a), {})
+    return {
+        layer: np.stack([a.get(layer, np.full_like(example, np.nan)) for a in activations])
+        for layer, example in found.items()
+    }
 
 
 def _prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:

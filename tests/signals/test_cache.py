@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from syncheck import PromptError, UnsupportedModelError
 from syncheck.errors import NotReadyError
-from syncheck.signals import Branch, GrowLayer, RewindableCache, Taps, decoder_blocks
+from syncheck.signals import Branch, GrowLayer, Taps, decoder_blocks, is_rewindable, require_rewindable
 
 
 def columns(values):
@@ -68,8 +68,9 @@ def test_a_recurrent_model_cannot_be_rewound():
     class Recurrent:
         _is_stateful = True
 
+    assert not is_rewindable(Recurrent())
     with pytest.raises(UnsupportedModelError, match="Recurrent keeps a recurrent state"):
-        RewindableCache(Recurrent())
+        require_rewindable(Recurrent())
 
 
 class TestBranch:
@@ -80,17 +81,36 @@ class TestBranch:
             return golden.model(torch.tensor([ids]), use_cache=False).logits[0]
 
     def test_next_logits_are_those_of_the_whole(self, golden):
-        branch = Branch(golden.model, self.PROMPT)
+        branch = Branch(golden.model, [self.PROMPT])
         torch.testing.assert_close(branch.next_logits[0], self.whole(golden, [*self.PROMPT])[-1], rtol=0, atol=1e-4)
         assert (branch.rows, branch.width) == (1, 60)
 
-    def test_teacher_forced_gives_what_predicted_each_token(self, golden):
-        branch = Branch(golden.model, self.PROMPT)
-        found = branch.teacher_forced(torch.tensor([[5, 6, 7]]))
-        torch.testing.assert_close(found[0], self.whole(golden, [*self.PROMPT, 5, 6, 7])[-4:], rtol=0, atol=1e-4)
+    def test_feeding_gives_what_follows_each_token(self, golden):
+        branch = Branch(golden.model, [self.PROMPT])
+        found = branch.feed(torch.tensor([[5, 6, 7]]))
+        torch.testing.assert_close(found[0], self.whole(golden, [*self.PROMPT, 5, 6, 7])[-3:], rtol=0, atol=1e-4)
+
+    def test_prompts_of_unequal_length_do_not_see_each_other(self, golden):
+        prompts = [self.PROMPT, self.PROMPT[:20], self.PROMPT]
+        branch = Branch(golden.model, prompts)
+        assert (branch.rows, branch.width) == (3, 60)
+        found = torch.cat([branch.next_logits[:, None], branch.feed(torch.tensor([[5, 6], [7, 8], [9, 3]]))], 1)
+        for row, prompt, ids in zip(found, prompts, ([5, 6], [7, 8], [9, 3]), strict=True):
+            torch.testing.assert_close(row, self.whole(golden, [*prompt, *ids])[-3:], rtol=0, atol=1e-4)
+
+    def test_the_same_prompt_is_encoded_once(self, golden):
+        fed = []
+        hook = golden.model.register_forward_pre_hook(
+            lambda m, a, k: fed.append(k["input_ids"].shape), with_kwargs=True
+        )
+        try:
+            Branch(golden.model, [self.PROMPT, (5, 6), self.PROMPT])
+        finally:
+            hook.remove()
+        assert fed == [(2, 60)]
 
     def test_rewinding_is_never_having_fed(self, golden):
-        branch = Branch(golden.model, self.PROMPT)
+        branch = Branch(golden.model, [self.PROMPT])
         saved = branch.next_logits
         branch.feed(torch.tensor([[5, 6, 7]]))
         branch.rewind(3, saved)
@@ -98,13 +118,13 @@ class TestBranch:
         torch.testing.assert_close(found[0], self.whole(golden, [*self.PROMPT, 8])[-1:], rtol=0, atol=1e-4)
 
     def test_rewinding_too_far(self, golden):
-        branch = Branch(golden.model, (5, 6))
+        branch = Branch(golden.model, [(5, 6)])
         with pytest.raises(NotReadyError, match="cannot take back 3 tokens"):
             branch.rewind(3, branch.next_logits)
 
     def test_rows_of_unequal_length_do_not_see_each_other(self, golden):
-        branch = Branch(golden.model, self.PROMPT)
-        logits = branch.teacher_forced(torch.tensor([[5, 6, 7]]))[0]  # after 0, 1, 2 and 3 tokens
+        branch = Branch(golden.model, [self.PROMPT])
+        logits = torch.cat([branch.next_logits, branch.feed(torch.tensor([[5, 6, 7]]))[0]])  # after 0, 1, 2, 3 tokens
         branch.select([0, 0, 0], [3, 0, 2], logits[[0, 3, 1]])
         assert (branch.rows, branch.width) == (3, 63)
         found = branch.feed(torch.tensor([[8, 9], [8, 9], [11, 12]]))
@@ -113,7 +133,7 @@ class TestBranch:
 
     def test_past_the_window(self, golden, monkeypatch):
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", 61)
-        branch = Branch(golden.model, self.PROMPT)
+        branch = Branch(golden.model, [self.PROMPT])
         with pytest.raises(PromptError, match="needs 62 tokens, but the model's window is 61"):
             branch.feed(torch.tensor([[5, 6]]))
         branch.feed(torch.tensor([[5]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,11 +17,14 @@ from transformers.generation import (
 )
 from transformers.generation.streamers import BaseStreamer
 
+from syncheck.decoding.sequences import Sequences
 from syncheck.errors import InputError
-from syncheck.session import DecodingSession
 from syncheck.types import RagPrompt
 
-__all__ = ["DecodingPlan", "StopReason", "decode", "end_tokens_of", "plan_of", "prepare"]
+__all__ = ["DecodingPlan", "StopReason", "end_tokens_of", "plan_of", "prepare"]
+
+_NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
+_OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
 
 StopReason = Literal["end_of_text", "length", "criteria", "window"]
 """An end-of-text token, ``max_new_tokens``, another stopping criterion, or a full window."""
@@ -83,12 +86,22 @@ def plan_of(
     Raises
     ------
     InputError
-        For beam search and several sequences, which this decoder does not do.
+        For beam search, a cache of another kind than ours, and outputs that are not collected.
     """
-    for name in ("num_beams", "num_return_sequences"):
-        value = getattr(generation_config, name, None)
-        if value is not None and value > 1:
-            raise InputError(f"{name} must be 1 here; found {value}. Call once for each response, with its own seed")
+    beams = generation_config.num_beams
+    if beams is not None and beams > 1:
+        raise InputError(
+            f"num_beams must be 1; found {beams}: beam search moves text between rows while it is being scored"
+        )
+    cache = generation_config.cache_implementation
+    if cache not in (None, "dynamic"):
+        raise InputError(
+            f"cache_implementation must be left out; found {cache!r}: decoding keeps caches of its own, which grow "
+            "without copies and can be cut back. To use another, attach the monitor to model.generate"
+        )
+    asked = [name for name in _NOT_COLLECTED if getattr(generation_config, name, False)]
+    if asked:
+        raise InputError(f"{' and '.join(asked)} must be left out: what comes back is a report, or ids, without them")
     end_tokens = _configured_ends(generation_config)
     return DecodingPlan(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
 
@@ -106,7 +119,7 @@ def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
 
 def prepare(
     model: PreTrainedModel,
-    prompt: RagPrompt,
+    prompts: RagPrompt | Sequence[RagPrompt],
     *,
     streamer: BaseStreamer | None = None,
     tokenizer: PreTrainedTokenizerBase | None = None,
@@ -119,8 +132,8 @@ def prepare(
     ----------
     model
         The model that will decode.
-    prompt
-        Its prompt.
+    prompts
+        Its prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
     streamer
         Kept in the plan.
     tokenizer, stop_strings
@@ -131,8 +144,16 @@ def prepare(
     Raises
     ------
     InputError
-        For ``num_beams`` or ``num_return_sequences`` above 1, and for ``stop_strings`` without ``tokenizer``.
+        For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
+        ``stop_strings`` without ``tokenizer``.
     """
+    prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
+    foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
+    if foreign:
+        raise InputError(
+            f"{' and '.join(foreign)} must be left out: decoding keeps caches of its own and takes one token a step. "
+            "To use generate's own loop, attach the monitor to it"
+        )
     if stop_strings is not None:
         # generate drops the tokenizer when it is given a callable, so the criterion is made here.
         if tokenizer is None:
@@ -150,43 +171,8 @@ def prepare(
     ) -> DecodingPlan:
         return plan_of(generation_config, logits_processor, stopping_criteria, streamer)
 
-    plan: DecodingPlan = model.generate(**prompt.inputs(model.device), custom_generate=capture, **kwargs)
+    sequences = Sequences([prompt.with_context_ids for prompt in prompts], model.device)
+    plan: DecodingPlan = model.generate(
+        input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
+    )
     return plan
-
-
-def decode(
-    session: DecodingSession, plan: DecodingPlan, *, generator: torch.Generator | None = None
-) -> Iterator[tuple[int, str, StopReason | None]]:
-    """Decode one row token by token.
-
-    Pauses after each token, before it is fed to the model: whoever iterates can look at
-    ``session.rows[0].closed`` and measure a sentence before the next step costs anything.
-
-    Yields
-    ------
-    token_id : int
-    text : str
-        What the token completed; empty for an end-of-text token.
-    stop : StopReason or None
-        Set on the last token.
-    """
-    row = session.rows[0]
-    if plan.streamer is not None:
-        plan.streamer.put(session.sequences().cpu())
-    stop: StopReason | None = None
-    while stop is None:
-        token, scores = plan.choose(session.sequences(), session.next_logits, generator)
-        (text,) = session.push(token, end_tokens=plan.end_tokens)
-        if plan.streamer is not None:
-            plan.streamer.put(token.cpu())
-        if row.ended:
-            stop = "end_of_text"
-        elif bool(plan.criteria(session.sequences(), scores).any()):
-            stop = "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
-        elif session.room is not None and session.room <= 0:
-            stop = "window"
-        if stop is not None:
-            row.end()
-        yield int(token), text, stop
-    if plan.streamer is not None:
-        plan.streamer.end()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 from syncheck.segments import Detokenizer, IncrementalSegmenter
-from syncheck.types import SentenceSpan
+from syncheck.types import RagPrompt, SentenceSpan
 
 __all__ = ["Row"]
 
@@ -17,6 +17,7 @@ class Row:
 
     Attributes
     ----------
+    prompt : RagPrompt
     token_ids : list of int
         Tokens of the response so far, without an end-of-text token.
     ended : bool
@@ -34,13 +35,13 @@ class Row:
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
-        prompt_ids: Sequence[int],
+        prompt: RagPrompt,
         segmenter: IncrementalSegmenter,
         token_ids: Sequence[int] = (),
     ) -> None:
         self._tokenizer = tokenizer
-        self._prompt_ids = prompt_ids
-        self._detokenizer = Detokenizer(tokenizer, [*prompt_ids, *token_ids])
+        self.prompt = prompt
+        self._detokenizer = Detokenizer(tokenizer, [*prompt.with_context_ids, *token_ids])
         self._segmenter = segmenter
         self.token_ids = list(token_ids)
         self.start = len(self.token_ids)
@@ -89,7 +90,7 @@ class Row:
         tokens = self.start + (self.measured_tokens if keep_closed else 0)
         sentences = self.sentences + (len(self.closed) if keep_closed else 0)
         segmenter = self._segmenter.rewound(tokens, sentences=sentences)
-        row = Row(self._tokenizer, self._prompt_ids, segmenter, self.token_ids[:tokens])
+        row = Row(self._tokenizer, self.prompt, segmenter, self.token_ids[:tokens])
         row.sentences = sentences
         row.ended = self.ended and keep_closed
         row.end_token = self.end_token if keep_closed else None

@@ -14,7 +14,7 @@ from syncheck.segments import last_text_token
 from syncheck.signals import token_statistics
 from syncheck.types import SentenceSignals, SentenceSpan
 
-__all__ = ["TokenRun", "Transcript", "fed_together", "measure_tokens"]
+__all__ = ["TokenRun", "Transcript", "measure_tokens", "tokenless"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,6 @@ class TokenRun:
     start: int
 
 
-def fed_together(spans: Sequence[SentenceSpan]) -> list[list[SentenceSpan]]:
-    """One sentence a group, but those that have no token of their own go with a neighbour."""
-    groups: list[list[SentenceSpan]] = []
-    for span in spans:
-        if groups and (span.token_start == span.token_stop or groups[-1][0].token_start == span.token_start):
-            groups[-1].append(span)
-        else:
-            groups.append([span])
-    return groups
-
-
 def measure_tokens(
     tokens: TokenRun, spans: Sequence[SentenceSpan], transcript: Transcript, layers: Sequence[int]
 ) -> list[SentenceSignals]:
@@ -55,30 +44,34 @@ def measure_tokens(
     Parameters
     ----------
     tokens
-        The run; it holds all tokens of the sentences.
+        The run; it begins with the first sentence's tokens and ends with the last one's.
     spans
-        The sentences, in tokens of the whole response.
+        The sentences, in tokens of the whole response; at least one has a token.
     transcript
         The response.
     layers
         The decoder blocks of ``tokens.states``.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
-    last = [last_text_token(span, transcript.char_spans) - tokens.start for span in spans]
     values = torch.stack(
         [statistics.log_prob, statistics.log_prob_without_context, statistics.entropy, statistics.kl]
     )  # (4, n)
-    activations = [states[last].float().flatten() for states in tokens.states]
+    owning = [i for i, span in enumerate(spans) if span.token_stop > span.token_start]
+    last = [last_text_token(spans[i], transcript.char_spans) - tokens.start for i in owning]
+    activations = [states[last].float().flatten().to(values.device) for states in tokens.states]
     # One transfer from the device for everything that is kept of the sentences.
     flat = torch.cat([values.flatten(), *activations]).cpu().numpy()
     n, width = len(tokens.ids), tokens.states[0].shape[1] if tokens.states else 0
     table = flat[: 4 * n].reshape(4, n)
-    kept = flat[4 * n :].reshape(len(layers), len(spans), width)
+    kept = flat[4 * n :].reshape(len(layers), len(owning), width)
     ids = np.asarray(tokens.ids.tolist(), np.int64)
-    return [
-        _sentence(span, transcript, ids, table, dict(zip(layers, kept[:, i], strict=True)), tokens.start)
-        for i, span in enumerate(spans)
-    ]
+    by_span = {i: dict(zip(layers, kept[:, j], strict=True)) for j, i in enumerate(owning)}
+    return [_sentence(span, transcript, ids, table, by_span.get(i, {}), tokens.start) for i, span in enumerate(spans)]
+
+
+def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
+    """Return the signals of a sentence that lies within another one's token: none, and no activations."""
+    return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, span.token_start)
 
 
 def _sentence(

@@ -1,0 +1,22 @@
+"""Answers being decoded: how tokens are chosen, what is held of them, and how their sentences are measured."""
+
+from syncheck.decoding.loop import Step, decode
+from syncheck.decoding.measuring import Transcript
+from syncheck.decoding.plan import DecodingPlan, StopReason, end_tokens_of, plan_of, prepare
+from syncheck.decoding.rows import Row
+from syncheck.decoding.sequences import Sequences
+from syncheck.decoding.session import DecodingSession
+
+__all__ = [
+    "DecodingPlan",
+    "DecodingSession",
+    "Row",
+    "Sequences",
+    "Step",
+    "StopReason",
+    "Transcript",
+    "decode",
+    "end_tokens_of",
+    "plan_of",
+    "prepare",
+]

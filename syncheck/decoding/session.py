@@ -1,0 +1,334 @@
+"""Continuations being decoded: owns the token ids, both branches, the taps and the sentence boundaries.
+
+Live decoding, search and replay all go through here, so that a sentence is measured by the same code
+however its tokens came about.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.config import SegmenterConfig
+from syncheck.decoding.columns import Columns
+from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
+from syncheck.decoding.rows import Row
+from syncheck.decoding.sequences import Sequences
+from syncheck.errors import NotReadyError
+from syncheck.segments import IncrementalSegmenter
+from syncheck.signals import Branch, Taps, check_window
+from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
+
+__all__ = ["DecodingSession"]
+
+HELD_TOKENS = 64
+"""Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""
+
+REPLAYED_TOKENS = 32
+"""Tokens of a given response that are fed at once."""
+
+
+class DecodingSession:
+    """B continuations, decoded in lockstep and measured sentence by sentence.
+
+    Use as a context manager: hidden-state hooks are attached inside and removed on exit. A round lasts from one
+    :meth:`advance` or :meth:`select` to the next.
+
+    Parameters
+    ----------
+    model
+        A causal language model in evaluation mode.
+    tokenizer
+        Its tokenizer.
+    prompts
+        The pair of prompts of each row, or one for one row. Without a context there is no second branch, and KL is
+        NaN.
+    layers
+        Decoder blocks whose activations are kept at each sentence's last token.
+    segmenter
+        How sentences are found.
+
+    Attributes
+    ----------
+    rows : list of Row
+
+    Raises
+    ------
+    PromptError
+        If a prompt does not fit the model's window.
+    UnsupportedModelError
+        If the model's state is not in a cache of its own.
+
+    Notes
+    -----
+    A model whose state cannot be rewound is fed token by token in both branches, and :meth:`select` refuses to take
+    tokens back.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        prompts: RagPrompt | Sequence[RagPrompt],
+        *,
+        layers: Sequence[int] = (),
+        segmenter: SegmenterConfig,
+    ) -> None:
+        prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
+        check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)
+        self._model = model
+        self._taps = Taps(model, layers)
+        self._exit = ExitStack()
+        self._main = self._prefill(prompts)
+        self._contrast = (
+            Branch(model, [prompt.without_context_ids for prompt in prompts])
+            if any(prompt.has_context for prompt in prompts)
+            else None
+        )
+        self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
+        self._columns: Columns
+        self._firsts: list[int]  # token of each row's response that column 0 holds
+        self._sequences: Sequences
+        self._is_measured: bool
+        self._begin_round(None if self._main is None else self._main.next_logits)
+
+    def __enter__(self) -> DecodingSession:
+        self._exit.enter_context(self._taps.attached())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exit.close()
+
+    @property
+    def next_logits(self) -> Tensor:
+        """(B, V) raw logits of the next token; feeds the token pushed last, if it is not yet fed."""
+        self._feed_pending()
+        return self._columns.logits[-1]
+
+    @property
+    def room(self) -> int | None:
+        """Tokens that still fit the model's window; None when it has none."""
+        window = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        return None if window is None else window - self._own.width - (len(self._columns.ids) - self._columns.fed)
+
+    def sequences(self, row: int | None = None) -> Tensor:
+        """Return the ids so far, prompt included; a view that must not be written to.
+
+        Parameters
+        ----------
+        row
+            None for all rows, (B, n): shorter ones begin with repeats of their own first token, and those that are
+            over go on with what was pushed to them since. A row's index for that one without its padding, (1, n).
+        """
+        return self._sequences.padded() if row is None else self._sequences.of_row(row)
+
+    def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = (), one_sentence: bool = False) -> list[str]:
+        """Append one token to every row.
+
+        Parameters
+        ----------
+        token_ids
+            (B,) int64. What is pushed to a row that is over fills the column and is dropped.
+        end_tokens
+            Tokens that end a continuation; they are not part of its text.
+        one_sentence
+            Drop what is pushed to a row that has closed a sentence in this round, too: a search takes one each.
+
+        Returns
+        -------
+        list of str
+            The text each row's token completed.
+        """
+        self._feed_pending()
+        self._columns.ids.append(token_ids)
+        self._sequences.append(token_ids)
+        texts = []
+        for row, token_id in zip(self.rows, token_ids.tolist(), strict=True):
+            if row.ended or (one_sentence and row.closed):
+                texts.append("")
+            elif token_id in end_tokens:
+                row.end(token_id)
+                texts.append("")
+            else:
+                texts.append(row.push(token_id))
+        return texts
+
+    def complete(self) -> bool:
+        """Whether every row has closed a sentence or is over."""
+        return all(row.closed or row.ended for row in self.rows)
+
+    def due(self) -> bool:
+        """Whether there is a sentence to measure, and every row has one or many tokens are held."""
+        return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
+
+    def measure(self) -> list[list[SentenceSignals]]:
+        """Measure the sentences closed in this round, once, before :meth:`advance` or :meth:`select`.
+
+        The no-context branch reads them in one teacher-forced pass.
+
+        Returns
+        -------
+        list of list of SentenceSignals
+            One list per row, empty where the row has closed no sentence.
+        """
+        if self._is_measured:
+            raise NotReadyError("this round is measured; call advance() or select() before measuring again")
+        longest = max(map(self._closed_columns, range(len(self.rows))))
+        if not longest:
+            return [[] for _ in self.rows]
+        if self._columns.fed < longest:
+            self._feed_pending()  # the last token's hidden state appears when it is fed
+        self._contrast_to(longest)
+        self._is_measured = True
+        return [self._measure_row(index, row) for index, row in enumerate(self.rows)]
+
+    def advance(self) -> None:
+        """Begin the next round behind the measured sentences, keeping the tokens decoded since."""
+        self._check_measured(any(row.closed for row in self.rows))
+        for row in self.rows:
+            row.advance()
+        measured = [row.start - first for row, first in zip(self.rows, self._firsts, strict=True)]
+        still_open = [count for row, count in zip(self.rows, measured, strict=True) if not row.ended]
+        dropped = min(still_open, default=max(measured))
+        self._columns.drop(dropped)
+        self._firsts = [first + dropped for first in self._firsts]
+        self._is_measured = False
+
+    def select(self, rows: Sequence[int], *, keep_sentences: bool = True) -> None:
+        """Begin the next round with copies of some rows, behind their measured sentences or where the round began.
+
+        No token is encoded again: caches are cropped and the saved logits are used.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If tokens are to be taken back of a model whose state cannot be rewound.
+        """
+        kept = [self._closed_columns(r) if keep_sentences else self.rows[r].start - self._firsts[r] for r in rows]
+        self._check_measured(keep_sentences and any(self.rows[r].closed for r in rows))
+        columns = self._columns
+        next_logits = torch.stack([columns.logits[n][r] for r, n in zip(rows, kept, strict=True)])
+        _cut(self._own, rows, [columns.fed - n for n in kept], next_logits)
+        if self._contrast is not None:
+            self._contrast_to(max(kept))
+            after = torch.stack([columns.contrast[n][r] for r, n in zip(rows, kept, strict=True)])
+            _cut(self._contrast, rows, [columns.contrasted - n for n in kept], after)
+        self.rows = [self.rows[r].fork(keep_closed=keep_sentences) for r in rows]
+        self._begin_round(next_logits)
+
+    def replay(
+        self,
+        token_ids: Sequence[Sequence[int]],
+        spans: Sequence[Sequence[SentenceSpan]],
+        transcripts: Sequence[Transcript],
+    ) -> Iterator[tuple[int, list[SentenceSignals]]]:
+        """Measure a given response of each row by teacher forcing, some tokens at a time.
+
+        Parameters
+        ----------
+        token_ids
+            The responses, without end-of-text tokens.
+        spans
+            Their sentences, which partition the tokens.
+        transcripts
+            Their texts and the characters of each token.
+
+        Yields
+        ------
+        row : int
+        sentences : list of SentenceSignals
+            The row's next ones, in order.
+        """
+        longest = max(map(len, token_ids))
+        if not longest:
+            return
+        device = self._sequences.padded().device
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in token_ids], device=device)  # (B, n)
+        left = [deque(row) for row in spans]
+        dropped = 0
+        for chunk in torch.split(ids, REPLAYED_TOKENS, dim=1):
+            with self._taps.recording() as recorded:
+                logits = self._own.feed(chunk)
+            self._columns.ids += chunk.unbind(1)
+            self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])
+            self._contrast_to(len(self._columns.ids))
+            stop = dropped + len(self._columns.ids)
+            for row, waiting in enumerate(left):
+                due = []
+                while waiting and waiting[0].token_stop <= stop:
+                    due.append(waiting.popleft())
+                if due:
+                    yield row, self._measure(row, due, transcripts[row], dropped)
+            keep = min((waiting[0].token_start for waiting in left if waiting), default=stop)
+            self._columns.drop(keep - dropped)
+            dropped = keep
+
+    def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
+        return Branch(self._model, [prompt.with_context_ids for prompt in prompts])
+
+    @property
+    def _own(self) -> Branch:
+        if self._main is None:
+            raise NotReadyError("only a loop that is watched feeds this branch; it cannot be fed or rewound from here")
+        return self._main
+
+    def _begin_round(self, next_logits: Tensor | None) -> None:
+        contrast = None if self._contrast is None else self._contrast.next_logits
+        self._columns = Columns(len(self._taps.layers), next_logits, contrast)
+        self._firsts = [row.start for row in self.rows]
+        ids = [[*row.prompt.with_context_ids, *row.token_ids] for row in self.rows]
+        self._sequences = Sequences(ids, self._model.device)
+        self._is_measured = False
+
+    def _closed_columns(self, row: int) -> int:
+        """Columns up to the end of the row's closed sentences."""
+        return self.rows[row].start + self.rows[row].measured_tokens - self._firsts[row]
+
+    def _check_measured(self, is_needed: bool) -> None:
+        if is_needed and not self._is_measured:
+            raise NotReadyError("the sentences closed in this round are not measured yet; call measure() first")
+
+    def _feed_pending(self) -> None:
+        columns = self._columns
+        if columns.fed == len(columns.ids):
+            return
+        with self._taps.recording() as recorded:
+            logits = self._own.feed(columns.ids[columns.fed][:, None])
+        columns.was_fed(logits, [layer[0] for layer in recorded])
+
+    def _contrast_to(self, stop: int) -> None:
+        """Let the branch without the context read the columns before ``stop``."""
+        if self._contrast is not None and self._columns.contrasted < stop:
+            self._columns.was_contrasted(self._contrast.feed(self._columns.unread(stop)))
+
+    def _measure_row(self, index: int, row: Row) -> list[SentenceSignals]:
+        if not row.closed:
+            return []
+        return self._measure(index, row.closed, Transcript(row.text, row.char_spans), self._firsts[index])
+
+    def _measure(
+        self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int
+    ) -> list[SentenceSignals]:
+        """Measure sentences of one row whose token ``first`` is in column 0."""
+        start, stop = spans[0].token_start, spans[-1].token_stop
+        if start == stop:
+            return [tokenless(span, transcript) for span in spans]
+        with_contrast = self._contrast is not None and self.rows[index].prompt.has_context
+        tokens = self._columns.run(index, start - first, stop - first, first=start, with_contrast=with_contrast)
+        return measure_tokens(tokens, spans, transcript, self._taps.layers)
+
+
+def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
+    """Select rows; where they stay as they are, rewind, which costs no copy."""
+    if list(rows) == list(range(branch.rows)) and len(set(dropped)) == 1:
+        branch.rewind(dropped[0], next_logits)
+    else:
+        branch.select(rows, dropped, next_logits)

@@ -1,0 +1,39 @@
+"""What a monitored stream says, in the order in which it happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syncheck.report import Report
+from syncheck.types import SentenceScore
+
+__all__ = ["EndEvent", "Event", "SentenceEvent", "TokenEvent"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """A token was decoded; ``text`` is what it completed, possibly nothing."""
+
+    token_id: int
+    text: str
+    type: Literal["token"] = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceEvent:
+    """A sentence is complete and judged."""
+
+    sentence: SentenceScore
+    type: Literal["sentence"] = "sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class EndEvent:
+    """The response is complete."""
+
+    report: Report
+    type: Literal["end"] = "end"
+
+
+Event = TokenEvent | SentenceEvent | EndEvent

@@ -1,0 +1,100 @@
+"""A response that is given rather than decoded: as text, as token ids or cut into sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.config import SegmenterConfig
+from syncheck.decoding import Transcript, end_tokens_of
+from syncheck.errors import InputError, WrongTypeError
+from syncheck.segments import Detokenizer, IncrementalSegmenter, segment_given
+from syncheck.signals import check_window
+from syncheck.types import RagPrompt, SentenceSpan
+
+__all__ = ["GivenResponse", "read_response"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenResponse:
+    """Tokens of a response without an end-of-text token, its sentences, which partition them, and its text."""
+
+    token_ids: list[int]
+    spans: list[SentenceSpan]
+    transcript: Transcript
+
+
+def read_response(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prompt: RagPrompt,
+    segmenter: SegmenterConfig,
+    *,
+    response: str | None,
+    response_token_ids: Sequence[int] | None,
+    sentences: Sequence[str] | None,
+) -> GivenResponse:
+    """Read a response as :meth:`syncheck.Monitor.score` takes it.
+
+    Raises
+    ------
+    InputError
+        If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
+        go together), or an id is outside the vocabulary.
+    PromptError
+        If prompt and response do not fit the model's window.
+    WrongTypeError
+        If one is of another type.
+    """
+    given = [response is not None, response_token_ids is not None or sentences is not None]
+    if sum(given) != 1:
+        raise InputError(
+            "pass exactly one of response, response_token_ids and sentences (the last two may go together); "
+            f"found {'none' if not any(given) else 'response and another'}"
+        )
+    if sentences is not None and (isinstance(sentences, str) or not all(isinstance(s, str) for s in sentences)):
+        raise WrongTypeError("sentences must be a list of strings")
+    if response_token_ids is not None:
+        token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
+    else:
+        text = "".join(sentences) if sentences is not None else response
+        if not isinstance(text, str):
+            raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
+        token_ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    check_window(model, len(prompt.with_context_ids) + max(len(token_ids), 1))
+    return _in_sentences(tokenizer, prompt, token_ids, IncrementalSegmenter(segmenter), sentences)
+
+
+def _in_sentences(
+    tokenizer: PreTrainedTokenizerBase,
+    prompt: RagPrompt,
+    token_ids: list[int],
+    segmenter: IncrementalSegmenter,
+    sentences: Sequence[str] | None,
+) -> GivenResponse:
+    detokenizer = Detokenizer(tokenizer, prompt.with_context_ids)
+    spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
+    if token_ids:
+        spans += segmenter.finish(detokenizer.flush())
+    if sentences is not None:
+        texts = [segmenter.text[a:b] for a, b in segmenter.char_spans]
+        spans = segment_given(texts, sentences) if token_ids else []
+    return GivenResponse(token_ids, spans, Transcript(segmenter.text, segmenter.char_spans))
+
+
+def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
+    if not all(isinstance(i, int | np.integer) for i in token_ids):
+        raise WrongTypeError("response_token_ids must be a list of integers")
+    size = model.get_input_embeddings().num_embeddings
+    outside = [int(i) for i in token_ids if not 0 <= i < size]
+    if outside:
+        raise InputError(f"response_token_ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
+    return [int(i) for i in token_ids]
+
+
+def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:
+    return list(takewhile(lambda token: token not in end_tokens, token_ids))

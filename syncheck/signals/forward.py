@@ -1,0 +1,71 @@
+"""How a causal language model of transformers is called: which arguments it takes, under which names."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from syncheck.errors import UnsupportedModelError
+
+__all__ = ["ForwardArguments"]
+
+_CACHE_ARGUMENTS = ("past_key_values", "cache_params")
+
+
+class ForwardArguments:
+    """The keyword arguments of a model's forward beside ``input_ids``.
+
+    Attributes
+    ----------
+    cache : str
+        Name under which it takes and returns its cache.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it keeps its state elsewhere.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        names = inspect.signature(model.forward).parameters
+        cache = next((name for name in _CACHE_ARGUMENTS if name in names), None)
+        # RecurrentGemma takes a cache, but its blocks keep their state in themselves: two branches would mix.
+        if cache is None or getattr(model.config, "model_type", None) == "recurrent_gemma":
+            raise UnsupportedModelError(
+                f"{type(model).__name__} keeps its state outside a transformers cache, so that the runs with and "
+                "without the context cannot be held apart; use another model"
+            )
+        self.cache = cache
+        self._takes_positions = "position_ids" in names
+        self._takes_keep = "logits_to_keep" in names
+
+    def of(
+        self, mask: Tensor | None, positions: Tensor, cache: object | None, keep: int, *, is_first: bool
+    ) -> dict[str, Any]:
+        """Return the arguments of one forward.
+
+        Parameters
+        ----------
+        mask
+            (B, columns in the cache and fed), or None when nothing is padded.
+        positions
+            (1 or B, n) of the tokens that are fed.
+        cache
+            None for a forward without one.
+        keep
+            Last positions whose logits are wanted.
+        is_first
+            Whether nothing has been fed before.
+        """
+        found: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
+        # A model that is nothing but a recurrent state has its padding behind it after the prompt.
+        if is_first or self.cache == "past_key_values":
+            found["attention_mask"] = mask
+        if self._takes_positions:
+            found["position_ids"] = positions
+        if self._takes_keep:
+            found["logits_to_keep"] = keep
+        return found
