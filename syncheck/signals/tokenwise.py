@@ -1,7 +1,8 @@
-"""Log-probability, entropy and KL of each token from the raw logits of both branches."""
+"""Log-probability, entropy, KL and context sensitivity of each token from the raw logits of both branches."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,37 +12,44 @@ from syncheck.errors import InputError
 
 __all__ = ["TokenStatistics", "context_sensitivity_ratio", "token_statistics"]
 
-_ROWS_AT_ONCE = 8
-_EXCLUDED = -1e30
-_WIDEST = 1e4
-_STEEP = 30.0
+_BUFFERS = 4
+_BUFFERS_BYTES = 8 * 2**20
+_LOWEST = -1e4  # exp gives 0 as for -inf, but 0 times it is 0
 _CSR_FLOOR = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStatistics:
-    """Four (T,) float32 tensors, in nats: one value per token.
+    """Five (T,) float32 tensors: one value per token.
+
+    A value is NaN where a row of logits it needs is no distribution: it holds NaN or +inf, or excludes every entry.
 
     Attributes
     ----------
     log_prob
-        ln p(token | context), <= 0.
+        ln p(token | context) in nats, <= 0, -inf where the token is excluded.
     log_prob_without_context
         ln q(token), the same without the context; NaN where there is no second branch.
     entropy
-        H(p) in [0, ln V].
+        H(p) in nats, in [0, ln V].
     kl
-        KL(p || q) >= 0, inf where q excludes a token that p allows; NaN where there is no second branch.
+        KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN where there is no second branch.
+    csr
+        :func:`context_sensitivity_ratio` of the two log-probabilities; NaN where there is no second branch.
     """
 
     log_prob: Tensor
     log_prob_without_context: Tensor
     entropy: Tensor
     kl: Tensor
+    csr: Tensor
 
 
-def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> TokenStatistics:
-    """Compute the tokenwise signals of the paper (section 3.2) from raw logits.
+@torch.no_grad()
+def token_statistics(
+    logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, *, vocab_size: int | None = None
+) -> TokenStatistics:
+    """Compute the tokenwise signals of the paper (section 3.2), and REFIND's, from raw logits.
 
     Parameters
     ----------
@@ -52,6 +60,9 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
         (T, V) without the context, or None when there is none.
     token_ids
         (T,) int64, the tokens that followed.
+    vocab_size
+        Columns that count, the first ones, in both branches: the output of a model can be wider than its vocabulary,
+        and that padding takes a share of the probability. None counts all V.
 
     Returns
     -------
@@ -60,66 +71,87 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
     Raises
     ------
     InputError
-        If the shapes do not agree.
+        If the shapes do not agree, or a token is not among the columns that count.
 
     Notes
     -----
-    With ``lse`` the log-sum-exp of a row, H = lse_p - E_p[logit_p]; KL is summed as p d + q - p with d = ln p - ln q,
-    which keeps its digits where the two distributions nearly agree. Sums are pairwise in float32; rows go in groups of
-    eight, so that the temporaries stay small beside the logits.
+    All of it is float32, with each row's largest logit taken off first. With e = ln q - ln p and
+    t = tanh(e / 2) = (q - p) / (q + p), KL is the sum of p (t - e) + q t, which is -p e + q - p. No term is negative
+    and each vanishes with e, so that equal branches give 0 and nearly equal ones keep their digits. Sums are pairwise.
+
+    Rows go in groups through four (rows, V) buffers, which take 8 MiB, or one row each where that is more, whatever
+    T is.
     """
-    expected = (len(token_ids), logits.shape[-1])
-    for name, given in (("logits", logits), ("logits_without", logits_without)):
-        if given is not None and tuple(given.shape) != expected:
-            raise InputError(f"{name} must have shape (T, V) = {expected}; found {tuple(given.shape)}")
-    if not len(token_ids):
+    token_ids = token_ids.to(logits.device)
+    columns = _columns(logits, logits_without, token_ids, vocab_size)
+    tokens = len(token_ids)
+    if not tokens:
         empty = logits.new_empty(0, dtype=torch.float32)
-        return TokenStatistics(empty, empty, empty, empty)
+        return TokenStatistics(empty, empty, empty, empty, empty)
+    rows = min(max(1, _BUFFERS_BYTES // (_BUFFERS * 4 * columns)), tokens)
+    buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
     groups = [
         _statistics_of_rows(
-            logits[i : i + _ROWS_AT_ONCE],
-            None if logits_without is None else logits_without[i : i + _ROWS_AT_ONCE],
-            token_ids[i : i + _ROWS_AT_ONCE],
+            logits[i : i + rows, :columns],
+            None if logits_without is None else logits_without[i : i + rows, :columns],
+            token_ids[i : i + rows],
+            buffers[:, : tokens - i],
         )
-        for i in range(0, len(token_ids), _ROWS_AT_ONCE)
+        for i in range(0, tokens, rows)
     ]
-    return TokenStatistics(*(torch.cat(column) for column in zip(*groups, strict=True)))
-
-
-def _statistics_of_rows(
-    logits: Tensor, logits_without: Tensor | None, token_ids: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    # Upcast before any exp: half precision underflows most of a vocabulary.
-    x = _centred(logits)  # (R, V)
-    lowest = torch.finfo(torch.float32).min  # 0 * -inf is NaN, 0 * lowest is 0
-    lse_p = x.logsumexp(-1)  # (R,)
-    log_prob = x.gather(-1, token_ids[:, None])[:, 0] - lse_p
-    p = (x - lse_p[:, None]).exp_()  # (R, V)
-    mean_p = (p * x.clamp_min(lowest)).sum(-1)
-    entropy = (lse_p - mean_p).clamp_min(0)
-    if logits_without is None:
-        missing = torch.full_like(entropy, torch.nan)
-        return log_prob, missing, entropy, missing
-    y = _centred(logits_without)
-    lse_q = y.logsumexp(-1)
-    log_prob_without = y.gather(-1, token_ids[:, None])[:, 0] - lse_q
-    return log_prob, log_prob_without, entropy, _kl(p, x - lse_p[:, None], y - lse_q[:, None])
-
-
-def _kl(p: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
-    """KL(p || q) of each row as sum p d + q - p with d = ln p - ln q: no term is negative, so nothing cancels."""
-    impossible = ((log_q < _EXCLUDED) & (p > 0)).any(-1)
-    d = (log_p - log_q).nan_to_num(nan=0.0).clamp(-_WIDEST, _WIDEST)  # NaN: excluded by both
-    terms = torch.where(d < -_STEEP, p * (d - 1) + log_q.exp(), p * (d + torch.expm1(-d)))
-    return terms.sum(-1).clamp_min(0).masked_fill(impossible, torch.inf)
-
-
-def _centred(logits: Tensor) -> Tensor:
-    # An offset common to a row changes nothing but costs digits: GPT-2's logits lie around -100.
-    x = logits.float()
-    return x - x.amax(-1, keepdim=True)
+    log_prob, without, entropy, kl = (torch.cat(column) for column in zip(*groups, strict=True))
+    return TokenStatistics(log_prob, without, entropy, kl, context_sensitivity_ratio(log_prob, without))
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
     """Return REFIND's ratio ``log p(t | D, q, t<i) / (log p(t | q, t<i) + 1e-8)``, shape (T,), no unit."""
     return log_prob / (log_prob_without_context + _CSR_FLOOR)
+
+
+def _columns(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, vocab_size: int | None) -> int:
+    """Check the arguments and return how many columns count."""
+    expected = (len(token_ids), logits.shape[-1])
+    for name, given in (("logits", logits), ("logits_without", logits_without)):
+        if given is not None and tuple(given.shape) != expected:
+            raise InputError(f"{name} must have shape (T, V) = {expected}; found {tuple(given.shape)}")
+    columns = expected[1] if vocab_size is None else vocab_size
+    if not 0 < columns <= expected[1]:
+        raise InputError(f"vocab_size must be in 1..V = {expected[1]}; found {columns}")
+    outside = (token_ids < 0) | (token_ids >= columns)
+    if outside.any():
+        raise InputError(
+            f"token_ids must be in 0..{columns - 1}, the columns of the logits that count; found "
+            f"{sorted(set(token_ids[outside].tolist()))}. Pass the logits of the tokens' own model"
+        )
+    return columns
+
+
+def _statistics_of_rows(
+    logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, buffers: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x, p, y, q = buffers  # (R, V) each; p and q are not normalised, their sums are
+    log_prob, sum_p, log_sum_p = _branch(logits, token_ids, x, p)  # (R,) each
+    x.clamp_min_(_LOWEST)
+    entropy = log_sum_p - torch.mul(p, x, out=y).sum(-1) / sum_p
+    if logits_without is None:
+        missing = torch.full_like(entropy, torch.nan)
+        return log_prob, missing, entropy, missing
+    log_prob_without, sum_q, log_sum_q = _branch(logits_without, token_ids, y, q)
+    half_offset = (log_sum_p - log_sum_q)[:, None] / 2
+    half_e = torch.add(half_offset, torch.sub(y, x, out=y), alpha=0.5, out=y)  # -inf where q excludes
+    t = torch.tanh(half_e, out=x)
+    p_terms = torch.sub(t, half_e, alpha=2, out=y).mul_(p)
+    p_terms.nan_to_num_(nan=0.0, posinf=math.inf)  # 0 * inf: q excludes what p excludes too
+    kl = (p_terms.sum(-1) / sum_p + t.mul_(q).sum(-1) / sum_q).clamp_min_(0)
+    return log_prob, log_prob_without, entropy, kl
+
+
+def _branch(logits: Tensor, token_ids: Tensor, centred: Tensor, exponentials: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Fill the two buffers; return the tokens' log-probabilities, the sum of the exponentials and its logarithm."""
+    # Upcast before any exp, since half precision underflows most of a vocabulary. An offset common to a row changes
+    # nothing but costs digits: GPT-2's logits lie around -100.
+    rows = logits if logits.dtype == torch.float32 else centred.copy_(logits)
+    torch.sub(rows, rows.amax(-1, keepdim=True), out=centred)
+    total = torch.exp(centred, out=exponentials).sum(-1)
+    log_total = total.log()
+    return centred.gather(-1, token_ids[:, None])[:, 0] - log_total, total, log_total
