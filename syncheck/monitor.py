@@ -24,7 +24,7 @@ from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.responses import GivenResponse, read_response
-from syncheck.signals import ReferenceBank
+from syncheck.signals import ReferenceBank, require_watchable
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch
 
@@ -56,6 +56,11 @@ class Monitor:
     trained_on
         Ids of the records the aggregator has seen, so that an evaluation can refuse them.
 
+    Raises
+    ------
+    UnsupportedModelError
+        If the model is compiled or has an encoder; see :func:`syncheck.signals.require_watchable`.
+
     Examples
     --------
     >>> monitor = Monitor.from_pretrained("my-monitor", model=model, tokenizer=tokenizer)  # doctest: +SKIP
@@ -75,6 +80,7 @@ class Monitor:
         aligner: Aligner | None = None,
         trained_on: Iterable[str] = (),
     ) -> None:
+        require_watchable(model)
         self.trained_on = frozenset(trained_on)
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -86,9 +92,11 @@ class Monitor:
         if aggregator is not None and bank is None and needs_lid(config.schema):
             logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
 
-    def prompt(self, *, question: str, context: str | Sequence[str]) -> RagPrompt:
+    def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt:
         """Build the pair of prompts; see :func:`syncheck.build_prompt`."""
-        return build_prompt(self.tokenizer, question=question, context=context, template=self.config.template)
+        return build_prompt(
+            self.tokenizer, question=question, context=context, template=self.config.template, system=system
+        )
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
         """Open a session for a decoder of your own, of one row for each prompt; a context manager."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from syncheck.config import Template
@@ -69,6 +70,7 @@ def build_prompt(
     question: str,
     context: str | Sequence[str],
     template: Template = "auto",
+    system: str | None = None,
 ) -> RagPrompt:
     """Build the pair of prompts of a question.
 
@@ -84,11 +86,14 @@ def build_prompt(
         ``chat``: RAGTruth's QA prompt as one user turn of the tokenizer's chat template. ``plain``: numbered
         passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it stands. ``auto``:
         ``chat`` when the tokenizer has a chat template, ``plain`` otherwise.
+    system
+        A system prompt: its own turn in a chat template, a paragraph before the prompt otherwise. Both prompts have it.
 
     Raises
     ------
     InputError
-        If the template is unknown, or ``chat`` is asked for without a chat template.
+        If the template is unknown, ``chat`` is asked for without a chat template, or the chat template takes no system
+        prompt.
     WrongTypeError
         If question or context have another type.
     """
@@ -98,6 +103,8 @@ def build_prompt(
         raise PromptError("question must not be empty; pass the user's question or instruction")
     if template not in get_args(Template):
         raise InputError(f"template must be one of {get_args(Template)}; found {template!r}")
+    if system is not None and not isinstance(system, str):
+        raise WrongTypeError(f"system must be a string; found {type(system).__name__}")
     has_chat = bool(getattr(tokenizer, "chat_template", None))
     chosen = ("chat" if has_chat else "plain") if template == "auto" else template
     if chosen == "chat" and not has_chat:
@@ -105,7 +112,9 @@ def build_prompt(
     passages = passages_of(context)
     texts = [_WRITERS[chosen](question, given) for given in (passages, ())]
     if chosen == "chat":
-        texts = [_as_user_turn(tokenizer, text) for text in texts]
+        texts = [_as_chat(tokenizer, text, system) for text in texts]
+    elif system:
+        texts = [f"{system}\n\n{text}" for text in texts]
     return _encoded(tokenizer, question, passages, *texts, special_tokens=chosen != "chat")
 
 
@@ -133,9 +142,19 @@ def prompt_from_texts(
     return _encoded(tokenizer, question, passages, with_context, without_context, special_tokens=True)
 
 
-def _as_user_turn(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-    turn = [{"role": "user", "content": text}]
-    return str(tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:
+    user = {"role": "user", "content": text}
+    turns = [{"role": "system", "content": system}, user] if system else [user]
+    try:
+        written = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+    except TemplateError as error:
+        raise InputError(
+            f"the tokenizer's chat template refuses these turns: {error}; leave the system prompt out, or write it "
+            "into prompts of your own with prompt_from_texts"
+        ) from error
+    if system and system not in written:
+        raise InputError("the tokenizer's chat template leaves the system prompt out; write prompts of your own")
+    return written
 
 
 def _encoded(

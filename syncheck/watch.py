@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.cache_utils import DynamicCache, QuantizedCache
+from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.config import SegmenterConfig
@@ -232,7 +232,9 @@ class BatchWatch:
     def _after_forward(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:  # noqa: ANN401
         if self._busy or not self._new or len(self._seen[0]) < self._width:
             return
-        self._cache = getattr(output, self._arguments.cache, None)
+        cache = getattr(output, self._arguments.cache, None)
+        # A static cache of generate has no room for the last token, which is then fed with all before it.
+        self._cache = None if isinstance(cache, StaticCache) else cache
         states = [layer[-1][:, -1:] for layer in self._recorded]
         self._session.observe(output.logits[:, -1:], states)
 

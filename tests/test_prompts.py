@@ -43,6 +43,24 @@ def test_ragtruth_counts_its_passages(tokenizer, count, words):
     assert f"on the following {words}:\n" in prompt.with_context
 
 
+class TestSystemPrompt:
+    def test_a_template_that_refuses_it(self, tokenizer, monkeypatch):
+        template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        monkeypatch.setattr(tokenizer, "chat_template", template)
+        with pytest.raises(InputError, match="chat template refuses these turns: no system; leave the system prompt"):
+            build_prompt(tokenizer, question="Who?", context="One.", system="Be brief.")
+
+    def test_a_template_that_leaves_it_out(self, tokenizer, monkeypatch):
+        template = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"
+        monkeypatch.setattr(tokenizer, "chat_template", template)
+        with pytest.raises(InputError, match="leaves the system prompt out"):
+            build_prompt(tokenizer, question="Who?", context="One.", system="Be brief.")
+
+    def test_of_another_type(self, tokenizer):
+        with pytest.raises(WrongTypeError, match="system must be a string; found list"):
+            build_prompt(tokenizer, question="Who?", context="One.", system=["Be brief."])
+
+
 def test_ids_are_the_tokenizers(tokenizer):
     prompt = build_prompt(tokenizer, question=QUESTION, context=PASSAGES)
     assert list(prompt.with_context_ids) == tokenizer(prompt.with_context)["input_ids"]

@@ -93,12 +93,7 @@ def plan_of(
         raise InputError(
             f"num_beams must be 1; found {beams}: beam search moves text between rows while it is being scored"
         )
-    cache = generation_config.cache_implementation
-    if cache not in (None, "dynamic"):
-        raise InputError(
-            f"cache_implementation must be left out; found {cache!r}: decoding keeps caches of its own, which grow "
-            "without copies and can be cut back. To use another, attach the monitor to model.generate"
-        )
+    _check_cache(generation_config.cache_implementation)
     asked = [name for name in _NOT_COLLECTED if getattr(generation_config, name, False)]
     if asked:
         raise InputError(f"{' and '.join(asked)} must be left out: what comes back is a report, or ids, without them")
@@ -115,6 +110,14 @@ def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
     ends = generation_config.eos_token_id
     return () if ends is None else tuple(int(e) for e in (ends if isinstance(ends, list) else [ends]))
+
+
+def _check_cache(implementation: str | None) -> None:
+    if implementation not in (None, "dynamic"):
+        raise InputError(
+            f"cache_implementation must be left out; found {implementation!r}: decoding keeps caches of its own, which "
+            "grow without copies and can be cut back. To use another, attach the monitor to model.generate"
+        )
 
 
 def prepare(
@@ -154,6 +157,8 @@ def prepare(
             f"{' and '.join(foreign)} must be left out: decoding keeps caches of its own and takes one token a step. "
             "To use generate's own loop, attach the monitor to it"
         )
+    config = kwargs.get("generation_config") or model.generation_config
+    _check_cache(kwargs.get("cache_implementation", config.cache_implementation))  # before generate makes one
     if stop_strings is not None:
         # generate drops the tokenizer when it is given a callable, so the criterion is made here.
         if tokenizer is None:

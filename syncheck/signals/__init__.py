@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncheck.signals.branch import Branch, check_window
 from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, require_rewindable
-from syncheck.signals.forward import ForwardArguments
+from syncheck.signals.forward import ForwardArguments, require_watchable
 from syncheck.signals.lid import ReferenceBank
 from syncheck.signals.taps import Taps, decoder_blocks
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
@@ -22,5 +22,6 @@ __all__ = [
     "decoder_blocks",
     "is_rewindable",
     "require_rewindable",
+    "require_watchable",
     "token_statistics",
 ]

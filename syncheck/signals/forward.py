@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from syncheck.errors import UnsupportedModelError
 
-__all__ = ["ForwardArguments"]
+__all__ = ["ForwardArguments", "require_watchable"]
 
 _CACHE_ARGUMENTS = ("past_key_values", "cache_params")
 
@@ -30,6 +30,7 @@ class ForwardArguments:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
+        require_watchable(model)
         names = inspect.signature(model.forward).parameters
         cache = next((name for name in _CACHE_ARGUMENTS if name in names), None)
         # RecurrentGemma takes a cache, but its blocks keep their state in themselves: two branches would mix.
@@ -69,3 +70,26 @@ class ForwardArguments:
         if self._takes_keep:
             found["logits_to_keep"] = keep
         return found
+
+
+def require_watchable(model: PreTrainedModel) -> None:
+    """Refuse a model whose forwards cannot be looked into.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it is compiled, since hooks attached to the blocks of a compiled model are passed over in silence, or if it
+        has an encoder.
+    """
+    is_compiled = (
+        hasattr(model, "_orig_mod")  # torch.compile(model)
+        or hasattr(model.forward, "_torchdynamo_orig_callable")  # model.forward = torch.compile(model.forward)
+        or any(module._compiled_call_impl is not None for module in model.modules())  # model.compile()
+    )
+    if is_compiled:
+        raise UnsupportedModelError(
+            "the model is compiled, and a compiled model runs past the hooks that read its hidden states; pass it as "
+            "it was before torch.compile (its _orig_mod, or loaded anew)"
+        )
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")

@@ -1,0 +1,132 @@
+"""What a monitor works with: caches, devices, chat templates, options; and what it refuses, with a reason."""
+
+import pytest
+import torch
+from conftest import GOLDEN
+from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, Script
+from transformers import AutoModelForCausalLM, T5Config, T5ForConditionalGeneration
+from transformers.cache_utils import DynamicCache, QuantizedCache
+from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+from syncheck import InputError, Monitor, MonitorConfig, UnsupportedModelError
+
+
+@pytest.fixture
+def golden(llama):
+    return llama
+
+
+def same_signals(report, other, tolerance=1e-4):
+    assert report.tokens.token_ids.tolist() == other.tokens.token_ids.tolist()
+    for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+        a, b = (torch.from_numpy(getattr(r.tokens, name)) for r in (report, other))
+        torch.testing.assert_close(a, b, rtol=0, atol=tolerance)
+    for a, b in zip(report.sentences, other.sentences, strict=True):
+        assert a.text == b.text
+        assert [k for k, v in a.features.items() if v is None] == [k for k, v in b.features.items() if v is None]
+        found = {k: v for k, v in a.features.items() if v is not None}
+        assert found == pytest.approx({k: b.features[k] for k in found}, rel=1e-3, abs=1e-3)
+
+
+class TestCaches:
+    def test_a_static_cache_of_the_loop_that_is_watched(self, monitor, prompt):
+        with monitor.attach(prompt) as watch:
+            out = monitor.model.generate(**prompt.inputs(), max_new_tokens=12, cache_implementation="static")
+        report = watch.report(out)
+        assert len(report.tokens) == 12
+        same_signals(report, monitor.score(prompt, response_token_ids=report.tokens.token_ids.tolist()))
+
+    def test_a_quantised_cache_of_the_loop_that_is_watched(self, monitor, prompt):
+        cache = QuantizedCache("fp8", monitor.model.config)
+        with pytest.raises(InputError, match="a quantised cache changes the logits"), monitor.attach(prompt):
+            monitor.model.generate(**prompt.inputs(), max_new_tokens=3, past_key_values=cache)
+
+    @pytest.mark.parametrize("kind", ["static", "quantized", "offloaded"])
+    def test_another_cache_in_our_own_loop(self, monitor, prompt, kind):
+        with pytest.raises(InputError, match=f"cache_implementation must be left out; found '{kind}'"):
+            monitor.generate(prompt, max_new_tokens=3, cache_implementation=kind)
+
+    def test_a_cache_of_the_caller(self, monitor, prompt):
+        with pytest.raises(InputError, match="past_key_values must be left out"):
+            monitor.generate(prompt, max_new_tokens=3, past_key_values=DynamicCache())
+
+
+class TestOptions:
+    @pytest.mark.parametrize("option", ["output_scores", "output_logits", "output_hidden_states", "output_attentions"])
+    def test_outputs_that_a_report_does_not_hold(self, monitor, prompt, option):
+        with pytest.raises(InputError, match=f"{option} must be left out"):
+            monitor.generate(prompt, max_new_tokens=3, return_dict_in_generate=True, **{option: True})
+
+    def test_assisted_decoding(self, monitor, prompt):
+        with pytest.raises(InputError, match="prompt_lookup_num_tokens must be left out"):
+            monitor.generate(prompt, max_new_tokens=3, prompt_lookup_num_tokens=2)
+
+    def test_a_list_of_end_tokens(self, monitor, prompt):
+        ids = monitor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
+        script = LogitsProcessorList([Script(len(prompt.with_context_ids), [*ids, 7])])
+        report = monitor.generate(prompt, logits_processor=script, max_new_tokens=99, eos_token_id=[5, 7])
+        assert (report.response, report.stop) == (ANSWER, "end_of_text")
+
+    def test_a_stopping_criterion_of_the_caller(self, monitor, prompt):
+        class AfterSeven(StoppingCriteria):
+            def __call__(self, input_ids, scores, **kwargs):
+                done = input_ids.shape[1] - len(prompt.with_context_ids) >= 7
+                return torch.full((input_ids.shape[0],), done, device=input_ids.device)
+
+        report = monitor.generate(prompt, max_new_tokens=20, stopping_criteria=StoppingCriteriaList([AfterSeven()]))
+        assert (len(report.tokens), report.stop) == (7, "criteria")
+
+
+class TestModels:
+    def test_layers_that_are_not_in_memory(self, golden, make_monitor, tmp_path):
+        """The device map of a model that is larger than its device; blocks on the disk are loaded when they run."""
+        everywhere = {name: "cpu" for name in ("model.embed_tokens", "model.rotary_emb", "model.norm", "lm_head")}
+        blocks = {f"model.layers.{k}": ("disk" if k % 2 else "cpu") for k in range(6)}
+        spread = AutoModelForCausalLM.from_pretrained(
+            GOLDEN / "llama", device_map=everywhere | blocks, offload_folder=tmp_path
+        ).eval()
+        whole = make_monitor(golden)
+        monitor = Monitor(spread, golden.tokenizer, config=whole.config, bank=golden.bank, aligner=whole.aligner)
+        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+        same_signals(monitor.score(prompt, ANSWER), whole.score(prompt, ANSWER))
+        same_signals(monitor.generate(prompt, max_new_tokens=9), whole.generate(prompt, max_new_tokens=9))
+        for sentence in monitor.score(prompt, ANSWER).sentences:
+            assert None not in [sentence.features[f"lid_layer_{k}"] for k in LAYERS]
+
+    @pytest.mark.parametrize("way", ["torch.compile(model)", "model.compile()", "forward", "one block"])
+    def test_a_compiled_model_is_refused(self, golden, way):
+        model = AutoModelForCausalLM.from_pretrained(GOLDEN / "llama")
+        if way == "torch.compile(model)":
+            model = torch.compile(model, backend="eager")
+        elif way == "model.compile()":
+            model.compile(backend="eager")
+        elif way == "forward":
+            model.forward = torch.compile(model.forward, backend="eager")
+        else:
+            model.model.layers[3].compile(backend="eager")
+        with pytest.raises(UnsupportedModelError, match="the model is compiled"):
+            Monitor(model, golden.tokenizer, config=MonitorConfig())
+
+    def test_a_model_that_is_compiled_later_is_refused(self, golden):
+        model = AutoModelForCausalLM.from_pretrained(GOLDEN / "llama")
+        monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+        model.compile(backend="eager")
+        with pytest.raises(UnsupportedModelError, match="the model is compiled"):
+            monitor.score(prompt, ANSWER)
+
+    def test_a_model_with_an_encoder_is_refused(self, golden):
+        sizes = {"vocab_size": 900, "d_model": 16, "d_ff": 16, "d_kv": 8, "num_layers": 1, "num_heads": 2}
+        with pytest.raises(UnsupportedModelError, match="T5ForConditionalGeneration has an encoder"):
+            Monitor(T5ForConditionalGeneration(T5Config(**sizes)), golden.tokenizer, config=MonitorConfig())
+
+
+@pytest.mark.parametrize("template", ["chat", "plain", "ragtruth-qa"])
+def test_a_system_prompt(golden, make_monitor, monkeypatch, template):
+    turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<bot>"
+    monkeypatch.setattr(golden.tokenizer, "chat_template", turns)
+    monitor = make_monitor(golden, template=template)
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES, system="Be brief.")
+    start = {"chat": "<system>Be brief.<user>"}.get(template, "Be brief.\n\n")
+    assert prompt.with_context.startswith(start) and prompt.without_context.startswith(start)
+    same_signals(monitor.generate(prompt, max_new_tokens=9), monitor.generate(prompt, max_new_tokens=9))
