@@ -1,91 +1,196 @@
-"""What monitoring costs relative to plain ``generate``, measured in one run.
+"""What monitoring costs relative to plain ``generate``: time and memory, measured in one run.
 
-    python benchmarks/overhead.py
+    python benchmarks/overhead.py                                             # the bundled model and a random one
+    python benchmarks/overhead.py --quick                                     # only to see that it runs
+    python benchmarks/overhead.py --device cuda --shape 7b --models random
 
-Both ways generate the same greedy tokens on the bundled model; runs are interleaved and medians compared.
+Every way (``ways.py``) decodes the same scripted tokens greedily (``workload.py``). The ways take turns of a sentence
+(``turns.py``), and each turn is compared with that of plain ``generate`` on the same tokens: printed are the median of
+these ratios, their quartiles, and the ratio of the sums. The first turn ends when the logits of the first token are
+there (for the monitor, of both prompts); this is "first token", the prefill. All others are "decode": what comes after
+the first logits, down to the end of the call with the last sentence and the report. A sentence is measured when the
+next one has begun, so a turn ends two tokens behind a sentence of the first row. The slow ways run in the first round
+only, re-prefill for its first sentences, compared with plain ``generate`` up to there.
+
+Peak memory is measured in runs of its own, one way after another, for answers of 64 tokens (``peak_memory.py``); above
+plain generation is what a way's peak exceeds plain's by. It is measured again for answers of several lengths: it grows
+with them only as caches do, for logits are kept of the current sentence alone. The last table is ``monitor.score``
+against the two forward passes that it needs (``replay.py``).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
-import statistics
-import time
-from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
 
-import numpy as np
 import torch
 import transformers
+from comparison import WAYS, Cost, Setting, measure_peaks, measure_times, peaks_by_length
+from peak_memory import can_measure
+from replay import Replay, measure_replay
+from tables import length_table, replay_table, summary_table, time_table
+from tqdm import tqdm
+from workload import SHAPES, Subject, bundled_subject, random_subject
 
-from syncheck import Monitor, RagPrompt
-from syncheck.kit import demo_questions, load_kit
-
-
-def plain(monitor: Monitor, prompt: RagPrompt, tokens: int) -> None:
-    """Generate without watching."""
-    monitor.model.generate(**prompt.inputs(), do_sample=False, min_new_tokens=tokens, max_new_tokens=tokens)
-
-
-def watched(monitor: Monitor, prompt: RagPrompt, tokens: int) -> None:
-    """Generate and score every sentence."""
-    monitor.generate(prompt, do_sample=False, min_new_tokens=tokens, max_new_tokens=tokens)
-
-
-def attached(monitor: Monitor, prompt: RagPrompt, tokens: int) -> None:
-    """Watch transformers' own loop."""
-    with monitor.attach(prompt) as watch:
-        out = monitor.model.generate(**prompt.inputs(), do_sample=False, min_new_tokens=tokens, max_new_tokens=tokens)
-    watch.report(out)
+PARTS = ("ways", "replay", "memory")
+WINDOW_STEP = 256
+"""A context that does not fit the window with its answer is cut to the next multiple of this that does."""
+LENGTHS = (125, 250, 500)
+"""Answers whose peaks are compared."""
+THROUGHPUT_REPEATS = 1
 
 
-def seconds(way: Callable[[Monitor, RagPrompt, int], None], *args: object) -> float:
-    """Time one call."""
-    started = time.perf_counter()
-    way(*args)  # type: ignore[arg-type]
-    return time.perf_counter() - started
+@dataclass(slots=True)
+class Results:
+    """Everything that was measured of one model."""
+
+    subject: Subject
+    settings: list[Setting]
+    costs: list[dict[str, Cost]] = field(default_factory=list)
+    replay: Replay | None = None
+    peak_mb_by_length: dict[int, list[float]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it in plain types."""
+        return {
+            "model": self.subject.name,
+            "dtype": str(self.subject.model.dtype),
+            "settings": [
+                {**asdict(setting), "ways": {name: asdict(cost) for name, cost in costs.items()}}
+                for setting, costs in zip(self.settings, self.costs, strict=True)
+            ],
+            "replay": None if self.replay is None else asdict(self.replay),
+            "peak_mb_by_length": self.peak_mb_by_length,
+        }
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", choices=("bundled", "random"), default=["bundled", "random"])
+    parser.add_argument("--shape", choices=SHAPES, default="100m", help="of the random model")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="of the random model; on CUDA bfloat16")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--contexts", type=int, nargs="+", default=[512, 2048], help="tokens of the prompts")
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--tokens", type=int, default=250, help="of each answer")
+    parser.add_argument("--rounds", type=int, nargs=2, default=[2, 1], help="with a batch of 1, and with larger ones")
+    parser.add_argument("--repeats", type=int, default=5, help="of the replay")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round: the figures mean nothing")
+    parser.add_argument("--output", type=Path, help="write all that was measured as JSON")
+    args = parser.parse_args()
+    if args.quick:
+        args.shape, args.contexts, args.batches, args.tokens = "tiny", [96], [1, 2], 45
+        args.rounds, args.repeats = [1, 1], 1
+    args.dtype = args.dtype or ("bfloat16" if args.device == "cuda" else "float32")
+    return args
 
 
 def main() -> None:
-    """Measure and print ratios with their quartiles."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    args = parser.parse_args()
+    """Measure, print, and write what was asked for."""
+    args = arguments()
     torch.set_num_threads(args.threads)
-    full = load_kit("generation")
-    signals = Monitor(full.model, full.tokenizer, config=full.config, bank=full.bank)
-    ways: dict[str, tuple[Monitor, Callable[[Monitor, RagPrompt, int], None]]] = {
-        "plain generate": (full, plain),
-        "monitor, signals only": (signals, watched),
-        "monitor, with aligner and aggregator": (full, watched),
-        "attached to generate, with both": (full, attached),
+    machine = describe_machine(args)
+    print(", ".join(machine.values()), end="\n\n", flush=True)
+    results = [Results(subject, settings_for(subject, args)) for subject in subjects(args)]
+    with tqdm(total=sum(_ticks(r, args) for r in results), disable=None, leave=False) as bar:
+        # Memory last: measuring it makes the process slower.
+        for part, measure in (("ways", _ways), ("replay", _replay), ("memory", _memory)):
+            for result in results if part in args.parts else ():
+                measure(result, args, bar)
+    for result in results:
+        print(summary_table(result.subject, result.settings, result.costs))
+    if args.output is not None:
+        models = [result.to_json() for result in results]
+        args.output.write_text(json.dumps({"machine": machine, "models": models}, indent=1) + "\n")
+
+
+def subjects(args: argparse.Namespace) -> list[Subject]:
+    """Load or build the models."""
+    found = []
+    for name in args.models:
+        if name == "bundled":
+            found.append(bundled_subject(args.device))
+        else:
+            found.append(random_subject(args.shape, device=args.device, dtype=getattr(torch, args.dtype)))
+    return found
+
+
+def settings_for(subject: Subject, args: argparse.Namespace) -> list[Setting]:
+    """Combine contexts and batches; the long context is shorter where the window asks for it."""
+    window = subject.model.config.max_position_embeddings
+    return [
+        Setting(
+            min(context, (window - args.tokens) // WINDOW_STEP * WINDOW_STEP),
+            batch,
+            args.tokens,
+            args.rounds[0] if batch == 1 else args.rounds[1],
+        )
+        for batch in args.batches
+        for context in args.contexts
+    ]
+
+
+def describe_machine(args: argparse.Namespace) -> dict[str, str]:
+    """Return what the figures hold for."""
+    return {
+        "date": date.today().isoformat(),
+        "chip": torch.cuda.get_device_name() if args.device == "cuda" else _processor(),
+        "threads": f"{args.threads} thread{'s' if args.threads > 1 else ''}",
+        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}, "
+        f"Python {platform.python_version()}",
     }
-    prompts = [full.prompt(question=q.question, context=q.passages) for q in demo_questions()]
-    for monitor, way in ways.values():
-        way(monitor, prompts[0], args.tokens)  # warm-up
-    ratios: dict[str, list[float]] = {name: [] for name in ways}
-    base = []
-    for _ in range(args.repeats):
-        for prompt in prompts:
-            taken = {name: seconds(way, monitor, prompt, args.tokens) for name, (monitor, way) in ways.items()}
-            base.append(taken["plain generate"])
-            for name, value in taken.items():
-                ratios[name].append(value / taken["plain generate"])
-    print(
-        f"torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"{platform.machine()} CPU, {args.threads} threads"
+
+
+def _processor() -> str:
+    listing = Path("/proc/cpuinfo")
+    lines = listing.read_text().splitlines() if listing.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _ticks(result: Results, args: argparse.Namespace) -> int:
+    return (
+        sum(s.time_ticks() for s in result.settings) * ("ways" in args.parts)
+        + (1 + args.repeats + THROUGHPUT_REPEATS) * ("replay" in args.parts)
+        + (len(WAYS) * len(result.settings) + 2 * len(LENGTHS)) * ("memory" in args.parts)
     )
-    print(
-        f"bundled model, {len(prompts)} prompts x {args.repeats} repeats, {args.tokens} new tokens, greedy, "
-        "prefill included"
+
+
+def _ways(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
+    for setting in result.settings:
+        result.costs.append(measure_times(result.subject, setting, bar.update))
+        bar.write(time_table(result.subject, setting, result.costs[-1]))
+
+
+def _replay(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
+    result.replay = measure_replay(
+        result.subject,
+        repeats=args.repeats,
+        throughput_repeats=THROUGHPUT_REPEATS,
+        small=args.quick,
+        tick=bar.update,
     )
-    print(
-        f"plain generate: median {statistics.median(base):.3f} s, {args.tokens / statistics.median(base):.0f} tokens/s"
-    )
-    for name, values in ratios.items():
-        low, middle, high = np.percentile(values, [25, 50, 75])
-        print(f"{name:<40} {middle:.2f} x  (quartiles {low:.2f} to {high:.2f})")
+    bar.write(replay_table(result.subject, result.replay))
+
+
+def _memory(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
+    if not can_measure(args.device):
+        bar.write("peak memory: needs CUDA, or Linux with glibc")
+        return
+    result.costs = result.costs or [{name: Cost() for name in WAYS} for _ in result.settings]
+    for setting, costs in zip(result.settings, result.costs, strict=True):
+        measure_peaks(result.subject, setting, costs, bar.update)
+    lengths = [tokens // 5 for tokens in LENGTHS] if args.quick else LENGTHS
+    context = min(setting.context for setting in result.settings)
+    result.peak_mb_by_length = peaks_by_length(result.subject, context=context, lengths=lengths, tick=bar.update)
+    bar.write(length_table(result.subject, context, result.peak_mb_by_length))
 
 
 if __name__ == "__main__":
