@@ -40,11 +40,16 @@ ALTERNATING = {"sliding_window": 16, "layer_types": ["full_attention", "sliding_
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model type of transformers, what differs from ``COMMON``, and where the norm behind the last block is."""
+    """How a model of the family is made.
+
+    ``model_type`` is transformers' name, ``options`` what differs from ``COMMON``, ``final_norm`` where the norm
+    behind the last block is, ``first_hidden`` which of transformers' hidden states the first block puts out.
+    """
 
     model_type: str
     options: Mapping[str, Any] = field(default_factory=dict)
     final_norm: str = "model.norm"
+    first_hidden: int = 1
 
     def build(self) -> PreTrainedModel:
         config = AutoConfig.for_model(self.model_type, **{**COMMON, **self.options})
@@ -95,9 +100,12 @@ REWINDABLE = {
     ),
 }
 STATEFUL = {
-    "mamba": Recipe("mamba", {"state_size": 8}, "backbone.norm_f"),
+    "mamba": Recipe("mamba", {"state_size": 8}, "backbone.norm_f", first_hidden=0),
     "mamba2": Recipe(
-        "mamba2", {"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 16}, "backbone.norm_f"
+        "mamba2",
+        {"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 16},
+        "backbone.norm_f",
+        first_hidden=0,
     ),
     "qwen3_next": Recipe(
         "qwen3_next",

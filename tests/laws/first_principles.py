@@ -65,7 +65,7 @@ def one_pass(
         handle.remove()
     n = len(prompt_ids)
     # transformers shows the last block's state behind the final norm.
-    hidden = [*output.hidden_states[1:-1], before_norm[0]]
+    hidden = [*output.hidden_states[family.recipe.first_hidden : -1], before_norm[0]]
     states = {layer: hidden[layer][0, n:].float().numpy() for layer in family.layers}
     return output.logits[0, n - 1 :], states
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
-from watched import TEXT
 
 
 def hooks(model):
@@ -73,7 +72,7 @@ def test_gone_after_each_way(any_family, monitor, prompt, before):
     options = {"min_new_tokens": 2, "max_new_tokens": 2}
     monitor.generate(prompt, **options)
     assert hooks(any_family.model) == before
-    monitor.score(prompt, TEXT)
+    monitor.score(prompt, " He played.")
     assert hooks(any_family.model) == before
     with monitor.attach(prompt) as watch:
         output = any_family.model.generate(**prompt.inputs(), **options)

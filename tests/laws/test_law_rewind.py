@@ -5,8 +5,8 @@ import torch
 from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
 from watched import RecordingMonitor
 
-SENTENCES = [" He is a player.", " The farm was sold.", " No.", " Did he play?"]
-"""Of 6, 8, 3 and 5 tokens."""
+SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
+"""Of 6, 8, 4 and 5 tokens."""
 NEXT = " The"
 """Begins the next sentence, which closes the one before."""
 FILLER = 5

@@ -5,7 +5,7 @@ import torch
 GREEDY = {"do_sample": False}
 PENALISED = {"do_sample": False, "repetition_penalty": 1.5}
 SAMPLED = {"do_sample": True, "temperature": 0.8, "top_p": 0.9, "top_k": 50}
-LENGTH = 6
+LENGTH = 5
 
 
 def test_ids_are_those_of_generate(monitor, prompt):

@@ -8,8 +8,8 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck import Monitor, MonitorConfig, RagPrompt, SentenceJudge, SentenceScore, SentenceSignals
 
-TEXT = " He is a player. Was it sold? No one knows it."
-"""Three sentences of 6, 6 and 8 tokens, each of which carries text."""
+TEXT = " He is a player. Did he? He played."
+"""Three sentences of 6, 4 and 4 tokens, each of which carries text."""
 
 
 class RecordingJudge(SentenceJudge):
@@ -53,10 +53,10 @@ class RowScripts(LogitsProcessor):
         if self.width is None:
             self.width = input_ids.shape[1]
         step = input_ids.shape[1] - self.width
-        forced = torch.full_like(scores, -torch.inf)
+        scores.fill_(-torch.inf)  # in place, which must not reach the signals
         for row, script in enumerate(self.scripts):
-            forced[row, script[step] if step < len(script) else self.end] = 0.0
-        return forced
+            scores[row, script[step] if step < len(script) else self.end] = 0.0
+        return scores
 
 
 def scripted(family: Family, *texts: str) -> tuple[list[list[int]], LogitsProcessorList]:
