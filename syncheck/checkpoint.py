@@ -119,11 +119,17 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
     fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
     try:
         fields["layers"] = tuple(int(layer) for layer in fields["layers"])
-        fields["segmenter"] = SegmenterConfig(**fields["segmenter"])
+        fields["segmenter"] = _segmenter(fields["segmenter"])
         decided = MonitorConfig(**fields)
         return decided, feature_schema(decided.schema, decided.layers)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
+
+
+def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:
+    """Rebuild how text is cut: JSON has lists for tuples, and older files lack the options, which are then off."""
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
+    return SegmenterConfig(**fields)
 
 
 def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-__all__ = ["AggregatorKind", "MonitorConfig", "SegmenterConfig", "Template", "default_layers"]
+from syncheck.errors import InputError
+
+__all__ = ["AggregatorKind", "LineBreaks", "MonitorConfig", "SegmenterConfig", "Template", "default_layers"]
 
 Template = Literal["auto", "chat", "plain", "ragtruth-qa"]
 AggregatorKind = Literal["lr", "xgb", "mlp"]
+LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 LARGE_KL_NATS = 3.0
 """A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
@@ -40,10 +43,48 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SegmenterConfig:
-    """How text is cut into sentences."""
+    """How text is cut into sentences; the defaults give those of NLTK's untrained Punkt, as in the paper.
+
+    A monitor keeps the config it was trained with, so that it cuts new text in the same way.
+
+    Raises
+    ------
+    InputError
+        If a value is none of those listed.
+    """
 
     max_tokens: int = MAX_SENTENCE_TOKENS
-    """Longest sentence in tokens; longer ones are cut there and marked."""
+    """Longest sentence in tokens, at least 1; longer ones are cut there and marked."""
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop ends no sentence, as written (``"Dr."``), in any case; with a ``#`` (``"No.#"``) only
+    before a number. Punkt knows none of itself. :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones."""
+    line_breaks: LineBreaks = "none"
+    """Where the end of a line ends a sentence. ``none``: nowhere, as Punkt. ``paragraphs``: before a blank line.
+    ``lists``: also around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like),
+    whose mark then stays with its text. ``lines``: at every line break."""
+    cjk_stops: bool = False
+    """Whether the full stops of Chinese and Japanese end a sentence, white space or not, with the closing quotes and
+    brackets after them."""
+    clauses: bool = False
+    """Whether commas, semicolons and colons before white space (the full-width ones anywhere) end one too."""
+    sentences: int = 1
+    """Sentences (clauses, with that option) that are taken together as one, at least 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "sentences"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1; found {value!r}")
+        for name in ("cjk_stops", "clauses"):
+            if type(getattr(self, name)) is not bool:
+                raise InputError(f"{name} must be True or False; found {getattr(self, name)!r}")
+        if self.line_breaks not in get_args(LineBreaks):
+            raise InputError(f"line_breaks must be one of {get_args(LineBreaks)}; found {self.line_breaks!r}")
+        if not isinstance(self.abbreviations, tuple):
+            raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
+        for entry in self.abbreviations:
+            if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
+                raise InputError(f"each of abbreviations must be one word with a letter, as 'Dr.'; found {entry!r}")
 
 
 @dataclass(frozen=True, slots=True)

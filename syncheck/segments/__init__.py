@@ -1,19 +1,20 @@
 """Sentences of a response while it grows: ids to text, text to sentences, tokens to sentences.
 
-The sentences are those of NLTK's untrained Punkt, which the paper labels with;
+Without options the sentences are those of NLTK's untrained Punkt, which the paper labels with;
 :class:`IncrementalSegmenter` says when a boundary is certain before the rest of the text is known.
 """
 
+from syncheck.segments.abbreviations import ENGLISH_ABBREVIATIONS
 from syncheck.segments.assignment import last_text_token
 from syncheck.segments.detokenizer import Detokenizer
 from syncheck.segments.segmenter import IncrementalSegmenter
-from syncheck.segments.whole import is_checkable, segment, segment_given
+from syncheck.segments.whole import is_checkable, segment_given
 
 __all__ = [
     "Detokenizer",
+    "ENGLISH_ABBREVIATIONS",
     "IncrementalSegmenter",
     "is_checkable",
     "last_text_token",
-    "segment",
     "segment_given",
 ]

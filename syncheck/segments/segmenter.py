@@ -1,52 +1,42 @@
-"""Sentence boundaries that are certain before the rest of the text is known."""
+"""Sentences of a response that comes token by token."""
 
 from __future__ import annotations
 
-import string
-from itertools import pairwise
-
-from nltk.tokenize.punkt import PunktSentenceTokenizer
+from collections.abc import Iterable
 
 from syncheck.config import SegmenterConfig
 from syncheck.segments.assignment import CharSpan, first_token_from, visible
+from syncheck.segments.boundaries import Boundary, BoundaryFinder
 from syncheck.types import SentenceSpan
 
 __all__ = ["IncrementalSegmenter"]
 
-_TERMINALS = frozenset(".?!")
-_UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-")
-"""What starts with these may still belong to the sentence before (closers, ellipses, dashes)."""
-
 
 class IncrementalSegmenter:
-    """Cuts a growing response into the sentences that NLTK's untrained Punkt finds in the whole of it.
+    """Cuts a growing response into sentences; without options, those that NLTK's untrained Punkt finds in the whole.
 
     Parameters
     ----------
     config
-        Its ``max_tokens`` bounds a sentence, since Punkt never ends one at a line break alone.
+        How to cut.
 
     Notes
     -----
-    Punkt runs on the text since the last boundary at each first character of a word. Quotes, closing
-    brackets, full stops and dashes are passed over: until another character follows, they may belong to the
-    sentence before. What Punkt says there of the words so far is what it says in the whole text, for it looks
-    at the word before a full stop and at how the one after it starts. A boundary also needs ASCII white space
-    after it, without which a later full stop in the same word overrides it. So what is reported depends on
-    the text alone, not on how it was cut into tokens (but for ``max_tokens``), and never changes.
+    What is reported depends on the text alone, not on how it was cut into tokens, and never changes
+    (:class:`syncheck.segments.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
+    ``max_tokens``: it ends behind its last token within them that completes a character.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
         self._max_tokens = config.max_tokens
-        self._punkt = PunktSentenceTokenizer()
+        self._sentences = config.sentences
+        self._finder = BoundaryFinder(config)
         self._text = ""
         self._char_spans: list[CharSpan] = []
         self._starts: list[int] = []  # first character of each sentence reported
         self._token_start = 0  # the open sentence's first token
         self._char_start = 0  # and its first character
-        self._seen = 0  # characters looked at
-        self._armed = False  # white space and only undecided characters since
-        self._has_terminal = False
+        self._complete = 0  # sentences found in it, when several are taken as one
 
     @property
     def text(self) -> str:
@@ -66,10 +56,10 @@ class IncrementalSegmenter:
         start = len(self._text)
         self._text += text
         self._char_spans.append((start, len(self._text)))
-        closed = self._close_certain()
+        closed = self._close_at(self._finder.find(self._text))
         while text and len(self._char_spans) - self._token_start > self._max_tokens:
             closed.append(self._cut())
-            closed += self._close_certain()
+            closed += self._close_at(self._finder.find(self._text))
         return closed
 
     def finish(self, text: str = "") -> list[SentenceSpan]:
@@ -88,14 +78,11 @@ class IncrementalSegmenter:
         if text:
             self._text += text
             self._char_spans[-1] = (self._char_spans[-1][0], len(self._text))
-        closed = []
-        for stop, after in self._boundaries(len(self._text)):
-            closed.append(self._close(stop, self._first_token_from(after)))
-            self._char_start = after
+        closed = self._close_at(self._finder.find(self._text, final=True))
         is_blank = not self._text[self._char_start :].strip()
         if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
             closed.append(self._close(len(self._text), len(self._char_spans)))
-            self._char_start = len(self._text)
+            self._restart(len(self._text))
         return closed
 
     def fork(self) -> IncrementalSegmenter:
@@ -103,6 +90,7 @@ class IncrementalSegmenter:
         twin = object.__new__(IncrementalSegmenter)
         twin.__dict__.update(self.__dict__)
         twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
+        twin._finder = self._finder.fork()
         return twin
 
     def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
@@ -120,47 +108,28 @@ class IncrementalSegmenter:
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
         twin._token_start = tokens
         open_char = self._char_start if sentences == len(self._starts) else self._starts[sentences]
-        twin._char_start = twin._seen = min(open_char, len(twin._text))
         twin._starts = self._starts[:sentences]
-        twin._armed = twin._has_terminal = False
+        twin._restart(min(open_char, len(twin._text)))
         return twin
 
-    def _close_certain(self) -> list[SentenceSpan]:
-        closed: list[SentenceSpan] = []
-        while self._seen < len(self._text):
-            char = self._text[self._seen]
-            self._seen += 1
-            self._has_terminal = self._has_terminal or char in _TERMINALS
-            if char.isspace():
-                self._armed = True
-            elif char not in _UNDECIDED:
-                if self._armed and self._has_terminal:
-                    closed += self._close_before(self._seen)
-                self._armed = False
-        return closed
+    def _restart(self, char: int) -> None:
+        """Open a sentence here and look at the text behind it anew."""
+        self._char_start = char
+        self._complete = 0
+        self._finder.restart(char)
 
-    def _close_before(self, seen: int) -> list[SentenceSpan]:
+    def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
+        """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
         closed: list[SentenceSpan] = []
-        for stop, after in self._boundaries(seen):
-            if not any(char in string.whitespace for char in self._text[stop:seen]):
-                break
-            token_stop = self._first_token_from(after)
+        for stop, after in boundaries:
+            token_stop = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
             if token_stop - self._token_start > self._max_tokens:
-                break
-            closed.append(self._close(stop, token_stop))
-            self._char_start = after
-        if closed:
-            self._has_terminal = not _TERMINALS.isdisjoint(self._text[self._char_start : seen])
+                break  # too long: push cuts it and looks at what follows anew
+            self._complete += 1
+            if self._complete == self._sentences:
+                closed.append(self._close(stop, token_stop))
+                self._char_start, self._complete = after, 0
         return closed
-
-    def _boundaries(self, seen: int) -> list[tuple[int, int]]:
-        """Return where each sentence of the open text ends and where the next starts, as Punkt has it."""
-        offset = self._char_start
-        spans = list(self._punkt.span_tokenize(self._text[offset:seen]))
-        return [(offset + stop, offset + after) for (_, stop), (after, _) in pairwise(spans)]
-
-    def _first_token_from(self, char: int) -> int:
-        return first_token_from(char, self._text, self._char_spans, lowest=self._token_start)
 
     def _cut(self) -> SentenceSpan:
         """Close the open sentence after the last token with text in the limit: no character is divided."""
@@ -169,8 +138,7 @@ class IncrementalSegmenter:
         last = max((t for t in with_text if t < limit), default=with_text[0])
         cut = self._char_spans[last][1]
         span = self._close(cut, last + 1, truncated=True)
-        self._char_start = self._seen = cut
-        self._armed = self._has_terminal = False
+        self._restart(cut)
         return span
 
     def _has_text(self, token: int) -> bool:

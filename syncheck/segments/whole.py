@@ -6,28 +6,11 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from os.path import commonprefix
 
-from syncheck.config import SegmenterConfig
 from syncheck.errors import InputError
 from syncheck.segments.assignment import first_token_from, visible
-from syncheck.segments.segmenter import IncrementalSegmenter
 from syncheck.types import SentenceSpan
 
-__all__ = ["is_checkable", "segment", "segment_given"]
-
-
-def segment(token_texts: Sequence[str], config: SegmenterConfig) -> list[SentenceSpan]:
-    """Cut a finished response into sentences, as an :class:`IncrementalSegmenter` fed with it does.
-
-    Parameters
-    ----------
-    token_texts
-        Each token's text as :class:`Detokenizer` gives it, joined the response. No tokens give no sentences.
-    config
-        How to cut.
-    """
-    segmenter = IncrementalSegmenter(config)
-    closed = [span for text in token_texts for span in segmenter.push(text)]
-    return closed + segmenter.finish()
+__all__ = ["is_checkable", "segment_given"]
 
 
 def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:

@@ -1,0 +1,178 @@
+"""Where sentences end in a text that grows: each boundary as soon as what comes after cannot change it."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from copy import copy
+from itertools import pairwise, takewhile
+
+from syncheck.config import SegmenterConfig
+from syncheck.segments.abbreviations import punkt
+from syncheck.segments.cjk import ends_cjk_sentence
+from syncheck.segments.clauses import ends_clause
+from syncheck.segments.lines import ends_heading, ends_line, ends_paragraph, item_text_start
+
+__all__ = ["Boundary", "BoundaryFinder"]
+
+Boundary = tuple[int, int]
+"""Where a sentence ends and where the next one starts, in characters; white space lies between."""
+
+Break = Callable[[str, int, int, int], bool]
+"""Whether a sentence ends, whatever Punkt says: text, where to look from, where it would end, where the next starts."""
+
+_LINE_BREAKS: dict[str, tuple[Break, ...]] = {
+    "none": (),
+    "paragraphs": (ends_paragraph,),
+    "lists": (ends_paragraph, ends_heading),
+    "lines": (ends_line,),
+}
+_WITH_ITEMS = frozenset({"lists", "lines"})
+
+_TERMINALS = frozenset(".?!")
+_UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
+"""What starts with these may still belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
+
+_ASCII_SPACE = frozenset(string.whitespace)
+
+_NEXT = " A"
+"""What Punkt is told to follow a block; at the end of a text it would take "!!" apart."""
+
+_WORDS = 2
+"""Punkt is asked at the start of so many words after a full stop: its answer may depend on the whole of the first."""
+
+
+class BoundaryFinder:
+    """Finds what the rules of a config find in the whole text; without options, what NLTK's untrained Punkt finds.
+
+    Parameters
+    ----------
+    config
+        Its ``max_tokens`` and ``sentences`` are not looked at.
+
+    Notes
+    -----
+    Line breaks, CJK full stops and clauses divide the text into blocks. Each is certain at the next visible
+    character, or once the mark of an item is complete. Punkt runs within a block.
+
+    It runs on the text since the last boundary at the first character of a word, if a full stop came before.
+    Quotes, closing brackets, full stops, dashes and commas are passed over: until another character follows,
+    they may belong to the sentence before. What Punkt finds there it also finds in the whole text, for it looks
+    at the word before a full stop and at how the one after it starts. The reverse is not so: a boundary that the
+    rest of the word brings about is found later. It also needs ASCII white space after it, without which a later
+    full stop in the same word overrides it.
+    """
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        self._punkt = punkt(config.abbreviations)
+        self._breaks = _breaks(config)
+        self._has_items = config.line_breaks in _WITH_ITEMS
+        self._tail = 0  # where the text begins in which boundaries are looked for
+        self._seen = 0  # characters looked at
+        self._armed = False  # ASCII white space and only undecided characters since
+        self._words_left = 0  # at whose start Punkt is to be asked
+
+    def restart(self, char: int) -> None:
+        """Look at the text anew from here: a sentence starts at this character."""
+        self._tail = self._seen = char
+        self._clear()
+
+    def fork(self) -> BoundaryFinder:
+        """Return an independent copy."""
+        return copy(self)
+
+    def find(self, text: str, *, final: bool = False) -> list[Boundary]:
+        """Return the boundaries that have become certain since the last call.
+
+        Parameters
+        ----------
+        text
+            The response so far; what was there at the last call has not changed.
+        final
+            Whether no more text will come; then all boundaries are certain.
+        """
+        found: list[Boundary] = []
+        while self._seen < len(text):
+            at = self._seen
+            char = text[at]
+            if char.isspace():
+                self._armed = self._armed or char in _ASCII_SPACE
+                self._seen += 1
+                continue
+            if self._breaks and not (at and text[at - 1].isalnum()):
+                stop = _stop_before(text, at)
+                text_start = self._text_start(text, stop, at, final=final)
+                if text_start is None:
+                    return found
+                found += self._end_block(text, stop, at, text_start)
+                if text_start > at:
+                    continue
+            if char in _TERMINALS:
+                self._words_left = _WORDS
+            if char not in _UNDECIDED:
+                if self._armed and self._words_left:
+                    found += self._ask_punkt(text, at + 1)
+                self._armed = False
+            self._seen += 1
+        return found + self._boundaries(text, len(text)) if final else found
+
+    def _clear(self) -> None:
+        self._armed = False
+        self._words_left = 0
+
+    def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
+        """Return where text begins behind the mark of an item, ``at`` without one, None if more text must tell."""
+        starts_line = self._has_items and (stop == 0 or "\n" in text[stop:at])
+        return item_text_start(text, at, final=final) if starts_line else at
+
+    def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
+        """Return all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
+        found: list[Boundary] = []
+        breaks = text_start > at or any(ends(text, self._tail, stop, at) for ends in self._breaks)
+        if breaks and text[self._tail : stop].strip():
+            inner = self._boundaries(text, stop, after=_NEXT)
+            found = [*(boundary for boundary in inner if boundary[1] < stop), (stop, at)]
+            self._tail = at
+            self._clear()
+        if text_start > at:
+            self._tail = self._seen = text_start
+            self._clear()
+        return found
+
+    def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
+        """Return what Punkt finds in the text up to ``seen``, as far as white space follows."""
+        found = self._boundaries(text, seen)
+        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary[0] : seen]), found))
+        if certain:
+            self._tail = certain[-1][1]
+        if _TERMINALS.isdisjoint(text[self._tail : seen]):
+            self._words_left = 0
+        elif len(certain) == len(found):
+            self._words_left -= 1
+        return certain
+
+    def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
+        """Return what Punkt finds in the open text up to ``seen``.
+
+        To Punkt, white space that is not ASCII belongs to the word after it, and so does any that begins a text.
+        """
+        offset = self._tail
+        while 0 < offset < seen and text[offset].isspace():
+            offset += 1
+        while offset and text[offset - 1].isspace() and text[offset - 1] not in _ASCII_SPACE:
+            offset -= 1
+        spans = list(self._punkt.span_tokenize(text[offset:seen] + after))
+        return [(offset + stop, offset + start) for (_, stop), (start, _) in pairwise(spans)]
+
+
+def _stop_before(text: str, at: int) -> int:
+    """Return where the white space before ``at`` begins."""
+    while at and text[at - 1].isspace():
+        at -= 1
+    return at
+
+
+def _breaks(config: SegmenterConfig) -> tuple[Break, ...]:
+    cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
+    clauses = (ends_clause,) if config.clauses else ()
+    return (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)
