@@ -1,0 +1,110 @@
+"""Sentence boundaries of growing responses against NLTK's Punkt on the whole text, and what finding them costs.
+
+    python benchmarks/boundaries.py --data ragtruth-qa
+
+Each response comes one character at a time, and in tokens of the bundled model. Without a limit the sentences must be
+those of Punkt; sentences longer than the limit are counted apart. The exit code is 1 when a response differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+from syncheck import SegmenterConfig
+from syncheck.kit import kit_language_model
+from syncheck.segments import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter
+from syncheck.training import load_records
+from syncheck.types import SentenceSpan
+
+NO_LIMIT = 10**9
+OPTIONS = {
+    "default": SegmenterConfig(),
+    "abbreviations, lists and CJK": SegmenterConfig(
+        abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists", cjk_stops=True
+    ),
+    "these and clauses": SegmenterConfig(
+        abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists", cjk_stops=True, clauses=True
+    ),
+}
+
+
+def segmented(pieces: Sequence[str], config: SegmenterConfig) -> list[SentenceSpan]:
+    """Find the sentences of a response that comes in these pieces."""
+    segmenter = IncrementalSegmenter(config)
+    return [span for piece in pieces for span in segmenter.push(piece)] + segmenter.finish()
+
+
+def punkt_bounds(text: str) -> list[tuple[int, int]]:
+    """Find the sentences of the whole text, without the white space that Punkt leaves before the first."""
+    spans = PunktSentenceTokenizer().span_tokenize(text)
+    return [(stop - len(text[start:stop].lstrip()), stop) for start, stop in spans]
+
+
+def compare(responses: dict[str, str], pieces: dict[str, list[str]]) -> bool:
+    """Print how many responses and sentences are those of Punkt; return whether all are."""
+    wrong: dict[str, list[str]] = {"characters": [], "tokens": []}
+    sentences = cut_sentences = 0
+    for name, text in responses.items():
+        expected = punkt_bounds(text)
+        sentences += len(expected)
+        cut_sentences += sum(span.truncated for span in segmented(pieces[name], SegmenterConfig()))
+        for kind, parts in (("characters", list(text)), ("tokens", pieces[name])):
+            spans = segmented(parts, SegmenterConfig(max_tokens=NO_LIMIT))
+            if [(span.char_start, span.char_stop) for span in spans] != expected:
+                wrong[kind].append(name)
+    print(f"{len(responses)} responses, {sentences} sentences by Punkt on the whole text (nltk {version('nltk')})")
+    for kind, names in wrong.items():
+        print(f"responses with other boundaries, in {kind}: {len(names)} {names[:5] or ''}")
+    print(f"cut at the default limit of {SegmenterConfig().max_tokens} tokens: {cut_sentences}")
+    return not any(wrong.values())
+
+
+def microseconds(pieces: Sequence[str], config: SegmenterConfig) -> float:
+    """Time the segmenter, per token, in time of this process (the machine may have other work)."""
+    started = time.process_time()
+    segmented(pieces, config)
+    return (time.process_time() - started) / len(pieces) * 1e6
+
+
+def cost(pieces: list[list[str]], repeats: int) -> None:
+    """Print microseconds a token for responses of two lengths, with and without options."""
+    everything = [piece for parts in pieces for piece in parts]
+    for length in (250, 2000):
+        samples = [everything[at : at + length] for at in range(0, len(everything) - length, 2000)]
+        for name, config in OPTIONS.items():
+            times = [microseconds(sample, config) for _ in range(repeats) for sample in samples]
+            low, middle, high = statistics.quantiles(times, n=4)
+            print(
+                f"{length} tokens, {name}: {middle:.1f} us of CPU a token (quartiles {low:.1f} to {high:.1f}, "
+                f"{len(samples)} texts x {repeats})"
+            )
+
+
+def main() -> None:
+    """Compare all responses of a data set, then time."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="RAGTruth folder or JSON Lines of labelled responses")
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+    responses = {record.id: record.response for record in load_records(args.data)}
+    _, tokenizer = kit_language_model()
+    pieces = {}
+    for name, text in responses.items():
+        detokenizer = Detokenizer(tokenizer, [])
+        pieces[name] = [detokenizer.push(i) for i in tokenizer(text, add_special_tokens=False)["input_ids"]]
+        if "".join(pieces[name]) != text:
+            raise SystemExit(f"the tokens of response {name} do not give its text back")
+    same = compare(responses, pieces)
+    cost(list(pieces.values()), args.repeats)
+    if not same:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
