@@ -9,8 +9,10 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from syncheck import __version__
+from syncheck.config import LineBreaks
 from syncheck.errors import SyncheckError
 
 __all__ = ["main"]
@@ -73,6 +75,17 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 
 
+def _add_segmenter(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "sentences", "those of NLTK's untrained Punkt without these; for a --model without --monitor"
+    )
+    group.add_argument("--abbreviations", choices=("english",), help="words whose full stop ends no sentence")
+    group.add_argument("--line-breaks", choices=get_args(LineBreaks), help="where the end of a line ends a sentence")
+    group.add_argument("--cjk-stops", action="store_true", help="full stops of Chinese and Japanese end sentences")
+    group.add_argument("--clauses", action="store_true", help="commas, semicolons and colons do too")
+    group.add_argument("--sentences-together", type=_count, metavar="N", help="take N of them as one")
+
+
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", default="-", metavar="FILE", help="JSON Lines, - for standard input")
     parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output")
@@ -80,6 +93,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _add_score(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
+    _add_segmenter(parser)
     _add_files(parser)
     parser.add_argument("--tokens", action="store_true", help="write the signals of every token too")
     parser.add_argument("--sentences", choices=("found", "given"), default="found", help="given: a field of the record")
@@ -89,6 +103,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
+    _add_segmenter(parser)
     _add_files(parser)
     parser.add_argument("--decoder", choices=("greedy", "sample", "fod"), default="greedy")
     parser.add_argument("--max-new-tokens", type=_count, default=256, metavar="N")
@@ -105,6 +120,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", required=True, metavar="PATH", help="RAGTruth folder, labelled JSON Lines, or what features wrote"
     )
+    _add_segmenter(parser)
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -119,6 +135,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 def _add_features(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
+    _add_segmenter(parser)
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
     parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
     parser.set_defaults(untrained_schema="syncheck.v1")

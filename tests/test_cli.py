@@ -232,6 +232,65 @@ def test_features_are_measured_once(tmp_path, capsys):
     assert "Measure again" in capsys.readouterr().err
 
 
+class TestSentencesAreCutAsAsked:
+    RECORD = {
+        "id": "a",
+        "question": "Who?",
+        "context": PASSAGE,
+        "response": "Dr. Kovac taught, she said\n- music\n- art",
+    }
+
+    @pytest.mark.parametrize(
+        ("options", "texts"),
+        [
+            ([], ["Dr.", "Kovac taught, she said\n- music\n- art"]),
+            (["--abbreviations", "english"], ["Dr. Kovac taught, she said\n- music\n- art"]),
+            (["--line-breaks", "lists"], ["Dr.", "Kovac taught, she said", "- music", "- art"]),
+            (["--clauses"], ["Dr.", "Kovac taught,", "she said\n- music\n- art"]),
+            (["--line-breaks", "lines", "--sentences-together", "2"], ["Dr. Kovac taught, she said", "- music\n- art"]),
+        ],
+        ids=" ".join,
+    )
+    def test_score(self, tmp_path, options, texts):
+        source, target = write(tmp_path / "in.jsonl", self.RECORD), tmp_path / "out.jsonl"
+        model = ["--model", str(GOLDEN), "--aligner", "none"]
+        assert main(["score", *model, *options, "--input", source, "--output", str(target)]) == 0
+        assert [s["text"] for s in read(target)[0]["sentences"]] == texts
+
+    def test_chinese(self, tmp_path):
+        record = self.RECORD | {"response": "她搬到里斯本。她教音乐。"}
+        source, target = write(tmp_path / "in.jsonl", record), tmp_path / "out.jsonl"
+        options = ["--model", str(GOLDEN), "--aligner", "none", "--cjk-stops"]
+        assert main(["score", *options, "--input", source, "--output", str(target)]) == 0
+        assert [s["text"] for s in read(target)[0]["sentences"]] == ["她搬到里斯本。", "她教音乐。"]
+
+    def test_a_trained_monitor_cuts_as_its_training_data_were_cut(self, tmp_path, capsys):
+        data, table = write(tmp_path / "data.jsonl", *labelled(10)), str(tmp_path / "features.parquet")
+        monitor, target = str(tmp_path / "monitor"), tmp_path / "out.jsonl"
+        model, options = ["--model", str(GOLDEN)], ["--line-breaks", "lines"]
+        assert main(["features", *model, *options, "--data", data, "--output", table]) == 0
+        train = ["train", *model, "--data", table, "--aggregator", "lr", "--output", monitor]
+        assert main(train) == 2
+        assert "Measure again, or pass the same segmentation options" in capsys.readouterr().err
+        assert main([*train, *options]) == 0
+        source = write(tmp_path / "in.jsonl", self.RECORD)
+        trained = [*model, "--monitor", monitor]
+        assert main(["score", *trained, "--input", source, "--output", str(target)]) == 0
+        assert [s["text"] for s in read(target)[0]["sentences"]][1:] == ["Kovac taught, she said", "- music", "- art"]
+        assert main(["score", *trained, *options, "--input", source]) == 2
+        assert main(["score", *options, "--input", source]) == 2
+        assert "how text is cut into sentences" in capsys.readouterr().err
+
+
+def test_a_system_prompt_of_a_record(tmp_path, capsys):
+    record = {"id": "a", "question": "Who?", "context": PASSAGE, "response": "Anna.", "system": "Be brief."}
+    own = {"prompt_with_context": "One.", "prompt_without_context": "Two."}
+    source, target = write(tmp_path / "in.jsonl", record, record | own), tmp_path / "out.jsonl"
+    assert main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", str(target)]) == 2
+    first, second = read(target)
+    assert len(first["sentences"]) == 1 and "field 'system' is part of the template" in second["error"]
+
+
 def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert main(["score", "--monitor", str(tmp_path)]) == 2
     assert "--model" in capsys.readouterr().err

@@ -10,17 +10,18 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment import load_aligner
-from syncheck.config import MonitorConfig, default_layers
+from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import CheckpointError, InputError
 from syncheck.features import needs_lid
 from syncheck.jsonlines import field
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
+from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank
 from syncheck.types import RagPrompt
 
-__all__ = ["load_model", "monitor_for", "prompt_for"]
+__all__ = ["load_model", "monitor_for", "prompt_for", "segmenter_of"]
 
 
 def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -46,16 +47,17 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     Raises
     ------
     InputError
-        If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema`` or ``--lid-reference`` with a
-        trained monitor.
+        If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema``, ``--lid-reference`` or an option of
+        segmentation with a trained monitor.
     """
     reference: str | None = getattr(args, "lid_reference", None)
     chosen: str | None = getattr(args, "schema", None)
+    segmenter = segmenter_of(args)
     trained = args.model is None or args.monitor is not None
-    if trained and any(option is not None for option in (args.aligner, reference, chosen)):
+    if trained and any(option is not None for option in (args.aligner, reference, chosen, segmenter)):
         raise InputError(
-            "--aligner, --schema and --lid-reference are for a --model without --monitor; a trained monitor keeps "
-            "those it was trained with"
+            "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
+            "--monitor; a trained monitor keeps those it was trained with"
         )
     if args.model is None:
         if args.monitor is not None:
@@ -69,8 +71,23 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     aligner = load_aligner(args.aligner or "bundled", device=args.device)
     default: str = getattr(args, "untrained_schema", MonitorConfig().schema)
     schema = chosen or default
-    config = MonitorConfig(schema=schema, layers=layers if needs_lid(schema) else ())
+    config = MonitorConfig(
+        schema=schema, layers=layers if needs_lid(schema) else (), segmenter=segmenter or SegmenterConfig()
+    )
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
+
+
+def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
+    """Return how text is to be cut into sentences; None when nothing was said about it."""
+    options: dict[str, Any] = {
+        "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
+        "line_breaks": args.line_breaks,
+        "cjk_stops": args.cjk_stops or None,
+        "clauses": args.clauses or None,
+        "sentences": args.sentences_together,
+    }
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return SegmenterConfig(**chosen) if chosen else None
 
 
 def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
@@ -85,8 +102,13 @@ def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
     without_context = field(record, "prompt_without_context", str, default=None)
     if (with_context is None) != (without_context is None):
         raise InputError("prompt_with_context and prompt_without_context replace the template together; pass both")
+    system = field(record, "system", str, default=None)
     if with_context is None:
-        return monitor.prompt(question=question, context=context)
+        return monitor.prompt(question=question, context=context, system=system)
+    if system is not None:
+        raise InputError(
+            "field 'system' is part of the template, which the prompts of the record replace; leave it out"
+        )
     return prompt_from_texts(
         monitor.tokenizer,
         question=question,

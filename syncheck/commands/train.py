@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.alignment import load_aligner
-from syncheck.commands.monitors import load_model, monitor_for
-from syncheck.config import MonitorConfig, default_layers
+from syncheck.commands.monitors import load_model, monitor_for, segmenter_of
+from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import InputError, MismatchError
 from syncheck.features import needs_lid
 from syncheck.kit import kit_language_model
@@ -122,6 +122,11 @@ def _measured(monitor: Monitor, path: Path) -> MeasuredSentences:
     if path.suffix != ".parquet":
         return measure(monitor, load_records(path))
     measured = read_parquet(path)
+    if measured.segmenter != monitor.config.segmenter:
+        raise MismatchError(
+            f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. Measure again, "
+            "or pass the same segmentation options"
+        )
     if measured.schema != monitor.schema:
         raise MismatchError(
             f"{path} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
@@ -141,4 +146,4 @@ def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:
 
 def _config(args: argparse.Namespace, blocks: int) -> MonitorConfig:
     layers = default_layers(blocks) if needs_lid(args.schema) else ()
-    return MonitorConfig(schema=args.schema, layers=layers)
+    return MonitorConfig(schema=args.schema, layers=layers, segmenter=segmenter_of(args) or SegmenterConfig())

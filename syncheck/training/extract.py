@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.config import LID_REFERENCES
+from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.prompts import prompt_from_texts
 from syncheck.signals import ReferenceBank
@@ -47,6 +47,8 @@ class MeasuredSentences:
         Record id -> why it was not measured; only those that do not fit the model's window.
     max_references : int
         Most sentences that serve as LID references.
+    segmenter : SegmenterConfig
+        How the responses were cut.
     """
 
     schema: FeatureSchema
@@ -58,6 +60,7 @@ class MeasuredSentences:
     records: tuple[LabelledResponse, ...]
     left_out: Mapping[str, str]
     max_references: int = LID_REFERENCES
+    segmenter: SegmenterConfig = SegmenterConfig()
 
     @property
     def groups(self) -> NDArray[np.str_]:
@@ -174,6 +177,7 @@ def measure(
         owners=np.array(owners, np.int64),
         records=tuple(kept),
         left_out=left_out,
+        segmenter=monitor.config.segmenter,
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncheck.errors import CheckpointError, MissingExtraError
+from syncheck.config import SegmenterConfig
+from syncheck.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.features import feature_schema
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import MeasuredSentences
@@ -56,6 +57,7 @@ def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
         "records": [asdict(record) for record in measured.records],
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
+        "segmenter": asdict(measured.segmenter),
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False)})
     parquet.write_table(table, path)
@@ -89,8 +91,9 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             records=tuple(_record(entry) for entry in facts["records"]),
             left_out=facts["left_out"],
             max_references=facts["max_references"],
+            segmenter=_segmenter(facts["segmenter"]),
         )
-    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
+    except (OSError, InputError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise CheckpointError(
             f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
             "`syncheck features`"
@@ -100,6 +103,10 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
     names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
     return {int(name.removeprefix(_ACTIVATION)): np.stack(table[name].to_pylist()).astype(np.float32) for name in names}
+
+
+def _segmenter(entry: dict[str, Any]) -> SegmenterConfig:
+    return SegmenterConfig(**{**entry, "abbreviations": tuple(entry["abbreviations"])})
 
 
 def _record(entry: dict[str, Any]) -> LabelledResponse:

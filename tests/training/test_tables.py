@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from syncheck import CheckpointError, MonitorConfig, feature_schema
+from syncheck import CheckpointError, MonitorConfig, SegmenterConfig, feature_schema
 from syncheck.training import (
     LabelledResponse,
     LabelledSentence,
@@ -34,6 +34,7 @@ def made_up() -> MeasuredSentences:
         records=(spans, given),
         left_out={"c": "too long"},
         max_references=7,
+        segmenter=SegmenterConfig(abbreviations=("Dr.",), line_breaks="lists", sentences=2),
     )
 
 
@@ -44,7 +45,7 @@ def test_saved_is_loaded(tmp_path):
     np.testing.assert_array_equal(after.values, before.values)
     for layer in LAYERS:
         np.testing.assert_array_equal(after.activations[layer], before.activations[layer])
-    for name in ("schema", "texts", "records", "left_out", "max_references"):
+    for name in ("schema", "texts", "records", "left_out", "max_references", "segmenter"):
         assert getattr(after, name) == getattr(before, name)
     for name in ("bounds", "owners", "groups", "generators", "with_letter"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
