@@ -124,8 +124,8 @@ def _measured(monitor: Monitor, path: Path) -> MeasuredSentences:
     measured = read_parquet(path)
     if measured.segmenter != monitor.config.segmenter:
         raise MismatchError(
-            f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. Measure again, "
-            "or pass the same segmentation options"
+            f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
+            "Measure again, or pass the same segmentation options"
         )
     if measured.schema != monitor.schema:
         raise MismatchError(
