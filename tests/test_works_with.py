@@ -1,14 +1,17 @@
 """What a monitor works with: caches, devices, chat templates, options; and what it refuses, with a reason."""
 
+from pathlib import Path
+
 import pytest
 import torch
-from conftest import GOLDEN
 from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, Script
 from transformers import AutoModelForCausalLM, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck import InputError, Monitor, MonitorConfig, UnsupportedModelError
+
+GOLDEN = Path(__file__).parent / "golden" / "signals"
 
 
 @pytest.fixture
