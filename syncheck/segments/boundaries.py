@@ -6,6 +6,7 @@ import string
 from collections.abc import Callable
 from copy import copy
 from itertools import pairwise, takewhile
+from typing import NamedTuple
 
 from syncheck.config import SegmenterConfig
 from syncheck.segments.abbreviations import punkt
@@ -14,9 +15,6 @@ from syncheck.segments.clauses import ends_clause
 from syncheck.segments.lines import ends_heading, ends_line, ends_paragraph, item_text_start
 
 __all__ = ["Boundary", "BoundaryFinder"]
-
-Boundary = tuple[int, int]
-"""Where a sentence ends and where the next one starts, in characters; white space lies between."""
 
 Break = Callable[[str, int, int, int], bool]
 """Whether a sentence ends, whatever Punkt says: text, where to look from, where it would end, where the next starts."""
@@ -42,6 +40,24 @@ _WORDS = 2
 """Punkt is asked at the start of so many words after a full stop: its answer may depend on the whole of the first."""
 
 
+class Boundary(NamedTuple):
+    """Where one sentence ends and the next starts, in characters.
+
+    Attributes
+    ----------
+    stop : int
+        End of the earlier sentence.
+    after : int
+        First character of the later one; white space lies between.
+    block : int
+        What Punkt may look at in the later one begins here, at most at ``after``.
+    """
+
+    stop: int
+    after: int
+    block: int
+
+
 class BoundaryFinder:
     """Finds what the rules of a config find in the whole text; without options, what NLTK's untrained Punkt finds.
 
@@ -55,7 +71,8 @@ class BoundaryFinder:
     Line breaks, CJK full stops and clauses divide the text into blocks. Each is certain at the next visible
     character, or once the mark of an item is complete. Punkt runs within a block.
 
-    It runs on the text since the last boundary at the first character of a word, if a full stop came before.
+    It runs on the text since the last boundary, with the word before it if no ASCII white space lies between,
+    at the first character of a word, if a full stop came before.
     Quotes, closing brackets, full stops, dashes and commas are passed over: until another character follows,
     they may belong to the sentence before. What Punkt finds there it also finds in the whole text, for it looks
     at the word before a full stop and at how the one after it starts. The reverse is not so: a boundary that the
@@ -67,14 +84,16 @@ class BoundaryFinder:
         self._punkt = punkt(config.abbreviations)
         self._breaks = _breaks(config)
         self._has_items = config.line_breaks in _WITH_ITEMS
-        self._tail = 0  # where the text begins in which boundaries are looked for
+        self._tail = 0  # the last boundary
+        self._block = 0  # Punkt sees nothing of what comes before
         self._seen = 0  # characters looked at
-        self._armed = False  # ASCII white space and only undecided characters since
+        self._armed = False  # white space and only undecided characters since
         self._words_left = 0  # at whose start Punkt is to be asked
 
-    def restart(self, char: int) -> None:
-        """Look at the text anew from here: a sentence starts at this character."""
+    def restart(self, char: int, *, block: int) -> None:
+        """Look at the text anew from a character where a sentence starts; see :class:`Boundary`."""
         self._tail = self._seen = char
+        self._block = block
         self._clear()
 
     def fork(self) -> BoundaryFinder:
@@ -96,7 +115,7 @@ class BoundaryFinder:
             at = self._seen
             char = text[at]
             if char.isspace():
-                self._armed = self._armed or char in _ASCII_SPACE
+                self._armed = True
                 self._seen += 1
                 continue
             if self._breaks and not (at and text[at - 1].isalnum()):
@@ -131,20 +150,20 @@ class BoundaryFinder:
         breaks = text_start > at or any(ends(text, self._tail, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
-            found = [*(boundary for boundary in inner if boundary[1] < stop), (stop, at)]
-            self._tail = at
+            found = [*(boundary for boundary in inner if boundary.after < stop), Boundary(stop, at, stop)]
+            self._tail, self._block = at, stop
             self._clear()
         if text_start > at:
-            self._tail = self._seen = text_start
+            self._tail = self._block = self._seen = text_start
             self._clear()
         return found
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
         """Return what Punkt finds in the text up to ``seen``, as far as white space follows."""
         found = self._boundaries(text, seen)
-        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary[0] : seen]), found))
+        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
         if certain:
-            self._tail = certain[-1][1]
+            self._tail = certain[-1].after
         if _TERMINALS.isdisjoint(text[self._tail : seen]):
             self._words_left = 0
         elif len(certain) == len(found):
@@ -154,15 +173,21 @@ class BoundaryFinder:
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
         """Return what Punkt finds in the open text up to ``seen``.
 
-        To Punkt, white space that is not ASCII belongs to the word after it, and so does any that begins a text.
+        To Punkt, a word is what lies between ASCII white space; white space that begins a text belongs to it too.
         """
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():
             offset += 1
-        while offset and text[offset - 1].isspace() and text[offset - 1] not in _ASCII_SPACE:
+        while offset > self._block and text[offset - 1] not in _ASCII_SPACE:
             offset -= 1
         spans = list(self._punkt.span_tokenize(text[offset:seen] + after))
-        return [(offset + stop, offset + start) for (_, stop), (start, _) in pairwise(spans)]
+        found: list[Boundary] = []
+        last = self._tail
+        for (_, stop), (start, _) in pairwise(spans):
+            if text[last : offset + stop].strip():  # else it has been reported
+                last = offset + start
+                found.append(Boundary(offset + stop, last, self._block))
+        return found
 
 
 def _stop_before(text: str, at: int) -> int:

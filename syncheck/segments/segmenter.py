@@ -33,9 +33,10 @@ class IncrementalSegmenter:
         self._finder = BoundaryFinder(config)
         self._text = ""
         self._char_spans: list[CharSpan] = []
-        self._starts: list[int] = []  # first character of each sentence reported
+        self._starts: list[tuple[int, int]] = []  # of each sentence reported: its first character, its block
         self._token_start = 0  # the open sentence's first token
-        self._char_start = 0  # and its first character
+        self._char_start = 0  # its first character
+        self._block = 0  # and its block
         self._complete = 0  # sentences found in it, when several are taken as one
 
     @property
@@ -82,7 +83,7 @@ class IncrementalSegmenter:
         is_blank = not self._text[self._char_start :].strip()
         if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
             closed.append(self._close(len(self._text), len(self._char_spans)))
-            self._restart(len(self._text))
+            self._restart(len(self._text), len(self._text))
         return closed
 
     def fork(self) -> IncrementalSegmenter:
@@ -107,28 +108,28 @@ class IncrementalSegmenter:
         twin._char_spans = self._char_spans[:tokens]
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
         twin._token_start = tokens
-        open_char = self._char_start if sentences == len(self._starts) else self._starts[sentences]
+        char, block = [*self._starts, (self._char_start, self._block)][sentences]
         twin._starts = self._starts[:sentences]
-        twin._restart(min(open_char, len(twin._text)))
+        twin._restart(min(char, len(twin._text)), block)
         return twin
 
-    def _restart(self, char: int) -> None:
+    def _restart(self, char: int, block: int) -> None:
         """Open a sentence here and look at the text behind it anew."""
-        self._char_start = char
+        self._char_start, self._block = char, block
         self._complete = 0
-        self._finder.restart(char)
+        self._finder.restart(char, block=block)
 
     def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
         """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
         closed: list[SentenceSpan] = []
-        for stop, after in boundaries:
+        for stop, after, block in boundaries:
             token_stop = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
             if token_stop - self._token_start > self._max_tokens:
                 break  # too long: push cuts it and looks at what follows anew
             self._complete += 1
             if self._complete == self._sentences:
                 closed.append(self._close(stop, token_stop))
-                self._char_start, self._complete = after, 0
+                self._char_start, self._block, self._complete = after, block, 0
         return closed
 
     def _cut(self) -> SentenceSpan:
@@ -138,7 +139,7 @@ class IncrementalSegmenter:
         last = max((t for t in with_text if t < limit), default=with_text[0])
         cut = self._char_spans[last][1]
         span = self._close(cut, last + 1, truncated=True)
-        self._restart(cut)
+        self._restart(cut, cut)
         return span
 
     def _has_text(self, token: int) -> bool:
@@ -148,6 +149,6 @@ class IncrementalSegmenter:
     def _close(self, char_stop: int, token_stop: int, *, truncated: bool = False) -> SentenceSpan:
         start, stop = visible(self._text, self._char_start, char_stop)
         span = SentenceSpan(len(self._starts), start, stop, self._token_start, token_stop, truncated)
-        self._starts.append(self._char_start)
+        self._starts.append((self._char_start, self._block))
         self._token_start = token_stop
         return span

@@ -85,7 +85,8 @@ def test_a_fork_goes_its_own_way(name, response, widths, at, other, limit):
 
 @settings(deadline=None, max_examples=150)
 @given(name=configs, response=responses, widths=widths_of_tokens, keep=st.integers(0, 5), limit=st.integers(2, 30))
-@example(name="default", response="a. .\u201db. c", widths=[2, 1], keep=1, limit=30)
+@example(name="default", response="b. !!!a", widths=[2], keep=1, limit=30)
+@example(name="default", response="). !\u201d)a. b", widths=[1], keep=2, limit=30)
 @example(name="lists", response="a\n1. b. c\n2. d", widths=[1], keep=1, limit=30)
 @example(name="pairs", response="a. b. c. d. e", widths=[1], keep=1, limit=30)
 def test_rewinding_to_a_boundary_and_going_on_gives_the_same_sentences(name, response, widths, keep, limit):

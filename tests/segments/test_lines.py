@@ -34,6 +34,7 @@ def test_marks_begin_an_item_and_stay_with_its_text(mark, indent):
     expected = ["Intro", f"{mark} First one.", "Second"]
     assert sentences(text, line_breaks="lists") == expected
     assert sentences(text[5:], line_breaks="lists") == expected[1:]
+    assert sentences(text[5:].lstrip(), line_breaks="lists") == expected[1:]
     assert sentences(text, line_breaks="lines") == expected
 
 

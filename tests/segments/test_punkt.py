@@ -65,6 +65,8 @@ def test_sentences_are_those_of_punkt_on_the_whole_text(name, widths):
 @example(response="By J. Smith.) So", widths=[1])
 @example(response='".... \u3000.]!x. y', widths=[1])
 @example(response="... ?,x", widths=[1])
+@example(response="?'\u2028a].... ]'\u3000b. c", widths=[1])
+@example(response="??\u201d?\n'a", widths=[1])
 @example(response="\n.\u201da.\nb", widths=[1])
 def test_any_text_is_cut_as_punkt_cuts_the_whole_of_it(response, widths):
     assert bounds(segment(cut(response, widths))) == punkt_bounds(response)
