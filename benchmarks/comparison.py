@@ -79,7 +79,7 @@ class Cost:
     peak_mb: float | None = None
 
 
-def measure_times(subject: Subject, setting: Setting, tick: Tick) -> dict[str, Cost]:
+def measure_times(subject: Subject, setting: Setting, clock: str, tick: Tick) -> dict[str, Cost]:
     """Let the ways take turns; warmed up on a sentence first."""
     twins = {name: subject.twin() for name in WAYS}
     warm = setting.job(subject, seed=WARM_UP_SEED, tokens=WARM_UP_TOKENS).first_sentences(1)
@@ -93,7 +93,9 @@ def measure_times(subject: Subject, setting: Setting, tick: Tick) -> dict[str, C
             for name, way in WAYS.items()
             if not seed or way not in SLOW
         }
-        seconds = take_turns(players, device=subject.model.device.type)
+        if seed % 2:
+            players = dict(reversed(players.items()))
+        seconds = take_turns(players, device=subject.model.device.type, clock=clock)
         for name, turns in seconds.items():
             _add(costs[name], turns, seconds[PLAIN], job)
     return costs

@@ -22,18 +22,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from dataclasses import asdict, dataclass, field
-from datetime import date
 from pathlib import Path
 
 import torch
-import transformers
 from comparison import WAYS, Cost, Setting, measure_peaks, measure_times, peaks_by_length
+from machine import describe_machine
 from peak_memory import can_measure
 from replay import Replay, measure_replay
 from tables import length_table, replay_table, summary_table, time_table
 from tqdm import tqdm
+from turns import CLOCKS, loaded_objects_aside
 from workload import SHAPES, Subject, bundled_subject, random_subject
 
 PARTS = ("ways", "replay", "memory")
@@ -76,6 +75,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="of the random model; on CUDA bfloat16")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="cpu: of one thread, on a machine with other work"
+    )
     parser.add_argument("--contexts", type=int, nargs="+", default=[512, 2048], help="tokens of the prompts")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--tokens", type=int, default=250, help="of each answer")
@@ -85,8 +87,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: the figures mean nothing")
     parser.add_argument("--output", type=Path, help="write all that was measured as JSON")
     args = parser.parse_args()
+    if args.clock == "cpu" and (args.threads > 1 or args.device != "cpu"):
+        parser.error("--clock cpu counts one thread: pass --threads 1, and --device cpu")
     if args.quick:
-        args.shape, args.contexts, args.batches, args.tokens = "tiny", [96], [1, 2], 45
+        args.shape, args.contexts, args.batches, args.tokens = "tiny", [64], [1, 2], 30
         args.rounds, args.repeats = [1, 1], 1
     args.dtype = args.dtype or ("bfloat16" if args.device == "cuda" else "float32")
     return args
@@ -96,11 +100,11 @@ def main() -> None:
     """Measure, print, and write what was asked for."""
     args = arguments()
     torch.set_num_threads(args.threads)
-    machine = describe_machine(args)
+    machine = {**describe_machine(args.device, args.threads), "clock": f"{args.clock} clock"}
     print(", ".join(machine.values()), end="\n\n", flush=True)
     results = [Results(subject, settings_for(subject, args)) for subject in subjects(args)]
-    with tqdm(total=sum(_ticks(r, args) for r in results), disable=None, leave=False) as bar:
-        # Memory last: measuring it makes the process slower.
+    steps = sum(_ticks(result, args) for result in results)
+    with loaded_objects_aside(), tqdm(total=steps, disable=None, leave=False) as bar:
         for part, measure in (("ways", _ways), ("replay", _replay), ("memory", _memory)):
             for result in results if part in args.parts else ():
                 measure(result, args, bar)
@@ -137,24 +141,6 @@ def settings_for(subject: Subject, args: argparse.Namespace) -> list[Setting]:
     ]
 
 
-def describe_machine(args: argparse.Namespace) -> dict[str, str]:
-    """Return what the figures hold for."""
-    return {
-        "date": date.today().isoformat(),
-        "chip": torch.cuda.get_device_name() if args.device == "cuda" else _processor(),
-        "threads": f"{args.threads} thread{'s' if args.threads > 1 else ''}",
-        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}, "
-        f"Python {platform.python_version()}",
-    }
-
-
-def _processor() -> str:
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text().splitlines() if listing.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def _ticks(result: Results, args: argparse.Namespace) -> int:
     return (
         sum(s.time_ticks() for s in result.settings) * ("ways" in args.parts)
@@ -165,7 +151,7 @@ def _ticks(result: Results, args: argparse.Namespace) -> int:
 
 def _ways(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
     for setting in result.settings:
-        result.costs.append(measure_times(result.subject, setting, bar.update))
+        result.costs.append(measure_times(result.subject, setting, args.clock, bar.update))
         bar.write(time_table(result.subject, setting, result.costs[-1]))
 
 
@@ -175,6 +161,7 @@ def _replay(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
         repeats=args.repeats,
         throughput_repeats=THROUGHPUT_REPEATS,
         small=args.quick,
+        clock=args.clock,
         tick=bar.update,
     )
     bar.write(replay_table(result.subject, result.replay))
@@ -187,7 +174,7 @@ def _memory(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
     result.costs = result.costs or [{name: Cost() for name in WAYS} for _ in result.settings]
     for setting, costs in zip(result.settings, result.costs, strict=True):
         measure_peaks(result.subject, setting, costs, bar.update)
-    lengths = [tokens // 5 for tokens in LENGTHS] if args.quick else LENGTHS
+    lengths = [tokens // 10 for tokens in LENGTHS] if args.quick else LENGTHS
     context = min(setting.context for setting in result.settings)
     result.peak_mb_by_length = peaks_by_length(result.subject, context=context, lengths=lengths, tick=bar.update)
     bar.write(length_table(result.subject, context, result.peak_mb_by_length))

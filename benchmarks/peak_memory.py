@@ -6,7 +6,7 @@ import ctypes
 import gc
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -17,8 +17,11 @@ RESET_PEAK = "5"
 """What to write to ``clear_refs`` to set the peak of the resident memory back to its present value (man 5 proc)."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES = 256 * 1024
-"""glibc's names and numbers (malloc.h): what is larger than this goes back to the system as soon as it is freed."""
+"""glibc's numbers (malloc.h)."""
+KEEP_LITTLE = {M_MMAP_THRESHOLD: 256 * 1024, M_TRIM_THRESHOLD: 256 * 1024}
+"""Bytes: free blocks larger than this go back to the system at once."""
+KEEP_MUCH = {M_MMAP_THRESHOLD: 32 * 1024**2, M_TRIM_THRESHOLD: 64 * 1024**2}
+"""Where glibc itself arrives in a process that has freed large blocks (man 3 mallopt)."""
 
 
 def can_measure(device: str) -> bool:
@@ -29,9 +32,9 @@ def can_measure(device: str) -> bool:
 def peak_mb(call: Callable[[], object], *, device: str) -> float:
     """Run a call and return its peak, in MB (10^6 bytes), above the memory in use before.
 
-    On CUDA it is what torch's allocator handed out. On a CPU it is the resident memory of the process, and the heap is
-    told, for good, to keep no large free blocks, for what it keeps of one call would hide the needs of the next: calls
-    are slower from then on. Repeated calls agree within 1 MB, except the first, which fills what libraries keep.
+    On CUDA it is what torch's allocator handed out. On a CPU it is the resident memory of the process; meanwhile the
+    heap keeps no large free blocks, for what it keeps of one call would hide the needs of the next, which makes the
+    call slower. Repeated calls agree within 1 MB, except the first, which fills what libraries keep for themselves.
     """
     gc.collect()
     if device == "cuda":
@@ -41,15 +44,21 @@ def peak_mb(call: Callable[[], object], *, device: str) -> float:
         call()
         torch.cuda.synchronize()
         return (torch.cuda.max_memory_allocated() - before) / 1e6
-    libc = ctypes.CDLL(None)
-    for option in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-        if not libc.mallopt(option, KEPT_BYTES):
-            raise OSError(f"mallopt({option}, {KEPT_BYTES}) was refused; peak memory cannot be measured here")
-    libc.malloc_trim(0)
-    CLEAR.write_text(RESET_PEAK)
-    start = _resident_bytes("VmRSS")
-    call()
-    return (_resident_bytes("VmHWM") - start) / 1e6
+    _set_heap(KEEP_LITTLE)
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        CLEAR.write_text(RESET_PEAK)
+        start = _resident_bytes("VmRSS")
+        call()
+        return (_resident_bytes("VmHWM") - start) / 1e6
+    finally:
+        _set_heap(KEEP_MUCH)
+
+
+def _set_heap(options: Mapping[int, int]) -> None:
+    for option, value in options.items():
+        if not ctypes.CDLL(None).mallopt(option, value):
+            raise OSError(f"mallopt({option}, {value}) was refused; peak memory cannot be measured here")
 
 
 def _resident_bytes(name: str) -> int:

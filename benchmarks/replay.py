@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 import torch
+from turns import CLOCKS
 from workload import Job, Subject, make_job
 
 from syncheck import Monitor
@@ -47,19 +47,19 @@ def two_passes(subject: Subject, job: Job) -> None:
 
 
 def measure_replay(
-    subject: Subject, *, repeats: int, throughput_repeats: int, small: bool, tick: Callable[[], object]
+    subject: Subject, *, repeats: int, throughput_repeats: int, small: bool, clock: str, tick: Callable[[], object]
 ) -> Replay:
-    """Score answers of 250 tokens over contexts of 1,000 (``small``: 40 over 100), in turn with the bare passes."""
-    context, tokens, answers = (100, 40, 4) if small else (CONTEXT, TOKENS, ANSWERS)
+    """Score answers of 250 tokens over contexts of 1,000 (``small``: 20 over 60), in turn with the bare passes."""
+    context, tokens, answers = (60, 20, 2) if small else (CONTEXT, TOKENS, ANSWERS)
     make = partial(make_job, subject, context=context, tokens=tokens)
     found = Replay(context, tokens, answers)
     device = subject.model.device.type
     for repeat in range(-1, repeats):
         job = make(batch=1, seed=repeat if repeat >= 0 else WARM_UP_SEED)
         taken = {
-            TWO_PASSES: _seconds(partial(two_passes, subject, job), device),
-            SIGNALS: _seconds(partial(_score, subject.signals, job), device),
-            FULL: _seconds(partial(_score, subject.full, job), device),
+            TWO_PASSES: _seconds(partial(two_passes, subject, job), device, clock),
+            SIGNALS: _seconds(partial(_score, subject.signals, job), device, clock),
+            FULL: _seconds(partial(_score, subject.full, job), device, clock),
         }
         if repeat >= 0:  # the first one warms up
             for name, seconds in taken.items():
@@ -67,8 +67,8 @@ def measure_replay(
         tick()
     for repeat in range(throughput_repeats):
         job = make(batch=answers, seed=THROUGHPUT_SEED + repeat)
-        found.one_by_one.append(_seconds(partial(_score, subject.signals, job), device))
-        found.together.append(_seconds(partial(_score_together, subject.signals, job), device))
+        found.one_by_one.append(_seconds(partial(_score, subject.signals, job), device, clock))
+        found.together.append(_seconds(partial(_score_together, subject.signals, job), device, clock))
         tick()
     return found
 
@@ -82,14 +82,15 @@ def _score_together(monitor: Monitor, job: Job) -> None:
     monitor.score_batch(list(job.prompts), response_token_ids=list(job.answers), batch_size=len(job.prompts))
 
 
-def _seconds(call: Callable[[], object], device: str) -> float:
+def _seconds(call: Callable[[], object], device: str, clock: str) -> float:
+    now = CLOCKS[clock]
     gc.collect()
     gc.disable()
     try:
-        started = time.perf_counter()
+        started = now()
         call()
         if device == "cuda":
             torch.cuda.synchronize()
-        return time.perf_counter() - started
+        return now() - started
     finally:
         gc.enable()

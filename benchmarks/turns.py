@@ -10,18 +10,34 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 
 Pause = Callable[[], None]
 
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
+"""``cpu`` does not count the time in which others have the processor; it counts one thread, so torch must use one."""
+
+
+@contextmanager
+def loaded_objects_aside() -> Iterator[None]:
+    """Let the garbage collector pass over what exists now, so that collecting between measurements takes no time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
 
 class _Player:
     """One way: a thread that runs from one pause to the next when it is told to."""
 
-    def __init__(self, way: Callable[[Pause], None], device: str) -> None:
+    def __init__(self, way: Callable[[Pause], None], device: str, clock: Callable[[], float]) -> None:
         self._way = way
+        self._clock = clock
         self._device = torch.device(device)
         self._go = threading.Event()
         self._paused = threading.Event()
@@ -57,16 +73,16 @@ class _Player:
     def _wait(self) -> None:
         self._go.wait()
         self._go.clear()
-        self._started = time.perf_counter()
+        self._started = self._clock()
 
     def _stop_clock(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        self.seconds.append(time.perf_counter() - self._started)
+        self.seconds.append(self._clock() - self._started)
 
 
 def take_turns(
-    ways: Mapping[str, Callable[[Pause], None]], *, device: str = "cpu", tick: Callable[[], None] = lambda: None
+    ways: Mapping[str, Callable[[Pause], None]], *, device: str, clock: str = "wall"
 ) -> dict[str, list[float]]:
     """Run the ways in turns; every other round goes backwards, so that none is always first.
 
@@ -75,7 +91,7 @@ def take_turns(
     dict of str to list of float
         Seconds of each turn of each way, from the moment it goes on to its next pause or its end.
     """
-    players = {name: _Player(way, device) for name, way in ways.items()}
+    players = {name: _Player(way, device, CLOCKS[clock]) for name, way in ways.items()}
     gc.collect()
     gc.disable()  # collected between the rounds instead, at nobody's expense
     try:
@@ -83,7 +99,6 @@ def take_turns(
         while waiting := [player for player in players.values() if not player.over]:
             for player in waiting if forward else reversed(waiting):
                 player.turn()
-                tick()
             forward = not forward
             gc.collect()
     finally:

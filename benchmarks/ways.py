@@ -1,5 +1,8 @@
 """Ways to watch an answer, all on the same scripted tokens; each is a function of subject, job and ``between``.
 
+They return what they measured: for each row (4, n) float32, log-probability, the same without the context, entropy
+and KL of its tokens, in nats. All return the same, up to rounding.
+
 ``between(n)`` is called before token n of the answer is chosen, with 0 when the first logits are there; the way that
 begins anew for every sentence calls it between them. The baselines find no sentence ends, LID or support, as the
 monitor does: what they cost is a lower bound.
@@ -10,58 +13,69 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 from workload import Job, Script, Subject
 
-from syncheck import Monitor, RagPrompt, Watch
-from syncheck.signals import decoder_blocks, token_statistics
+from syncheck import Monitor, RagPrompt, Report, Watch
+from syncheck.signals import TokenStatistics, decoder_blocks, token_statistics
 
 Between = Callable[[int], None]
-Way = Callable[[Subject, Job, Between], None]
+Measured = list[NDArray[np.float32]]
+Way = Callable[[Subject, Job, Between], Measured]
 
 
-def plain(subject: Subject, job: Job, between: Between) -> None:
-    """Generate with transformers and its own cache, and look at nothing."""
+def plain(subject: Subject, job: Job, between: Between) -> Measured:
+    """Generate with transformers and its own cache, and measure nothing."""
     _stock(subject, job, [Script(job.answers, before=between)])
+    return []
 
 
-def signals_only(subject: Subject, job: Job, between: Between) -> None:
+def signals_only(subject: Subject, job: Job, between: Between) -> Measured:
     """``monitor.generate``: all signals, LID included, without aligner and aggregator."""
-    _monitored(subject.signals, job, between)
+    return _monitored(subject.signals, job, between)
 
 
-def with_aligner(subject: Subject, job: Job, between: Between) -> None:
+def with_aligner(subject: Subject, job: Job, between: Between) -> Measured:
     """``monitor.generate`` with aligner and aggregator: every sentence has its score."""
-    _monitored(subject.full, job, between)
+    return _monitored(subject.full, job, between)
 
 
-def _monitored(monitor: Monitor, job: Job, between: Between) -> None:
+def _monitored(monitor: Monitor, job: Job, between: Between) -> Measured:
     script = Script(job.answers, before=between)
-    monitor.generate(
+    reports = monitor.generate(
         _prompts(job), do_sample=False, max_new_tokens=job.tokens, logits_processor=LogitsProcessorList([script])
     )
+    return _of_reports(reports if isinstance(reports, list) else [reports])
 
 
-def attached(subject: Subject, job: Job, between: Between) -> None:
+def attached(subject: Subject, job: Job, between: Between) -> Measured:
     """``monitor.attach`` around transformers' ``generate`` with its own cache, signals only."""
     with subject.signals.attach(_prompts(job)) as watch:
         out = _stock(subject, job, [*watch.processors, Script(job.answers, before=between)])
-    watch.report(out) if isinstance(watch, Watch) else watch.reports(out)
+    return _of_reports([watch.report(out)] if isinstance(watch, Watch) else watch.reports(out))
 
 
 def _prompts(job: Job) -> RagPrompt | list[RagPrompt]:
     return job.prompts[0] if len(job.prompts) == 1 else list(job.prompts)
 
 
-def per_step(subject: Subject, job: Job, between: Between) -> None:
+def _of_reports(reports: Sequence[Report]) -> Measured:
+    tokens = [report.tokens for report in reports]
+    return [np.stack([t.log_prob, t.log_prob_without_context, t.entropy, t.kl]) for t in tokens]
+
+
+def per_step(subject: Subject, job: Job, between: Between) -> Measured:
     """Run a second forward at every step, in the way of ``UnbatchedClassifierFreeGuidanceLogitsProcessor``."""
     paired = PairedSignals(subject.model, [p.without_context_ids for p in job.prompts], subject.full.config.layers)
     with paired.tapping():
         out = _stock(subject, job, [paired, Script(job.answers, before=between)])
     paired.measure(out[:, -1])
+    return list(torch.stack(paired.statistics, dim=-1).transpose(0, 1).cpu().numpy())
 
 
 def _stock(subject: Subject, job: Job, processors: Sequence[LogitsProcessor]) -> Tensor:
@@ -127,15 +141,14 @@ class PairedSignals(LogitsProcessor):  # type: ignore[misc]
     def measure(self, token_ids: Tensor) -> None:
         """Keep the statistics of the tokens (B,) that the last pair of logits was for."""
         assert self._pair is not None
-        found = token_statistics(*self._pair, token_ids)
-        self.statistics.append(torch.stack([found.log_prob, found.log_prob_without_context, found.entropy, found.kl]))
+        self.statistics.append(_stacked(token_statistics(*self._pair, token_ids)))  # (4, B)
 
     def _keep(self, module: nn.Module, args: object, output: Tensor) -> None:
         if not self._second:
             self.states.append(output[:, -1].clone())
 
 
-def re_prefill(subject: Subject, job: Job, between: Between) -> None:
+def re_prefill(subject: Subject, job: Job, between: Between) -> Measured:
     """Encode the prompt and the text so far anew for every sentence, as the published code does; a kind version.
 
     For each sentence: one ``generate`` from all the text so far, up to the longest sentence of the batch; one pass over
@@ -144,14 +157,17 @@ def re_prefill(subject: Subject, job: Job, between: Between) -> None:
     length, unpacks the distributions into dictionaries and makes the ids anew from text; this does not. A round gives
     every row of a batch one sentence.
     """
+    found: list[Measured] = []
     for index in range(min(len(ends) for ends in job.sentences)):
         starts = [ends[index - 1] if index else 0 for ends in job.sentences]
         if index:
             between(starts[0])
-        _sentence(subject, job, starts, [ends[index] for ends in job.sentences], between if not index else None)
+        stops = [ends[index] for ends in job.sentences]
+        found.append(_sentence(subject, job, starts, stops, between if not index else None))
+    return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
 
 
-def _sentence(subject: Subject, job: Job, starts: list[int], stops: list[int], between: Between | None) -> None:
+def _sentence(subject: Subject, job: Job, starts: list[int], stops: list[int], between: Between | None) -> Measured:
     model = subject.model
     longest = max(stop - start for start, stop in zip(starts, stops, strict=True))
     parts = [answer[start:stop] for answer, start, stop in zip(job.answers, starts, stops, strict=True)]
@@ -177,11 +193,19 @@ def _sentence(subject: Subject, job: Job, starts: list[int], stops: list[int], b
         other = _full_pass(model, without, keep=longest + 1).logits[:, :-1]
         known = [[*p.with_context_ids, *job.answers[i][: stops[i]]] for i, p in enumerate(job.prompts)]
         states = _full_pass(model, known, keep=1, output_hidden_states=True).hidden_states
-        for row, part in enumerate(parts):
-            chosen = torch.tensor(part, device=model.device)
-            token_statistics(logits[row, : len(part)], other[row, -len(part) :], chosen)
-            for layer in subject.full.config.layers:
-                states[layer + 1][row, -1].float().cpu()
+        for layer in subject.full.config.layers:
+            states[layer + 1][:, -1].float().cpu()
+        measured = [
+            token_statistics(
+                logits[row, : len(part)], other[row, -len(part) :], torch.tensor(part, device=model.device)
+            )
+            for row, part in enumerate(parts)
+        ]
+    return [_stacked(statistics).cpu().numpy() for statistics in measured]
+
+
+def _stacked(found: TokenStatistics) -> Tensor:
+    return torch.stack([found.log_prob, found.log_prob_without_context, found.entropy, found.kl])
 
 
 def _full_pass(model: PreTrainedModel, rows: Sequence[Sequence[int]], *, keep: int, **kwargs: bool):  # noqa: ANN202

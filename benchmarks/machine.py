@@ -1,0 +1,27 @@
+"""What measured times hold for: the date, the chip, the threads, the versions."""
+
+from __future__ import annotations
+
+import platform
+from datetime import date
+from pathlib import Path
+
+import torch
+import transformers
+
+
+def describe_machine(device: str, threads: int) -> dict[str, str]:
+    """Return the parts of the line that stands over every table."""
+    return {
+        "date": date.today().isoformat(),
+        "chip": torch.cuda.get_device_name() if device == "cuda" else _processor(),
+        "threads": f"{threads} thread{'s' if threads > 1 else ''}",
+        "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
+    }
+
+
+def _processor() -> str:
+    listing = Path("/proc/cpuinfo")
+    lines = listing.read_text().splitlines() if listing.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
