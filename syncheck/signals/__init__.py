@@ -5,7 +5,7 @@ from __future__ import annotations
 from syncheck.signals.branch import Branch, check_window
 from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, require_rewindable
 from syncheck.signals.forward import ForwardArguments, require_watchable
-from syncheck.signals.lid import ReferenceBank
+from syncheck.signals.lid import LidVariant, ReferenceBank
 from syncheck.signals.taps import Taps, decoder_blocks
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
 
@@ -13,6 +13,7 @@ __all__ = [
     "Branch",
     "ForwardArguments",
     "GrowLayer",
+    "LidVariant",
     "ReferenceBank",
     "RewindableCache",
     "Taps",

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, cast, get_args
 from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from torch import Tensor
 
 from syncheck.errors import CheckpointError, InputError
+from syncheck.signals.distances import ReferenceStack
 
-__all__ = ["ReferenceBank"]
+__all__ = ["LidVariant", "ReferenceBank"]
 
-_NEAR = 1e-3
+LidVariant = Literal["mle", "official"]
+
 _FLOOR = 1e-8
+_ROUNDING = 1e-5
+_QUERIES_AT_ONCE = 256
 
 
 class ReferenceBank:
@@ -28,39 +33,101 @@ class ReferenceBank:
     ----------
     references
         Layer -> (T, H) float array. Layers are decoder blocks counted from 0.
+    variant
+        ``"mle"`` is Levina and Bickel's estimate over all T references, ``"official"`` the one of the paper's
+        published code, which its published aggregators were trained with.
     device
-        Where the bank is kept; the model's device keeps the transfer out of the loop.
+        Where the bank is kept, as float32; the model's device keeps the transfer out of the loop.
+
+    Attributes
+    ----------
+    references : dict of int to Tensor of shape (T, H), float32
+    variant : str
+
+    Raises
+    ------
+    InputError
+        If an array is not two-dimensional and finite in float32, or the variant is unknown.
 
     Notes
     -----
-    LID-MLE over all T references with distances d_1 <= ... <= d_T (paper, appendix A.1; Levina and Bickel):
-    ``LID = (T - 1) / sum_j ln(d_T / d_j)``. The printed formula has 1/(T-1) outside the inverse; this is the
-    form its published code computes up to the choice of the farthest point. A zero distance is floored at
-    1e-8 of d_T. Fewer than two references, d_T = 0 or a zero sum gives NaN.
+    With distances d_1 <= ... <= d_T from a query to the references (paper, appendix A.1; Levina and Bickel), ``mle`` is
+    ``LID = (T - 1) / sum_{j<=T} ln(d_T / d_j)``; the printed formula misplaces the inverse. ``official`` leaves the
+    farthest reference out: ``LID = k / sum_{j<=k} ln(d_k / d_j)`` with k = T - 1. A zero distance is floored at 1e-8 of
+    the largest. LID is NaN where it is undefined: fewer than two references (three for ``official``), all distances 0
+    or equal up to rounding (an LID above 1e5), an activation that is not finite or too large for float32's squares.
     """
 
-    def __init__(self, references: Mapping[int, NDArray[np.floating]], *, device: str = "cpu") -> None:
-        for layer, array in references.items():
-            if array.ndim != 2 or not np.isfinite(array).all():
-                raise InputError(
-                    f"references of layer {layer} must be a finite (T, H) array; found shape {array.shape}"
-                )
-        self.references = {k: torch.tensor(np.asarray(v, np.float32), device=device) for k, v in references.items()}
-        self._squares = {k: v.square().sum(-1) for k, v in self.references.items()}
+    def __init__(
+        self,
+        references: Mapping[int, NDArray[np.floating]],
+        *,
+        variant: LidVariant = "mle",
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if variant not in get_args(LidVariant):
+            raise InputError(f"variant must be one of {get_args(LidVariant)}; found {variant!r}")
+        self.variant: LidVariant = variant
+        self._device = torch.empty(0, device=device).device  # cuda:0 of cuda
+        arrays = {layer: _checked(layer, references[layer]) for layer in sorted(references)}
+        self._stacks = [
+            ReferenceStack({k: array for k, array in arrays.items() if array.shape == shape}, self._device)
+            for shape in dict.fromkeys(array.shape for array in arrays.values())
+        ]
+        self.references = {k: stack.activations[i] for stack in self._stacks for i, k in enumerate(stack.layers)}
 
     @property
     def layers(self) -> tuple[int, ...]:
         """Layers with references, ascending."""
         return tuple(sorted(self.references))
 
+    def to(self, device: str | torch.device) -> ReferenceBank:
+        """Return the same references on a device: this very bank if they are there."""
+        if torch.empty(0, device=device).device == self._device:
+            return self
+        arrays = {layer: x.cpu().numpy() for layer, x in self.references.items()}
+        return ReferenceBank(arrays, variant=self.variant, device=device)
+
     def lid(self, activations: Mapping[int, NDArray[np.float32]]) -> dict[int, float]:
         """LID of one sentence at each layer that has both an activation and references."""
-        return {
-            layer: float(self.lid_of(layer, activations[layer][None])[0])
-            for layer in self.layers
-            if layer in activations
-        }
+        layers = [layer for layer in self.layers if layer in activations]
+        if not layers:
+            return {}
+        found = self.lid_of_states({k: torch.from_numpy(np.ascontiguousarray(activations[k][None])) for k in layers})
+        return dict(zip(layers, found[0].tolist(), strict=True))
 
+    @torch.no_grad()
+    def lid_of_states(self, states: Mapping[int, Tensor]) -> Tensor:
+        """Return the LID of N sentences at L layers, computed together.
+
+        Parameters
+        ----------
+        states
+            Layer -> (N, H) activations, of any floating dtype, on any device.
+
+        Returns
+        -------
+        Tensor of shape (N, L), float32
+            LID >= 0, on the bank's device, which is not waited for where the states are on it too. Columns are in the
+            order of ``states``; NaN where LID is undefined or the layer has no references.
+
+        Raises
+        ------
+        InputError
+            If there is no layer, or shapes do not agree.
+        """
+        count = _count(states)
+        columns = {layer: torch.full((count,), torch.nan, device=self._device) for layer in states}
+        for stack in self._stacks:
+            wanted = [layer for layer in stack.layers if layer in states]
+            # The stack as it is or one of its layers: several of them would have to be copied.
+            for layers in [wanted] if len(wanted) == len(stack.layers) else [[layer] for layer in wanted]:
+                queries = torch.stack([self._query(layer, states[layer]) for layer in layers])  # (L, N, H)
+                squares = stack.squared_distances(layers, queries)  # (L, N, T)
+                columns.update(zip(layers, _estimates(squares, None, self.variant), strict=True))
+        return torch.stack(list(columns.values()), dim=1)
+
+    @torch.no_grad()
     def lid_of(
         self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
@@ -80,61 +147,102 @@ class ReferenceBank:
         ndarray of shape (N,), float64
             LID >= 0; NaN where undefined.
         """
-        bank = self.references[layer]
-        states = torch.from_numpy(np.ascontiguousarray(queries)).to(bank.device, torch.float32)  # (N, H)
-        if states.shape[-1] != bank.shape[-1]:
-            raise InputError(
-                f"layer {layer} has references of width {bank.shape[-1]}, but the model's activations have "
-                f"{states.shape[-1]}; use the references of this model"
-            )
-        squares = self._squared_distances(layer, states)  # (N, T)
-        counted = torch.ones_like(squares, dtype=torch.bool)
-        if excluded is not None:
-            counted &= ~torch.from_numpy(excluded).to(bank.device)
-        count = counted.sum(1)  # (N,)
-        if not squares.shape[1]:
-            return np.full(len(states), np.nan)
-        farthest = squares.where(counted, 0).amax(1, keepdim=True)  # (N, 1)
-        ratios = farthest / squares.maximum(farthest * _FLOOR**2)
-        total = 0.5 * ratios.log().where(counted, 0).sum(1)  # sum_j ln(d_T / d_j)
-        defined = (count >= 2) & (farthest[:, 0] > 0) & (total > 0)
-        lid: NDArray[np.float64] = torch.where(defined, (count - 1) / total, torch.nan).cpu().numpy()
+        if layer not in self.references:
+            raise InputError(f"layer must be one of {self.layers}, which have references; found {layer}")
+        (stack,) = (stack for stack in self._stacks if layer in stack.layers)
+        found = [torch.empty(0, device=self._device)]
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            rows = slice(start, start + _QUERIES_AT_ONCE)
+            states = self._query(layer, torch.from_numpy(np.ascontiguousarray(queries[rows])))
+            squares = stack.squared_distances([layer], states[None])[0]  # (N, T)
+            left_out = None if excluded is None else torch.from_numpy(excluded[rows]).to(self._device)
+            found.append(_estimates(squares, left_out, self.variant))
+        lid: NDArray[np.float64] = torch.cat(found).cpu().double().numpy()
         return lid
 
-    def _squared_distances(self, layer: int, queries: Tensor) -> Tensor:
-        """One matrix product for all, then exact differences for the few pairs where it cancels."""
-        bank, bank_squares = self.references[layer], self._squares[layer]
-        norms = queries.square().sum(-1, keepdim=True) + bank_squares  # (N, T)
-        squares = norms - 2 * queries @ bank.T
-        rows, columns = (squares < _NEAR * norms).nonzero(as_tuple=True)
-        squares[rows, columns] = (queries[rows] - bank[columns]).square().sum(-1)
-        return squares.double()
-
     def save(self, path: Path) -> None:
-        """Write ``layer_<k>`` arrays as safetensors, in half precision where that loses nothing."""
+        """Write ``layer_<k>`` arrays as safetensors, in half precision where that loses nothing, and the variant."""
         arrays = {f"layer_{k}": v.cpu().numpy() for k, v in self.references.items()}
-        halves = {name: array.astype(np.float16) for name, array in arrays.items()}
-        save_file(halves if all((halves[n] == a).all() for n, a in arrays.items()) else arrays, path)
+        with np.errstate(over="ignore"):
+            halves = {name: array.astype(np.float16) for name, array in arrays.items()}
+        lossless = all((halves[name] == array).all() for name, array in arrays.items())
+        save_file(halves if lossless else arrays, path, metadata={"variant": self.variant})
 
     @classmethod
-    def load(cls, path: Path, *, device: str = "cpu") -> ReferenceBank:
+    def load(cls, path: Path, *, device: str | torch.device = "cpu") -> ReferenceBank:
         """Read ``layer_<k>`` arrays of shape (T, H) from ``.safetensors`` or ``.npz``.
+
+        The variant is the one that was saved, ``mle`` if the file does not say.
 
         Raises
         ------
         CheckpointError
-            If the file is missing, damaged or holds other names.
+            If the file is missing, damaged, holds other names or an unknown variant.
         """
+        metadata: dict[str, str] = {}
         try:
             if path.suffix == ".npz":
                 # Opened here, since numpy leaves a file open that turns out to be no archive.
                 with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                     arrays = dict(archive)
             else:
-                arrays = load_file(path)
+                with safe_open(path, framework="numpy") as archive:
+                    metadata = archive.metadata() or {}
+                    arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
         except (OSError, EOFError, TypeError, ValueError, SafetensorError, BadZipFile) as error:
             raise CheckpointError(f"{path} is not a readable file of LID references: {error}") from error
-        return cls({_layer_of(name, path): array for name, array in arrays.items()}, device=device)
+        variant = metadata.get("variant", "mle")
+        if variant not in get_args(LidVariant):
+            raise CheckpointError(f"{path} has the variant {variant!r}; this version knows {get_args(LidVariant)}")
+        references = {_layer_of(name, path): array for name, array in arrays.items()}
+        return cls(references, variant=cast(LidVariant, variant), device=device)
+
+    def _query(self, layer: int, states: Tensor) -> Tensor:
+        # Upcast before anything is squared: squares overflow float16.
+        width = self.references[layer].shape[1]
+        if states.shape[-1] != width:
+            raise InputError(
+                f"layer {layer} has references of width {width}, but the model's activations have "
+                f"{states.shape[-1]}; use the references of this model"
+            )
+        return states.to(self._device, torch.float32)
+
+
+def _estimates(squares: Tensor, excluded: Tensor | None, variant: LidVariant) -> Tensor:
+    """LID from squared distances (..., T), of which the excluded ones do not count."""
+    if not squares.shape[-1]:
+        return squares.new_full(squares.shape[:-1], torch.nan)
+    count = squares.shape[-1] if excluded is None else (~excluded).sum(-1)
+    if excluded is not None:
+        squares = squares.masked_fill(excluded, 0)
+    if variant == "official":
+        farthest = squares.argmax(-1, keepdim=True)
+        none = torch.zeros_like(squares, dtype=torch.bool)
+        excluded = (none if excluded is None else excluded).scatter(-1, farthest, value=True)
+        squares = squares.masked_fill(excluded, 0)
+    shares = squares / squares.amax(-1, keepdim=True)
+    logs = shares.clamp_min(_FLOOR**2).log()
+    total = -0.5 * (logs if excluded is None else logs.masked_fill(excluded, 0)).sum(-1)
+    return torch.where(total > _ROUNDING * count, (count - 1) / total, torch.nan)
+
+
+def _count(states: Mapping[int, Tensor]) -> int:
+    shapes = {layer: tuple(x.shape) for layer, x in states.items()}
+    counts = {shape[0] for shape in shapes.values() if len(shape) == 2}
+    if len(counts) != 1 or any(len(shape) != 2 for shape in shapes.values()):
+        raise InputError(f"states must hold (N, H) activations of the same N sentences at each layer; found {shapes}")
+    return counts.pop()
+
+
+def _checked(layer: int, array: NDArray[np.floating]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        single = np.asarray(array, np.float32)
+    if single.ndim != 2 or not np.isfinite(single).all():
+        raise InputError(
+            f"references of layer {layer} must be a finite (T, H) array in float32's range; found shape {single.shape}"
+            + ("" if np.isfinite(single).all() else " with values that are not")
+        )
+    return single
 
 
 def _layer_of(name: str, path: Path) -> int:
