@@ -152,7 +152,6 @@ def sentence_features(
     schema: FeatureSchema,
     signals: SentenceSignals,
     *,
-    lid: Mapping[int, float],
     support: Support | None,
     lexicon: ContextLexicon | None,
     question_words: AbstractSet[str],
@@ -164,9 +163,8 @@ def sentence_features(
     schema
         Which features, in which order; any whose names are in :data:`FEATURES`.
     signals
-        The sentence's tokens, without special ones. A sentence without tokens gives NaN throughout.
-    lid
-        LID by decoder block; a block that is missing gives NaN.
+        The sentence's tokens, without special ones. A sentence without tokens gives NaN throughout, a block without LID
+        NaN there.
     support
         The aligner's verdict; None gives NaN.
     lexicon
@@ -191,7 +189,7 @@ def sentence_features(
     if not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
-    values |= {LID.format(k=k): value for k, value in lid.items()}
+    values |= {LID.format(k=k): value for k, value in signals.lid.items()}
     values |= _signal_features(signals)
     values |= _lexical_features(signals.text, lexicon, question_words)
     values["align_score"] = nan if support is None else support.score

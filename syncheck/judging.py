@@ -13,7 +13,6 @@ from syncheck.alignment import Aligner
 from syncheck.features import sentence_features
 from syncheck.lexical import ContextLexicon, content_words
 from syncheck.segments import is_checkable
-from syncheck.signals import ReferenceBank
 from syncheck.types import (
     FeatureSchema,
     RagPrompt,
@@ -40,8 +39,6 @@ class SentenceJudge:
         The features to compute.
     aggregator
         None leaves the status ``no_aggregator``.
-    bank
-        None leaves LID unmeasured.
     aligner
         None leaves ``align_score`` unmeasured.
     """
@@ -52,13 +49,11 @@ class SentenceJudge:
         *,
         schema: FeatureSchema,
         aggregator: Aggregator | None,
-        bank: ReferenceBank | None,
         aligner: Aligner | None,
     ) -> None:
         self.prompt = prompt
         self._schema = schema
         self._aggregator = aggregator
-        self._bank = bank
         self._aligner = aligner
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
@@ -101,7 +96,6 @@ class SentenceJudge:
         return sentence_features(
             self._schema,
             sentence,
-            lid=self._bank.lid(sentence.activations) if self._bank else {},
             support=support,
             lexicon=self._lexicon,
             question_words=self._question_words,

@@ -86,7 +86,7 @@ class Monitor:
         self.tokenizer = tokenizer
         self.config = config
         self.aggregator = aggregator
-        self.bank = bank
+        self.bank = None if bank is None else bank.to(model.device)
         self.aligner = aligner
         self.schema = feature_schema(config.schema, config.layers)
         if aggregator is not None and bank is None and needs_lid(config.schema):
@@ -103,15 +103,18 @@ class Monitor:
         rows = _rows_of(prompts)
         judges = {prompt: self.judge(prompt) for prompt in rows}
         decoding = DecodingSession(
-            self.model, self.tokenizer, rows, layers=self.config.layers, segmenter=self.config.segmenter
+            self.model,
+            self.tokenizer,
+            rows,
+            layers=self.config.layers,
+            bank=self.bank,
+            segmenter=self.config.segmenter,
         )
         return MonitoredSession(decoding, [judges[prompt] for prompt in rows])
 
     def judge(self, prompt: RagPrompt) -> SentenceJudge:
         """Return what turns the measured sentences of one prompt into scores."""
-        return SentenceJudge(
-            prompt, schema=self.schema, aggregator=self.aggregator, bank=self.bank, aligner=self.aligner
-        )
+        return SentenceJudge(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
 
     @overload
     def attach(self, prompts: RagPrompt) -> Watch: ...
@@ -139,6 +142,7 @@ class Monitor:
             rows,
             judges=[judges[prompt] for prompt in rows],
             layers=self.config.layers,
+            bank=self.bank,
             segmenter=self.config.segmenter,
         )
 

@@ -138,6 +138,8 @@ class SentenceSignals:
         As in :class:`TokenSignals`.
     activations : mapping of int to ndarray of shape (H,), float32
         Output of each tapped decoder block at the last token that carries text of the sentence.
+    lid : mapping of int to float
+        Their local intrinsic dimension by decoder block, NaN where undefined; empty where it was not measured.
     """
 
     text: str
@@ -148,6 +150,7 @@ class SentenceSignals:
     entropy: FloatArray
     kl: FloatArray
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
+    lid: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.judging import SentenceJudge
 from syncheck.monitored import MonitoredSession
 from syncheck.report import Report
-from syncheck.signals import Branch, ForwardArguments, is_rewindable
+from syncheck.signals import Branch, ForwardArguments, ReferenceBank, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 __all__ = ["BatchWatch", "Watch"]
@@ -72,6 +72,7 @@ class BatchWatch:
         *,
         judges: Sequence[SentenceJudge],
         layers: Sequence[int],
+        bank: ReferenceBank | None,
         segmenter: SegmenterConfig,
     ) -> None:
         self._model = model
@@ -79,7 +80,7 @@ class BatchWatch:
         self._ends = tuple(end_tokens_of(model, tokenizer))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = _ObservedSession(model, tokenizer, prompts, layers=layers, segmenter=segmenter)
+        self._session = _ObservedSession(model, tokenizer, prompts, layers=layers, bank=bank, segmenter=segmenter)
         self._watched = MonitoredSession(self._session, judges)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None

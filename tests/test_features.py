@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from math import exp, inf, isnan, log, nan
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def signals(log_prob, *, without=None, entropy=None, kl=None, text="Paris has 3 
 
 
 def features(sentence, schema=ALL, *, lid=None, support=None, lexicon=LEXICON, question=frozenset({"towers"})):
-    return sentence_features(schema, sentence, lid=lid or {}, support=support, lexicon=lexicon, question_words=question)
+    sentence = replace(sentence, lid=lid or {})
+    return sentence_features(schema, sentence, support=support, lexicon=lexicon, question_words=question)
 
 
 def measured(found):

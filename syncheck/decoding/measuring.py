@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from syncheck.segments import last_text_token
-from syncheck.signals import token_statistics
+from syncheck.signals import ReferenceBank, token_statistics
 from syncheck.types import SentenceSignals, SentenceSpan
 
 __all__ = ["TokenRun", "Transcript", "measure_tokens", "tokenless"]
@@ -37,7 +37,11 @@ class TokenRun:
 
 
 def measure_tokens(
-    tokens: TokenRun, spans: Sequence[SentenceSpan], transcript: Transcript, layers: Sequence[int]
+    tokens: TokenRun,
+    spans: Sequence[SentenceSpan],
+    transcript: Transcript,
+    layers: Sequence[int],
+    bank: ReferenceBank | None,
 ) -> list[SentenceSignals]:
     """Measure the sentences of a run of tokens.
 
@@ -51,6 +55,8 @@ def measure_tokens(
         The response.
     layers
         The decoder blocks of ``tokens.states``.
+    bank
+        Reference activations; None leaves LID unmeasured.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
     values = torch.stack(
@@ -58,20 +64,36 @@ def measure_tokens(
     )  # (4, n)
     owning = [i for i, span in enumerate(spans) if span.token_stop > span.token_start]
     last = [last_text_token(spans[i], transcript.char_spans) - tokens.start for i in owning]
-    activations = [states[last].float().flatten().to(values.device) for states in tokens.states]
-    # One transfer from the device for everything that is kept of the sentences.
-    flat = torch.cat([values.flatten(), *activations]).cpu().numpy()
-    n, width = len(tokens.ids), tokens.states[0].shape[1] if tokens.states else 0
-    table = flat[: 4 * n].reshape(4, n)
-    kept = flat[4 * n :].reshape(len(layers), len(owning), width)
+    states = {layer: block[last] for layer, block in zip(layers, tokens.states, strict=True)}  # each (N, H)
+    referenced = [layer for layer in layers if bank is not None and layer in bank.layers]
+    lids = [bank.lid_of_states({layer: states[layer] for layer in referenced})] if bank and referenced else []  # (N, L)
+    table, kept, measured = _transferred(values, list(states.values()), lids)
     ids = np.asarray(tokens.ids.tolist(), np.int64)
-    by_span = {i: dict(zip(layers, kept[:, j], strict=True)) for j, i in enumerate(owning)}
-    return [_sentence(span, transcript, ids, table, by_span.get(i, {}), tokens.start) for i, span in enumerate(spans)]
+    found = []
+    for i, span in enumerate(spans):
+        activations, lid = {}, {}
+        if i in owning:
+            row = owning.index(i)
+            activations = {layer: block[row] for layer, block in zip(layers, kept, strict=True)}
+            lid = dict(zip(referenced, measured[0][row].tolist(), strict=True)) if measured else {}
+        found.append(_sentence(span, transcript, ids, table, activations, lid, tokens.start))
+    return found
+
+
+def _transferred(
+    values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
+) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
+    """Bring everything that is kept of the sentences from the device at once."""
+    tensors = [values, *states, *lids]
+    flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
+    ends = np.cumsum([tensor.numel() for tensor in tensors])
+    parts = [part.reshape(tuple(t.shape)) for part, t in zip(np.split(flat, ends[:-1]), tensors, strict=True)]
+    return parts[0], parts[1 : 1 + len(states)], parts[1 + len(states) :]
 
 
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
     """Return the signals of a sentence that lies within another one's token: none, and no activations."""
-    return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, span.token_start)
+    return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
 
 
 def _sentence(
@@ -80,6 +102,7 @@ def _sentence(
     ids: NDArray[np.int64],
     table: NDArray[np.float32],
     activations: dict[int, NDArray[np.float32]],
+    lid: dict[int, float],
     start: int,
 ) -> SentenceSignals:
     columns = slice(span.token_start - start, span.token_stop - start)
@@ -92,4 +115,5 @@ def _sentence(
         entropy=table[2, columns],
         kl=table[3, columns],
         activations=activations,
+        lid=lid,
     )

@@ -22,7 +22,7 @@ from syncheck.decoding.rows import Row
 from syncheck.decoding.sequences import Sequences
 from syncheck.errors import NotReadyError
 from syncheck.segments import IncrementalSegmenter
-from syncheck.signals import Branch, Taps, check_window
+from syncheck.signals import Branch, ReferenceBank, Taps, check_window
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
 __all__ = ["DecodingSession"]
@@ -51,6 +51,8 @@ class DecodingSession:
         NaN.
     layers
         Decoder blocks whose activations are kept at each sentence's last token.
+    bank
+        Reference activations that LID is measured against; None leaves it unmeasured.
     segmenter
         How sentences are found.
 
@@ -78,12 +80,14 @@ class DecodingSession:
         prompts: RagPrompt | Sequence[RagPrompt],
         *,
         layers: Sequence[int] = (),
+        bank: ReferenceBank | None = None,
         segmenter: SegmenterConfig,
     ) -> None:
         prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
         check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)
         self._model = model
         self._taps = Taps(model, layers)
+        self._bank = bank
         self._exit = ExitStack()
         self._main = self._prefill(prompts)
         self._contrast = (
@@ -323,7 +327,7 @@ class DecodingSession:
             return [tokenless(span, transcript) for span in spans]
         with_contrast = self._contrast is not None and self.rows[index].prompt.has_context
         tokens = self._columns.run(index, start - first, stop - first, first=start, with_contrast=with_contrast)
-        return measure_tokens(tokens, spans, transcript, self._taps.layers)
+        return measure_tokens(tokens, spans, transcript, self._taps.layers, self._bank)
 
 
 def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:

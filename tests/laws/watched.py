@@ -36,7 +36,7 @@ class RecordingMonitor(Monitor):
 
     def judge(self, prompt: RagPrompt) -> RecordingJudge:
         judge = RecordingJudge(
-            prompt, schema=self.schema, aggregator=self.aggregator, bank=self.bank, aligner=self.aligner
+            prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner
         )
         self.judges.append(judge)
         return judge
