@@ -11,10 +11,11 @@ from families import REWINDABLE, Family, family
 from first_principles import SIGNALS, from_scratch
 from watched import TEXT, RecordingMonitor, scripted
 
-BETWEEN_WAYS = {"largest": 0.1, "median": 0.03}
-"""Nats: the same bfloat16 model fed one token at a time, many, or all at once. Found: 0.075 and 0.013."""
-FROM_FLOAT32 = {"largest": 0.5, "median": 0.15}
-"""Nats: the same weights in float32. Found: 0.34 and 0.094."""
+BETWEEN_WAYS = {"largest": 0.2, "median": 0.05}
+"""Nats: the same bfloat16 model fed one token at a time, many, or all at once. Found: 0.073 and 0.015, which is a step
+or two of a bfloat16 logit."""
+FROM_FLOAT32 = {"largest": 1.0, "median": 0.2}
+"""Nats: the same weights in float32. Found: 0.45 and 0.11."""
 
 
 def assert_near(family: Family, found, wanted, bounds):
