@@ -35,9 +35,7 @@ class RecordingMonitor(Monitor):
         return monitor
 
     def judge(self, prompt: RagPrompt) -> RecordingJudge:
-        judge = RecordingJudge(
-            prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner
-        )
+        judge = RecordingJudge(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
         self.judges.append(judge)
         return judge
 
