@@ -88,14 +88,6 @@ class ReferenceBank:
         arrays = {layer: x.cpu().numpy() for layer, x in self.references.items()}
         return ReferenceBank(arrays, variant=self.variant, device=device)
 
-    def lid(self, activations: Mapping[int, NDArray[np.float32]]) -> dict[int, float]:
-        """LID of one sentence at each layer that has both an activation and references."""
-        layers = [layer for layer in self.layers if layer in activations]
-        if not layers:
-            return {}
-        found = self.lid_of_states({k: torch.from_numpy(np.ascontiguousarray(activations[k][None])) for k in layers})
-        return dict(zip(layers, found[0].tolist(), strict=True))
-
     @torch.no_grad()
     def lid_of_states(self, states: Mapping[int, Tensor]) -> Tensor:
         """Return the LID of N sentences at L layers, computed together.
