@@ -80,7 +80,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--contexts", type=int, nargs="+", default=[512, 2048], help="tokens of the prompts")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--tokens", type=int, default=250, help="of each answer")
+    parser.add_argument("--tokens", type=int, nargs=2, default=[250, 125], help="of answers, alone and in batches")
     parser.add_argument("--rounds", type=int, nargs=2, default=[2, 1], help="with a batch of 1, and with larger ones")
     parser.add_argument("--repeats", type=int, default=5, help="of the replay")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
@@ -90,7 +90,7 @@ def arguments() -> argparse.Namespace:
     if args.clock == "cpu" and (args.threads > 1 or args.device != "cpu"):
         parser.error("--clock cpu counts one thread: pass --threads 1, and --device cpu")
     if args.quick:
-        args.shape, args.contexts, args.batches, args.tokens = "tiny", [64], [1, 2], 30
+        args.shape, args.contexts, args.batches, args.tokens = "tiny", [64], [1, 2], [30, 30]
         args.rounds, args.repeats = [1, 1], 1
     args.dtype = args.dtype or ("bfloat16" if args.device == "cuda" else "float32")
     return args
@@ -129,16 +129,12 @@ def subjects(args: argparse.Namespace) -> list[Subject]:
 def settings_for(subject: Subject, args: argparse.Namespace) -> list[Setting]:
     """Combine contexts and batches; the long context is shorter where the window asks for it."""
     window = subject.model.config.max_position_embeddings
-    return [
-        Setting(
-            min(context, (window - args.tokens) // WINDOW_STEP * WINDOW_STEP),
-            batch,
-            args.tokens,
-            args.rounds[0] if batch == 1 else args.rounds[1],
-        )
-        for batch in args.batches
-        for context in args.contexts
-    ]
+    found = []
+    for batch in args.batches:
+        tokens, rounds = (which[batch > 1] for which in (args.tokens, args.rounds))
+        longest = (window - max(args.tokens)) // WINDOW_STEP * WINDOW_STEP
+        found += [Setting(min(context, longest), batch, tokens, rounds) for context in args.contexts]
+    return found
 
 
 def _ticks(result: Results, args: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ SHAPES: dict[str, dict[str, int]] = {
 }
 """Random Llamas; the last has the sizes of Llama-2-7B."""
 
-VOCABULARY = 32_000
+VOCABULARY, WINDOW = 32_000, 4096
 REFERENCES = 2000
 """LID references of a random model; the published code keeps as many."""
 
@@ -98,30 +98,27 @@ class Script(LogitsProcessor):  # type: ignore[misc]
     Parameters
     ----------
     answers
-        One row of tokens for each sequence.
-    at
-        First token to give.
+        One row of tokens for each sequence; a row that is shorter than the others goes on with its last token.
     before
         Called with the number of the token that is asked for, before it is given.
     """
 
-    def __init__(
-        self, answers: Sequence[Sequence[int]], at: int = 0, before: Callable[[int], None] | None = None
-    ) -> None:
-        self._answers = answers
-        self._next = at
+    def __init__(self, answers: Sequence[Sequence[int]], before: Callable[[int], None] | None = None) -> None:
+        longest = max(map(len, answers))
+        self._tokens = torch.tensor([[*answer, *answer[-1:] * (longest - len(answer))] for answer in answers])
         self._before = before
+        self._next = 0
         self._scores: Tensor | None = None
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Return scores of 0 with 1 at the scripted token of each row; the given scores stay as they are."""
         if self._before is not None:
             self._before(self._next)
-        tokens = [[answer[min(self._next, len(answer) - 1)]] for answer in self._answers]
-        self._next += 1
-        if self._scores is None or self._scores.shape != scores.shape:
+        if self._scores is None:
             self._scores = torch.zeros_like(scores)
-        self._scores.zero_().scatter_(1, torch.tensor(tokens, device=scores.device), 1.0)
+            self._tokens = self._tokens.to(scores.device)
+        self._scores.zero_().scatter_(1, self._tokens[:, self._next, None], 1.0)
+        self._next += 1
         return self._scores
 
 
@@ -137,7 +134,7 @@ def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
     Its ids stay below the tokenizer's 4,096; the other entries of its vocabulary are padding that costs as usual.
     """
     sizes = SHAPES[shape]
-    config = LlamaConfig(vocab_size=VOCABULARY, max_position_embeddings=4096, **sizes)
+    config = LlamaConfig(vocab_size=VOCABULARY, max_position_embeddings=WINDOW, **sizes)
     torch.manual_seed(0)
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
@@ -148,6 +145,7 @@ def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
         torch.set_default_dtype(before)
     model.generation_config.pad_token_id = 0
     kit = load_kit("generation", device=device)
+    kit.tokenizer.model_max_length = WINDOW  # it would warn of the kit's own window
     generator = torch.Generator().manual_seed(0)
     shape_of_bank = (REFERENCES, sizes["hidden_size"])
     bank = ReferenceBank(
