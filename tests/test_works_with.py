@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, Script
-from transformers import AutoModelForCausalLM, T5Config, T5ForConditionalGeneration
+from transformers import AutoModelForCausalLM, BartConfig, BartForCausalLM, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
@@ -117,6 +117,23 @@ class TestModels:
         model.compile(backend="eager")
         with pytest.raises(UnsupportedModelError, match="the model is compiled"):
             monitor.score(prompt, ANSWER)
+
+    def test_padding_that_a_model_would_misread_is_refused(self, golden):
+        """It takes no positions; one prompt alone is measured as ever."""
+        sizes = {
+            "vocab_size": 900,
+            "d_model": 16,
+            "decoder_ffn_dim": 16,
+            "decoder_layers": 2,
+            "decoder_attention_heads": 2,
+        }
+        model = BartForCausalLM(BartConfig(**sizes, max_position_embeddings=256))
+        monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        prompts = [monitor.prompt(question=q, context=PASSAGES) for q in (QUESTION, "Who?")]
+        with pytest.raises(UnsupportedModelError, match="BartForCausalLM takes no position_ids"):
+            monitor.score_batch(prompts, [ANSWER, ANSWER])
+        for prompt, report in zip(prompts, monitor.score_batch(prompts, [ANSWER, ANSWER], batch_size=1), strict=True):
+            same_signals(report, monitor.score(prompt, ANSWER))
 
     def test_a_model_with_an_encoder_is_refused(self, golden):
         sizes = {"vocab_size": 900, "d_model": 16, "d_ff": 16, "d_kv": 8, "num_layers": 1, "num_heads": 2}

@@ -14,6 +14,12 @@ __all__ = ["ForwardArguments", "require_watchable"]
 
 _CACHE_ARGUMENTS = ("past_key_values", "cache_params")
 
+_OWN_STATE = frozenset(("minimax", "recurrent_gemma"))
+"""Models that name a cache argument but keep their state in themselves or in a cache of their own."""
+
+_NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
+"""Models that take no positions and see only differences of columns, so that padding moves nothing."""
+
 
 class ForwardArguments:
     """The keyword arguments of a model's forward beside ``input_ids``.
@@ -33,14 +39,16 @@ class ForwardArguments:
         require_watchable(model)
         names = inspect.signature(model.forward).parameters
         cache = next((name for name in _CACHE_ARGUMENTS if name in names), None)
-        # RecurrentGemma takes a cache, but its blocks keep their state in themselves: two branches would mix.
-        if cache is None or getattr(model.config, "model_type", None) == "recurrent_gemma":
+        model_type = getattr(model.config, "model_type", None)
+        if cache is None or model_type in _OWN_STATE:
             raise UnsupportedModelError(
                 f"{type(model).__name__} keeps its state outside a transformers cache, so that the runs with and "
                 "without the context cannot be held apart; use another model"
             )
         self.cache = cache
         self._takes_positions = "position_ids" in names
+        self._takes_padding = self._takes_positions or cache == "cache_params" or model_type in _NEED_NO_POSITIONS
+        self._model_name = type(model).__name__
         self._takes_keep = "logits_to_keep" in names
 
     def of(
@@ -61,6 +69,11 @@ class ForwardArguments:
         is_first
             Whether nothing has been fed before.
         """
+        if mask is not None and not self._takes_padding:
+            raise UnsupportedModelError(
+                f"{self._model_name} takes no position_ids, so that rows padded on the left would be misread; run one "
+                "prompt at a time, without a search"
+            )
         found: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
         # A model that is nothing but a recurrent state has its padding behind it after the prompt.
         if is_first or self.cache == "past_key_values":

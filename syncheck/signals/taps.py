@@ -17,8 +17,8 @@ __all__ = ["Taps", "decoder_blocks"]
 class Taps:
     """Collects what chosen decoder blocks put out, while it is told to.
 
-    Block k is counted from 0; what it puts out is ``hidden_states[k + 1]`` of transformers, except for the
-    last block, where transformers shows the state after the final norm.
+    Block k is counted from 0; what it puts out is ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of
+    Mamba), except for the last block, where transformers shows the state after the final norm.
 
     Parameters
     ----------
@@ -62,6 +62,11 @@ class Taps:
             if self._sink is not None:
                 # A block puts out a tensor in transformers 5 and a tuple in some older models.
                 states = output if isinstance(output, torch.Tensor) else output[0]
+                if states.ndim != 3:  # Gemma 3n and DeepSeek V4 carry several streams from block to block
+                    raise UnsupportedModelError(
+                        f"{type(module).__name__} puts out states of shape {tuple(states.shape)}; expected (rows, "
+                        "tokens, width). Its hidden states cannot be tapped, use a schema without LID"
+                    )
                 self._sink[index].append(states)
 
         return collect
@@ -76,7 +81,9 @@ def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
         If no list of ``num_hidden_layers`` modules is found.
     """
     count = model.config.get_text_config().num_hidden_layers
-    for module in model.modules():
+    # A vision tower may have as many blocks, and come first.
+    text_model = getattr(model, "get_decoder", lambda: model)()
+    for module in text_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
     raise UnsupportedModelError(

@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3TextConfig, SiglipVisionConfig
 
 from syncheck import PromptError, UnsupportedModelError
 from syncheck.errors import NotReadyError
@@ -183,6 +184,34 @@ class TestTaps:
         with taps.attached(), taps.recording() as recorded:
             model(torch.zeros(2, 3, 4))
         assert torch.equal(recorded[0][0], torch.ones(2, 3, 4))
+
+    def test_blocks_that_carry_several_streams(self):
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                return x
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([Block()])
+                self.config = type("C", (), {"get_text_config": lambda self: type("T", (), {"num_hidden_layers": 1})})()
+
+        model = Model()
+        taps = Taps(model, (0,))
+        with (
+            taps.attached(),
+            taps.recording(),
+            pytest.raises(UnsupportedModelError, match=r"Block puts out states of shape \(4, 1, 2, 3\)"),
+        ):
+            model.layers[0](torch.zeros(4, 1, 2, 3))
+
+    def test_a_vision_tower_of_as_many_blocks_is_passed_over(self):
+        sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+        text = Gemma3TextConfig(**sizes, vocab_size=300, num_key_value_heads=1, head_dim=8)
+        model = Gemma3ForConditionalGeneration(
+            Gemma3Config(text_config=text, vision_config=SiglipVisionConfig(**sizes, image_size=28, patch_size=14))
+        )
+        assert decoder_blocks(model) is model.model.language_model.layers
 
     def test_decoder_blocks(self, golden):
         assert decoder_blocks(golden.model) is golden.model.model.layers
