@@ -54,10 +54,11 @@ class SegmenterConfig:
     """
 
     max_tokens: int = MAX_SENTENCE_TOKENS
-    """Longest sentence in tokens, at least 1; longer ones are cut there and marked."""
+    """Longest sentence (or sentences taken as one) in tokens, at least 1; longer ones are cut there and marked."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop ends no sentence, as written (``"Dr."``), in any case; with a ``#`` (``"No.#"``) only
-    before a number. Punkt knows none of itself. :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones."""
+    before a number. Punkt knows none of itself; :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A
+    sentence that ends in one is joined with the next."""
     line_breaks: LineBreaks = "none"
     """Where the end of a line ends a sentence. ``none``: nowhere, as Punkt. ``paragraphs``: before a blank line.
     ``lists``: also around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like),

@@ -50,7 +50,7 @@ class Boundary(NamedTuple):
     after : int
         First character of the later one; white space lies between.
     block : int
-        What Punkt may look at in the later one begins here, at most at ``after``.
+        What decides about the end of the later one begins here, at most at ``after``.
     """
 
     stop: int
@@ -85,7 +85,7 @@ class BoundaryFinder:
         self._breaks = _breaks(config)
         self._has_items = config.line_breaks in _WITH_ITEMS
         self._tail = 0  # the last boundary
-        self._block = 0  # Punkt sees nothing of what comes before
+        self._block = 0  # nothing before it is looked at
         self._seen = 0  # characters looked at
         self._armed = False  # white space and only undecided characters since
         self._words_left = 0  # at whose start Punkt is to be asked
@@ -147,7 +147,7 @@ class BoundaryFinder:
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
         """Return all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
         found: list[Boundary] = []
-        breaks = text_start > at or any(ends(text, self._tail, stop, at) for ends in self._breaks)
+        breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
             found = [*(boundary for boundary in inner if boundary.after < stop), Boundary(stop, at, stop)]

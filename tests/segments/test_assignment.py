@@ -143,6 +143,11 @@ def test_a_sentence_that_just_fits_is_not_cut():
     assert segment(["One ", "two", ".", ""], SegmenterConfig(max_tokens=3))[0].truncated is False
 
 
+def test_a_token_beyond_the_limit_that_ends_the_sentence_is_not_part_of_it():
+    spans = segment(["One ", "two ", "three ", "four. Five"], SegmenterConfig(max_tokens=3))
+    assert [(s.token_start, s.token_stop, s.truncated) for s in spans] == [(0, 3, True), (3, 4, False), (4, 4, False)]
+
+
 def test_the_limit_divides_no_character():
     spans = segment(["a", "b", "", "", "\U0001f600", "c"], SegmenterConfig(max_tokens=3))
     assert [(s.token_stop, s.truncated) for s in spans] == [(2, True), (5, True), (6, False)]
@@ -164,6 +169,14 @@ def test_text_held_back_goes_to_the_last_token():
         segmenter.push(text)
     assert segmenter.finish("\ufffd") == [SentenceSpan(0, 0, 4, 0, 3)]
     assert segmenter.char_spans[-1] == (3, 4)
+
+
+def test_after_rewinding_less_white_space_may_come():
+    segmenter = IncrementalSegmenter(UNBOUNDED)
+    assert [len(segmenter.push(token)) for token in ("One.", "  Two")] == [0, 1]
+    again = segmenter.rewound(1, sentences=1)
+    assert again.push(" Ox") == []
+    assert again.finish() == [SentenceSpan(1, 5, 7, 1, 2)]
 
 
 def test_rewinding_to_the_end_leaves_nothing_open():

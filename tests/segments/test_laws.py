@@ -31,6 +31,8 @@ def config_of(name, max_tokens=NO_LIMIT):
 @example(response="。.，3", widths=[1])
 @example(response="a\n- \n1. b\n-", widths=[1])
 @example(response="# a\n \nb", widths=[2])
+@example(response="x!\u3002J. b", widths=[1])
+@example(response="a\n2\u3001!!!b", widths=[1])
 def test_one_character_at_a_time_is_all_at_once(name, response, widths):
     expected = reference(response, **OPTIONS[name])
     for tokens in (list(response), [response], cut(response, widths)):
@@ -87,6 +89,9 @@ def test_a_fork_goes_its_own_way(name, response, widths, at, other, limit):
 @given(name=configs, response=responses, widths=widths_of_tokens, keep=st.integers(0, 5), limit=st.integers(2, 30))
 @example(name="default", response="b. !!!a", widths=[2], keep=1, limit=30)
 @example(name="default", response="). !\u201d)a. b", widths=[1], keep=2, limit=30)
+@example(name="cjk", response="x!\u3002J. b", widths=[1], keep=1, limit=30)
+@example(name="lines", response="a\n!!!b", widths=[1, 4], keep=1, limit=30)
+@example(name="all", response='\uff0e!"\u300d-&', widths=[1, 5], keep=1, limit=30)
 @example(name="lists", response="a\n1. b. c\n2. d", widths=[1], keep=1, limit=30)
 @example(name="pairs", response="a. b. c. d. e", widths=[1], keep=1, limit=30)
 def test_rewinding_to_a_boundary_and_going_on_gives_the_same_sentences(name, response, widths, keep, limit):
@@ -119,5 +124,5 @@ def test_the_cost_is_linear_in_the_length(name, monkeypatch):
         read.clear()
         segment(cut(piece * copies, [4]), SegmenterConfig(**options))
         costs.append(sum(read))
-    assert costs[1] < 8.5 * costs[0]
-    assert costs[0] < 20 * len(piece * 4)
+    assert costs[1] < 8.01 * costs[0]
+    assert costs[0] < 7 * len(piece * 4)  # 8 when asked at every word

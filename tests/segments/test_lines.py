@@ -66,6 +66,7 @@ def test_what_is_no_mark_goes_on_with_the_line_before(line):
 def test_a_heading_is_a_line_of_its_own():
     text = "So.\n## 1. The end\nIt is near\nnow"
     assert sentences(text, line_breaks="lists") == ["So.", "## 1. The end", "It is near\nnow"]
+    assert sentences(text.replace("##", "  ##"), line_breaks="lists") == ["So.", "## 1. The end", "It is near\nnow"]
 
 
 def test_an_item_without_text_goes_with_the_next():

@@ -7,6 +7,7 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from whole_texts import bounds, cut, responses, segment, sentences, texts, widths_of_tokens
 
 from syncheck.config import MAX_SENTENCE_TOKENS, SegmenterConfig
+from syncheck.segments import IncrementalSegmenter
 
 CASES = {
     "plain": ("Paris is big. Is that so? Yes!", ["Paris is big.", "Is that so?", "Yes!"]),
@@ -70,6 +71,13 @@ def test_sentences_are_those_of_punkt_on_the_whole_text(name, widths):
 @example(response="\n.\u201da.\nb", widths=[1])
 def test_any_text_is_cut_as_punkt_cuts_the_whole_of_it(response, widths):
     assert bounds(segment(cut(response, widths))) == punkt_bounds(response)
+
+
+def test_a_boundary_waits_for_ascii_white_space():
+    """Without it a later full stop of the same word would count, and the first not."""
+    segmenter = IncrementalSegmenter(SegmenterConfig())
+    tokens = ["So", ".", "\u00a0b", "\u00a0c", "\u00a0d", " ", "e", " f"]
+    assert [index for index, token in enumerate(tokens) if segmenter.push(token)] == [6]
 
 
 def test_the_defaults_are_those_of_the_paper_with_a_limit():

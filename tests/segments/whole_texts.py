@@ -34,7 +34,7 @@ OPTIONS = {
 _CLOSERS = "[\"')\\]}\u2019\u201d\xbb」）]"
 _ITEM = re.compile(
     r"""(?:(?:[-*\u2022]|\#{1,6})[ \t]+)*
-    (?:(?:[-*\u2022]|\#{1,6}|(?:\d{1,3}|[a-z])[.)]|[A-Z]\)|\((?:\d{1,3}|[A-Za-z])\))\s|\d{1,3}[．、])""",
+    (?:(?:[-*\u2022]|\#{1,6}|(?:\d{1,3}|[a-z])[.)]|[A-Z]\)|\((?:\d{1,3}|[A-Za-z])\))\s|\d{1,3}[．、）])""",
     re.VERBOSE,
 )
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
@@ -53,7 +53,7 @@ def reference(text, **options):
     for start, stop in pairwise(starts):
         visible = start + len(text[start:stop]) - len(text[start:stop].lstrip())
         item = _ITEM.match(text, visible) if has_items and _starts_line(text, visible) else None
-        inner = _word(text, item.end() if item else visible) if item or start else inner
+        inner = _word(text, item.end() if item else visible) if item or text[:start].strip() else inner
         if text[inner:stop].strip():
             block = text[inner:stop].rstrip() + " Next" if stop < len(text) else text[inner:]
             spans = list(_punkt(options).span_tokenize(block))
