@@ -46,7 +46,6 @@ def test_all_ways_measure_the_same_tokens_and_values(subject, batch):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_quick_run_prints_every_table_and_writes_its_figures(capsys, monkeypatch, tmp_path):
     import overhead
 
