@@ -25,6 +25,7 @@ from syncheck.monitor import Monitor
 from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt, prompt_from_texts
 from syncheck.report import Report
+from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank, require_rewindable, token_statistics
 from syncheck.types import (
     Evidence,
@@ -42,6 +43,7 @@ from syncheck.watch import BatchWatch, Watch
 __version__ = "0.1.0"
 
 __all__ = [
+    "ENGLISH_ABBREVIATIONS",
     "Aggregator",
     "Aligner",
     "BatchWatch",
