@@ -43,13 +43,13 @@ from syncheck.watch import BatchWatch, Watch
 __version__ = "0.1.0"
 
 __all__ = [
-    "ENGLISH_ABBREVIATIONS",
     "Aggregator",
     "Aligner",
     "BatchWatch",
     "CheckpointError",
     "DecodingPlan",
     "DecodingSession",
+    "ENGLISH_ABBREVIATIONS",
     "EndEvent",
     "Evidence",
     "FeatureSchema",
