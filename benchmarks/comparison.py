@@ -79,13 +79,12 @@ class Cost:
     peak_mb: float | None = None
 
 
-def measure_times(subject: Subject, setting: Setting, clock: str, tick: Tick) -> dict[str, Cost]:
-    """Let the ways take turns; warmed up on a sentence first."""
+def measure_times(subject: Subject, setting: Setting, clock: str, costs: Mapping[str, Cost], tick: Tick) -> None:
+    """Let the ways take turns, after a sentence to warm up, and add what they took to their costs."""
     twins = {name: subject.twin() for name in WAYS}
     warm = setting.job(subject, seed=WARM_UP_SEED, tokens=WARM_UP_TOKENS).first_sentences(1)
     for name, way in WAYS.items():
         way(twins[name], warm, _go_on)
-    costs = {name: Cost() for name in WAYS}
     for seed in range(setting.rounds):
         job = setting.job(subject, seed=seed)
         players = {
@@ -98,7 +97,6 @@ def measure_times(subject: Subject, setting: Setting, clock: str, tick: Tick) ->
         seconds = take_turns(players, device=subject.model.device.type, clock=clock)
         for name, turns in seconds.items():
             _add(costs[name], turns, seconds[PLAIN], job)
-    return costs
 
 
 def measure_peaks(subject: Subject, setting: Setting, costs: Mapping[str, Cost], tick: Tick) -> None:

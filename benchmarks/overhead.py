@@ -35,7 +35,7 @@ from tqdm import tqdm
 from turns import CLOCKS, loaded_objects_aside
 from workload import SHAPES, Subject, bundled_subject, random_subject
 
-PARTS = ("ways", "replay", "memory")
+PARTS = ("memory", "ways", "replay")
 WINDOW_STEP = 256
 """A context that does not fit the window with its answer is cut to the next multiple of this that does."""
 LENGTHS = (125, 250, 500)
@@ -49,9 +49,12 @@ class Results:
 
     subject: Subject
     settings: list[Setting]
-    costs: list[dict[str, Cost]] = field(default_factory=list)
+    costs: list[dict[str, Cost]] = field(init=False)
     replay: Replay | None = None
     peak_mb_by_length: dict[int, list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.costs = [{name: Cost() for name in WAYS} for _ in self.settings]
 
     def to_json(self) -> dict[str, object]:
         """Return it in plain types."""
@@ -105,7 +108,8 @@ def main() -> None:
     results = [Results(subject, settings_for(subject, args)) for subject in subjects(args)]
     steps = sum(_ticks(result, args) for result in results)
     with loaded_objects_aside(), tqdm(total=steps, disable=None, leave=False) as bar:
-        for part, measure in (("ways", _ways), ("replay", _replay), ("memory", _memory)):
+        # Memory first: the heap of a process that has done much is no longer tidy.
+        for part, measure in (("memory", _memory), ("ways", _ways), ("replay", _replay)):
             for result in results if part in args.parts else ():
                 measure(result, args, bar)
     for result in results:
@@ -146,9 +150,9 @@ def _ticks(result: Results, args: argparse.Namespace) -> int:
 
 
 def _ways(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
-    for setting in result.settings:
-        result.costs.append(measure_times(result.subject, setting, args.clock, bar.update))
-        bar.write(time_table(result.subject, setting, result.costs[-1]))
+    for setting, costs in zip(result.settings, result.costs, strict=True):
+        measure_times(result.subject, setting, args.clock, costs, bar.update)
+        bar.write(time_table(result.subject, setting, costs))
 
 
 def _replay(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
@@ -167,7 +171,6 @@ def _memory(result: Results, args: argparse.Namespace, bar: tqdm) -> None:
     if not can_measure(args.device):
         bar.write("peak memory: needs CUDA, or Linux with glibc")
         return
-    result.costs = result.costs or [{name: Cost() for name in WAYS} for _ in result.settings]
     for setting, costs in zip(result.settings, result.costs, strict=True):
         measure_peaks(result.subject, setting, costs, bar.update)
     lengths = [tokens // 10 for tokens in LENGTHS] if args.quick else LENGTHS

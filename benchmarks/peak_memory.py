@@ -18,7 +18,7 @@ RESET_PEAK = "5"
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """glibc's numbers (malloc.h)."""
-KEEP_LITTLE = {M_MMAP_THRESHOLD: 256 * 1024, M_TRIM_THRESHOLD: 256 * 1024}
+KEEP_LITTLE = {M_MMAP_THRESHOLD: 16 * 1024, M_TRIM_THRESHOLD: 16 * 1024}
 """Bytes: free blocks larger than this go back to the system at once."""
 KEEP_MUCH = {M_MMAP_THRESHOLD: 32 * 1024**2, M_TRIM_THRESHOLD: 64 * 1024**2}
 """Where glibc itself arrives in a process that has freed large blocks (man 3 mallopt)."""
@@ -48,9 +48,10 @@ def peak_mb(call: Callable[[], object], *, device: str) -> float:
     try:
         ctypes.CDLL(None).malloc_trim(0)
         CLEAR.write_text(RESET_PEAK)
-        start = _resident_bytes("VmRSS")
+        start, files = _resident_bytes("VmRSS"), _resident_bytes("RssFile")
         call()
-        return (_resident_bytes("VmHWM") - start) / 1e6
+        # Pages of libraries that come in meanwhile are no need of the call.
+        return (_resident_bytes("VmHWM") - start - (_resident_bytes("RssFile") - files)) / 1e6
     finally:
         _set_heap(KEEP_MUCH)
 
