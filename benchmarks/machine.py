@@ -1,4 +1,4 @@
-"""What measured times hold for: the date, the chip, the threads, the versions."""
+"""What measured times hold for: the date, the chip, the threads, the versions, the clock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import torch
 import transformers
 
 
-def describe_machine(device: str, threads: int) -> dict[str, str]:
+def describe_machine(device: str, threads: int, clock: str) -> dict[str, str]:
     """Return the parts of the line that stands over every table."""
     return {
         "date": date.today().isoformat(),
         "chip": torch.cuda.get_device_name() if device == "cuda" else _processor(),
         "threads": f"{threads} thread{'s' if threads > 1 else ''}",
         "versions": f"torch {torch.__version__}, transformers {transformers.__version__}",
+        "clock": f"{clock} time",
     }
 
 

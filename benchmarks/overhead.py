@@ -103,7 +103,7 @@ def main() -> None:
     """Measure, print, and write what was asked for."""
     args = arguments()
     torch.set_num_threads(args.threads)
-    machine = {**describe_machine(args.device, args.threads), "clock": f"{args.clock} clock"}
+    machine = describe_machine(args.device, args.threads, args.clock)
     print(", ".join(machine.values()), end="\n\n", flush=True)
     results = [Results(subject, settings_for(subject, args)) for subject in subjects(args)]
     steps = sum(_ticks(result, args) for result in results)

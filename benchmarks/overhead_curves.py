@@ -64,7 +64,7 @@ def main() -> None:
         subject = bundled_subject(args.device)
     else:
         subject = random_subject(args.model, device=args.device, dtype=getattr(torch, args.dtype))
-    machine = describe_machine(args.device, args.threads)
+    machine = describe_machine(args.device, args.threads, args.clock)
     print(", ".join([subject.name, *machine.values()]), flush=True)
     steps = 2 * args.repeats * (1 + len(args.contexts))
     with loaded_objects_aside(), tqdm(total=steps, disable=None, leave=False) as bar:
