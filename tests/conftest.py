@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from doubles import LAYERS, PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
+from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, feature_schema, prompt_from_texts
+
+settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
+settings.load_profile("untimed")
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
 
