@@ -121,6 +121,27 @@ class TestScoreBatch:
                     [s.score for s in report.sentences], [s.score for s in expected.sentences], rtol=0, atol=1e-3
                 )
 
+    def test_a_response_that_is_fed_in_parts(self, monitor, prompts):
+        """More tokens than are fed at once: sentences, and rows, end before, at and after the end of a part."""
+        long, short = ANSWER * 12, ANSWER * 5
+        widths = []
+        hook = monitor.model.register_forward_pre_hook(
+            lambda module, args, kwargs: widths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+        )
+        try:
+            together = monitor.score_batch(prompts, [long, short])
+        finally:
+            hook.remove()
+        tokens = len(together[0].tokens)
+        parts = [min(256, tokens - first) for first in range(0, tokens, 256)]
+        assert len(parts) > 2 and widths[2:] == [width for part in parts for width in (part, part)]  # of each branch
+        for prompt, report, text in zip(prompts, together, [long, short], strict=True):
+            whole = monitor.score(prompt, sentences=[text])  # one sentence, held until all of it is there
+            assert len(report.sentences) == 5 * text.count(" Angus") and len(whole.sentences) == 1
+            for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+                found, expected = getattr(report.tokens, name), getattr(whole.tokens, name)
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4, err_msg=name)
+
     def test_sentences_that_the_caller_cut(self, monitor, prompts):
         cut = [[ANSWER[:20], ANSWER[20:]], [" He played. He", " did."]]
         reports = monitor.score_batch(prompts, sentences=cut)

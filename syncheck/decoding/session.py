@@ -22,7 +22,7 @@ from syncheck.decoding.rows import Row
 from syncheck.decoding.sequences import Sequences
 from syncheck.errors import NotReadyError
 from syncheck.segments import IncrementalSegmenter
-from syncheck.signals import Branch, ReferenceBank, Taps, check_window
+from syncheck.signals import Branch, ReferenceBank, Taps, check_window, window_of
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
 __all__ = ["DecodingSession"]
@@ -30,8 +30,11 @@ __all__ = ["DecodingSession"]
 HELD_TOKENS = 64
 """Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""
 
-REPLAYED_TOKENS = 32
-"""Tokens of a given response that are fed at once."""
+REPLAYED_BYTES = 64 * 2**20
+"""Logits of given responses that a branch computes at once; the fewer passes, the less a replay costs."""
+
+FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
+"""Tokens of each row that are fed at once, whatever the logits take."""
 
 
 class DecodingSession:
@@ -86,6 +89,7 @@ class DecodingSession:
         prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
         check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)
         self._model = model
+        self._window = window_of(model)
         self._taps = Taps(model, layers)
         self._bank = bank
         self._exit = ExitStack()
@@ -120,8 +124,7 @@ class DecodingSession:
     @property
     def room(self) -> int | None:
         """Tokens that still fit the model's window; None when it has none."""
-        window = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
-        return None if window is None else window - self._own.width - (len(self._columns.ids) - self._columns.fed)
+        return None if self._window is None else self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
         """Return the ids so far, prompt included; a view that must not be written to.
@@ -258,7 +261,7 @@ class DecodingSession:
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in token_ids], device=device)  # (B, n)
         left = [deque(row) for row in spans]
         dropped = 0
-        for chunk in torch.split(ids, REPLAYED_TOKENS, dim=1):
+        for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1):
             with self._taps.recording() as recorded:
                 logits = self._own.feed(chunk)
             self._columns.ids += chunk.unbind(1)
@@ -328,6 +331,12 @@ class DecodingSession:
         with_contrast = self._contrast is not None and self.rows[index].prompt.has_context
         tokens = self._columns.run(index, start - first, stop - first, first=start, with_contrast=with_contrast)
         return measure_tokens(tokens, spans, transcript, self._taps.layers, self._bank)
+
+
+def _tokens_at_once(logits: Tensor) -> int:
+    """How many tokens a replay feeds at once, by what the logits (B, V) of one take."""
+    fitting = REPLAYED_BYTES // (logits.numel() * logits.element_size())
+    return min(max(fitting, FEWEST_REPLAYED), MOST_REPLAYED)
 
 
 def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:

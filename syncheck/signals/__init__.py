@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncheck.signals.branch import Branch, check_window
+from syncheck.signals.branch import Branch, check_window, window_of
 from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, require_rewindable
 from syncheck.signals.forward import ForwardArguments, require_watchable
 from syncheck.signals.lid import LidVariant, ReferenceBank
@@ -25,4 +25,5 @@ __all__ = [
     "require_rewindable",
     "require_watchable",
     "token_statistics",
+    "window_of",
 ]

@@ -12,7 +12,7 @@ from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments
 
-__all__ = ["Branch", "check_window"]
+__all__ = ["Branch", "check_window", "window_of"]
 
 
 class Branch:
@@ -44,7 +44,8 @@ class Branch:
         unique = list(dict.fromkeys(map(tuple, prompts)))
         lengths = list(map(len, unique))
         width = max(lengths)
-        check_window(model, width)
+        self._window = window_of(model)
+        _require_room(self._window, width)
         self._model = model
         self._arguments = ForwardArguments(model)
         self._cache = new_cache(model)
@@ -81,7 +82,7 @@ class Branch:
             Row j holds the logits that follow token j; the last one is also ``next_logits``.
         """
         n = token_ids.shape[1]
-        check_window(self._model, self._width + n)
+        _require_room(self._window, self._width + n)
         at_once = n if isinstance(self._cache, RewindableCache) else 1
         parts = []
         for chunk in torch.split(token_ids, at_once, dim=1):
@@ -144,6 +145,12 @@ class Branch:
         return last
 
 
+def window_of(model: PreTrainedModel) -> int | None:
+    """Tokens that the model's positions reach; None when it states no limit."""
+    window: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return window
+
+
 def check_window(model: PreTrainedModel, tokens: int) -> None:
     """Refuse to go past the model's window.
 
@@ -152,7 +159,11 @@ def check_window(model: PreTrainedModel, tokens: int) -> None:
     PromptError
         If ``tokens`` exceeds ``max_position_embeddings``.
     """
-    window = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    window = window_of(model)
+    _require_room(window, tokens)
+
+
+def _require_room(window: int | None, tokens: int) -> None:
     if window is not None and tokens > window:
         raise PromptError(
             f"the prompt with its response needs {tokens} tokens, but the model's window is {window}; "

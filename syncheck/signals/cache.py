@@ -14,13 +14,15 @@ from syncheck.errors import UnsupportedModelError
 __all__ = ["GrowLayer", "RewindableCache", "is_rewindable", "new_cache", "require_rewindable"]
 
 _MIN_CAPACITY = 64
+_MOST_SPARE = 256
+"""Columns that a buffer grows by at most: copying it every 256 tokens costs little, half of a long prompt is much."""
 
 _REWINDABLE = frozenset(("full_attention", "sliding_attention", "chunked_attention", "dense", "sparse"))
 """Kinds of layers, in transformers' names, whose whole state is keys and values; the last two say it of an MLP."""
 
 
 class GrowLayer(DynamicLayer):  # type: ignore[misc]
-    """One attention layer's keys and values in a buffer that doubles; ``keys`` and ``values`` are views of it.
+    """One attention layer's keys and values in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
     Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any
     number of tokens can be taken back.
@@ -81,7 +83,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         if self._buffers is None or self._buffers[0].shape[2] < columns:
-            capacity = max(_MIN_CAPACITY, columns + columns // 2)
+            capacity = max(_MIN_CAPACITY, columns + min(columns // 2, _MOST_SPARE))
             grown = []
             for index, states in enumerate((keys, values)):
                 new = states.new_empty((*states.shape[:2], capacity, states.shape[3]))

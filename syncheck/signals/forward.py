@@ -91,8 +91,8 @@ def require_watchable(model: PreTrainedModel) -> None:
     Raises
     ------
     UnsupportedModelError
-        If it is compiled, since hooks attached to the blocks of a compiled model are passed over in silence, or if it
-        has an encoder.
+        If it is compiled, since hooks attached to the blocks of a compiled model are passed over in silence, if it is
+        a wrapper of PEFT's, or if it has an encoder.
     """
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
@@ -103,6 +103,11 @@ def require_watchable(model: PreTrainedModel) -> None:
         raise UnsupportedModelError(
             "the model is compiled, and a compiled model runs past the hooks that read its hidden states; pass it as "
             "it was before torch.compile (its _orig_mod, or loaded anew)"
+        )
+    if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
+        raise UnsupportedModelError(
+            f"{type(model).__name__} wraps the model that generate runs, so that hooks on the wrapper see nothing; pass "
+            "its get_base_model(), in which the adapters stay active, or merge_and_unload()"
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")
