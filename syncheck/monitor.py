@@ -23,7 +23,7 @@ from syncheck.judging import SentenceJudge
 from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt
 from syncheck.report import Report
-from syncheck.responses import GivenResponse, read_response
+from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.signals import ReferenceBank, require_watchable
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch
@@ -101,16 +101,8 @@ class Monitor:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
         """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
         rows = _rows_of(prompts)
-        judges = {prompt: self.judge(prompt) for prompt in rows}
-        decoding = DecodingSession(
-            self.model,
-            self.tokenizer,
-            rows,
-            layers=self.config.layers,
-            bank=self.bank,
-            segmenter=self.config.segmenter,
-        )
-        return MonitoredSession(decoding, [judges[prompt] for prompt in rows])
+        judges = self._judges(rows)
+        return MonitoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), judges)
 
     def judge(self, prompt: RagPrompt) -> SentenceJudge:
         """Return what turns the measured sentences of one prompt into scores."""
@@ -135,16 +127,8 @@ class Monitor:
         Watch or BatchWatch
         """
         rows = _rows_of(prompts)
-        judges = {prompt: self.judge(prompt) for prompt in rows}
-        return (Watch if isinstance(prompts, RagPrompt) else BatchWatch)(
-            self.model,
-            self.tokenizer,
-            rows,
-            judges=[judges[prompt] for prompt in rows],
-            layers=self.config.layers,
-            bank=self.bank,
-            segmenter=self.config.segmenter,
-        )
+        kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
+        return kind(self.model, self.tokenizer, rows, judges=self._judges(rows), **self._measuring)
 
     @overload
     def generate(
@@ -209,6 +193,16 @@ class Monitor:
         each = plan.config.num_return_sequences or 1
         reports = self._decoded([prompt for prompt in given for _ in range(each)], plan, generator, started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
+
+    @property
+    def _measuring(self) -> dict[str, Any]:
+        """What a session measures, as its keyword arguments."""
+        return {"layers": self.config.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+
+    def _judges(self, rows: Sequence[RagPrompt]) -> list[SentenceJudge]:
+        """Return the judge of each row; rows of one prompt share theirs."""
+        judges = {prompt: self.judge(prompt) for prompt in rows}
+        return [judges[prompt] for prompt in rows]
 
     def _decoded(
         self, rows: Sequence[RagPrompt], plan: DecodingPlan, generator: torch.Generator | None, started: float
@@ -343,29 +337,11 @@ class Monitor:
         InputError
             If there are not as many responses as prompts, or ``batch_size`` is below 1.
         """
-        if batch_size < 1:
-            raise InputError(f"batch_size must be at least 1; found {batch_size}")
-        for name, given in (
-            ("responses", responses),
-            ("response_token_ids", response_token_ids),
-            ("sentences", sentences),
-        ):
-            if given is not None and len(given) != len(prompts):
-                raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
-        read = [
-            self._read(
-                prompt,
-                None if responses is None else responses[i],
-                None if response_token_ids is None else response_token_ids[i],
-                None if sentences is None else sentences[i],
-            )
-            for i, prompt in enumerate(prompts)
-        ]
-        by_length = sorted(range(len(read)), key=lambda i: len(prompts[i].with_context_ids) + len(read[i].token_ids))
+        rows = rows_given(prompts, responses, response_token_ids, sentences)
+        read = [self._read(prompt, *row) for prompt, row in zip(prompts, rows, strict=True)]
         reports: dict[int, Report] = {}
-        for first in range(0, len(by_length), batch_size):
+        for chosen in batches_of_like_length(prompts, read, batch_size):
             started = time.perf_counter()
-            chosen = by_length[first : first + batch_size]
             answers = self._replayed([prompts[i] for i in chosen], [read[i] for i in chosen])
             seconds = time.perf_counter() - started
             for i, answer in zip(chosen, answers, strict=True):

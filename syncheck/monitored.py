@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
+from contextlib import ExitStack
 
 import numpy as np
 
 from syncheck.decoding import DecodingSession, Transcript
 from syncheck.judging import SentenceJudge
 from syncheck.report import Report
+from syncheck.scoped import Scoped
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
 __all__ = ["JudgedAnswer", "MonitoredSession"]
@@ -49,7 +50,7 @@ class JudgedAnswer:
         )
 
 
-class MonitoredSession:
+class MonitoredSession(Scoped):
     """A decoding session whose sentences are judged; a context manager.
 
     Parameters
@@ -70,15 +71,6 @@ class MonitoredSession:
         self.decoding = decoding
         self.answers = [JudgedAnswer(judge) for judge in judges]
         self._due_since: float | None = None
-
-    def __enter__(self) -> MonitoredSession:
-        self.decoding.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.decoding.__exit__(kind, error, trace)
 
     @property
     def judge(self) -> SentenceJudge:
@@ -117,6 +109,9 @@ class MonitoredSession:
             answer.report(Transcript(row.text, row.char_spans), stop=stop, seconds=seconds)
             for answer, row, stop in zip(self.answers, self.decoding.rows, stops, strict=True)
         ]
+
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self.decoding)
 
     def _judge(self, measured: dict[int, list[SentenceSignals]], *, since: float | None) -> list[list[SentenceScore]]:
         judged: list[list[SentenceScore]] = [[] for _ in self.answers]

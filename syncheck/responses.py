@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -16,7 +16,7 @@ from syncheck.segments import Detokenizer, IncrementalSegmenter, segment_given
 from syncheck.signals import check_window
 from syncheck.types import RagPrompt, SentenceSpan
 
-__all__ = ["GivenResponse", "read_response"]
+__all__ = ["GivenResponse", "batches_of_like_length", "read_response", "rows_given"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,47 @@ def read_response(
         token_ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
     check_window(model, len(prompt.with_context_ids) + max(len(token_ids), 1))
     return _in_sentences(tokenizer, prompt, token_ids, IncrementalSegmenter(segmenter), sentences)
+
+
+Given = tuple[str | None, Sequence[int] | None, Sequence[str] | None]
+"""A response as text, as token ids and in sentences, as far as it was given."""
+
+
+def rows_given(
+    prompts: Sequence[RagPrompt],
+    responses: Sequence[str] | None,
+    response_token_ids: Sequence[Sequence[int]] | None,
+    sentences: Sequence[Sequence[str]] | None,
+) -> list[Given]:
+    """Return what was given of each row.
+
+    Raises
+    ------
+    InputError
+        If there are not as many as prompts.
+    """
+    columns = {"responses": responses, "response_token_ids": response_token_ids, "sentences": sentences}
+    for name, given in columns.items():
+        if given is not None and len(given) != len(prompts):
+            raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
+    absent = [None] * len(prompts)
+    return list(zip(responses or absent, response_token_ids or absent, sentences or absent, strict=True))
+
+
+def batches_of_like_length(
+    prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
+) -> Iterator[list[int]]:
+    """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
+
+    Raises
+    ------
+    InputError
+        If ``size`` is below 1.
+    """
+    if size < 1:
+        raise InputError(f"batch_size must be at least 1; found {size}")
+    order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
+    yield from (order[first : first + size] for first in range(0, len(order), size))
 
 
 def _in_sentences(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.judging import SentenceJudge
 from syncheck.monitored import MonitoredSession
 from syncheck.report import Report
+from syncheck.scoped import Scoped
 from syncheck.signals import Branch, ForwardArguments, ReferenceBank, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
@@ -57,7 +57,7 @@ class _FollowIds(LogitsProcessor):  # type: ignore[misc]
         return scores
 
 
-class BatchWatch:
+class BatchWatch(Scoped):
     """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one a row.
 
     As :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
@@ -87,25 +87,8 @@ class BatchWatch:
         self._new = 0
         self._busy = False
         self._attached = False
-        self._exit = ExitStack()
         self._started = time.perf_counter()
         self.processors = LogitsProcessorList([_FollowIds(self)])
-
-    def __enter__(self) -> BatchWatch:
-        self._exit.enter_context(self._watched)
-        before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
-        self._exit.callback(before.remove)
-        after = self._model.register_forward_hook(self._after_forward, with_kwargs=True)
-        self._exit.callback(after.remove)
-        self._recorded = self._exit.enter_context(self._session.recording())
-        self._exit.callback(setattr, self, "_attached", False)
-        self._attached = True
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._exit.close()
 
     @property
     def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
@@ -158,6 +141,16 @@ class BatchWatch:
         self._judge_closed(is_last=True)
         reasons = ["end_of_text" if i < len(row) else "criteria" for i, row in zip(stops, responses, strict=True)]
         return self._watched.reports(stops=reasons, seconds=time.perf_counter() - self._started)
+
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self._watched)
+        before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        scope.callback(before.remove)
+        after = self._model.register_forward_hook(self._after_forward, with_kwargs=True)
+        scope.callback(after.remove)
+        self._recorded = scope.enter_context(self._session.recording())
+        scope.callback(setattr, self, "_attached", False)
+        self._attached = True
 
     def _feed_rest(self, wanted: Sequence[Sequence[int]]) -> None:
         stop = len(wanted[0])
@@ -264,10 +257,6 @@ class Watch(BatchWatch):
     -----
     Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
     """
-
-    def __enter__(self) -> Watch:
-        super().__enter__()
-        return self
 
     @property
     def sentences(self) -> tuple[SentenceScore, ...]:

@@ -12,7 +12,7 @@ ONE_STAGE = {"lexical": "features"}
 """Files that are part of the stage named, and so may be imported by it."""
 COMMAND_LINE = frozenset({"cli", "commands"})
 MONITOR = frozenset(
-    {"checkpoint", "decoding", "events", "judging", "kit", "monitor", "monitored", "responses", "watch"}
+    {"checkpoint", "decoding", "events", "judging", "kit", "monitor", "monitored", "responses", "scoped", "watch"}
 )
 COMPOSERS = frozenset({"__init__", "report", "training"}) | MONITOR | COMMAND_LINE
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})

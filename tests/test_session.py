@@ -234,15 +234,17 @@ class TestErrors:
 
 
 class TestWindow:
-    def test_room(self, golden, prompt, session, monkeypatch):
+    def test_room(self, prompt, session):
         n = len(prompt.with_context_ids)
         assert session.room == 2048 - n
         session.push(torch.tensor([FILLER]))
         assert session.room == 2048 - n - 1
         assert session.next_logits.shape == (1, 900)
         assert session.room == 2048 - n - 1
-        # as for a model whose positions have no end
+
+    def test_positions_without_an_end(self, golden, prompt, monkeypatch):
         monkeypatch.setattr(type(golden.model.config), "get_text_config", lambda config: SimpleNamespace())
+        session = DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig())
         assert session.room is None
 
     def test_the_last_token_that_fits_is_measured(self, golden, prompt, monkeypatch):

@@ -110,6 +110,25 @@ class TestModels:
         with pytest.raises(UnsupportedModelError, match="the model is compiled"):
             Monitor(model, golden.tokenizer, config=MonitorConfig())
 
+    def test_a_wrapper_of_adapters_is_refused(self, golden):
+        """As PEFT makes them: their generate runs the model inside."""
+
+        class Wrapper(torch.nn.Module):
+            def __init__(self, model):
+                super().__init__()
+                self.model, self.config, self.peft_config = model, model.config, {"default": None}
+
+            def forward(self, input_ids=None, **options):
+                return self.model(input_ids=input_ids, **options)
+
+            def get_base_model(self):
+                return self.model
+
+        wrapper = Wrapper(golden.model)
+        with pytest.raises(UnsupportedModelError, match=r"pass its get_base_model\(\)"):
+            Monitor(wrapper, golden.tokenizer, config=MonitorConfig())
+        Monitor(wrapper.get_base_model(), golden.tokenizer, config=MonitorConfig())
+
     def test_a_model_that_is_compiled_later_is_refused(self, golden):
         model = AutoModelForCausalLM.from_pretrained(GOLDEN / "llama")
         monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))

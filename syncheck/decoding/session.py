@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 import torch
 from torch import Tensor
@@ -21,6 +20,7 @@ from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row
 from syncheck.decoding.sequences import Sequences
 from syncheck.errors import NotReadyError
+from syncheck.scoped import Scoped
 from syncheck.segments import IncrementalSegmenter
 from syncheck.signals import Branch, ReferenceBank, Taps, check_window, window_of
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
@@ -37,7 +37,7 @@ FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
 """Tokens of each row that are fed at once, whatever the logits take."""
 
 
-class DecodingSession:
+class DecodingSession(Scoped):
     """B continuations, decoded in lockstep and measured sentence by sentence.
 
     Use as a context manager: hidden-state hooks are attached inside and removed on exit. A round lasts from one
@@ -92,7 +92,6 @@ class DecodingSession:
         self._window = window_of(model)
         self._taps = Taps(model, layers)
         self._bank = bank
-        self._exit = ExitStack()
         self._main = self._prefill(prompts)
         self._contrast = (
             Branch(model, [prompt.without_context_ids for prompt in prompts])
@@ -106,15 +105,6 @@ class DecodingSession:
         self._is_measured: bool
         self._begin_round(None if self._main is None else self._main.next_logits)
 
-    def __enter__(self) -> DecodingSession:
-        self._exit.enter_context(self._taps.attached())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._exit.close()
-
     @property
     def next_logits(self) -> Tensor:
         """(B, V) raw logits of the next token; feeds the token pushed last, if it is not yet fed."""
@@ -124,7 +114,9 @@ class DecodingSession:
     @property
     def room(self) -> int | None:
         """Tokens that still fit the model's window; None when it has none."""
-        return None if self._window is None else self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
+        if self._window is None:
+            return None
+        return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
         """Return the ids so far, prompt included; a view that must not be written to.
@@ -277,6 +269,9 @@ class DecodingSession:
             keep = min((waiting[0].token_start for waiting in left if waiting), default=stop)
             self._columns.drop(keep - dropped)
             dropped = keep
+
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self._taps.attached())
 
     def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
         return Branch(self._model, [prompt.with_context_ids for prompt in prompts])

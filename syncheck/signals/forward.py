@@ -106,8 +106,8 @@ def require_watchable(model: PreTrainedModel) -> None:
         )
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
         raise UnsupportedModelError(
-            f"{type(model).__name__} wraps the model that generate runs, so that hooks on the wrapper see nothing; pass "
-            "its get_base_model(), in which the adapters stay active, or merge_and_unload()"
+            f"{type(model).__name__} wraps the model that generate runs, so that hooks on the wrapper see nothing; "
+            "pass its get_base_model(), in which the adapters stay active, or merge_and_unload()"
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from doubles import PASSAGES, QUESTION
-from families import REWINDABLE, STATEFUL, Family, family
+from families import REWINDABLE, Family, family
 from watched import RecordingMonitor
 
 from syncheck import RagPrompt
@@ -20,13 +20,7 @@ def one_thread():
 
 @pytest.fixture(scope="session", params=REWINDABLE)
 def any_family(request: pytest.FixtureRequest) -> Family:
-    """Every family whose state can be rewound."""
-    return family(request.param)
-
-
-@pytest.fixture(scope="session", params=STATEFUL)
-def stateful(request: pytest.FixtureRequest) -> Family:
-    """Every family whose state cannot be rewound."""
+    """Every family whose state can be rewound, if a test names no others."""
     return family(request.param)
 
 

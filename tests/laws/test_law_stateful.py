@@ -1,36 +1,18 @@
-"""Models whose state cannot be rewound: watched token by token with the same numbers; search refuses them."""
+"""Models whose state cannot be rewound: watched token by token; search refuses them."""
 
 import numpy as np
 import pytest
 import torch
 from doubles import FormulaAggregator, wavy
-from first_principles import assert_signals, assert_states, from_scratch
+from families import STATEFUL
+from first_principles import from_scratch
 from test_law_hooks import hooks
-from test_law_ways import attached, live, replay
-from watched import TEXT, RecordingMonitor, scripted
+from watched import TEXT
 
 from fod import FODGenerator
 from syncheck import UnsupportedModelError, feature_schema
 
-
-@pytest.fixture
-def any_family(stateful):
-    """What the monitor and the prompt of this file are of."""
-    return stateful
-
-
-@pytest.mark.parametrize("way", [live, replay, attached], ids=lambda way: way.__name__)
-def test_every_way_measures_the_same(any_family, prompt, way):
-    monitor = RecordingMonitor.of(any_family)
-    (ids,), script = scripted(any_family, TEXT)
-    report = way(monitor, prompt, script, len(ids))
-    assert report.tokens.token_ids.tolist() == ids
-    assert len(report.sentences) == 3
-    expected = from_scratch(any_family, prompt, ids)
-    assert_signals(report.tokens, expected)
-    (judge,) = [judge for judge in monitor.judges if judge.signals]
-    for sentence, score in zip(judge.signals, report.sentences, strict=True):
-        assert_states(sentence, score.token_end - 1, expected)
+pytestmark = pytest.mark.parametrize("any_family", STATEFUL, indirect=True)
 
 
 def test_the_passages_matter(any_family, prompt):

@@ -1,7 +1,8 @@
-"""Live = attached = replay = first principles, for every family."""
+"""Live = attached = replay = first principles, for every family, those whose state cannot be rewound as well."""
 
 import numpy as np
 import pytest
+from families import REWINDABLE, STATEFUL
 from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_scratch
 from watched import TEXT, RecordingMonitor, scripted
 
@@ -25,6 +26,7 @@ def attached(monitor, prompt, script, length):
     return watch.report(output)
 
 
+@pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
 @pytest.mark.parametrize("way", [live, replay, attached], ids=lambda way: way.__name__)
 def test_every_way_measures_the_same(any_family, prompt, way):
     """The text ends at ``max_new_tokens``: its last token is never fed by ``generate``, but has its state."""

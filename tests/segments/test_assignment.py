@@ -1,22 +1,10 @@
 """Tokens to sentences, for tokenizers of every kind; the limit; the token where a sentence ends."""
 
 import pytest
+import whole_texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_tokenizers import TOKENIZERS, ids_of
-from whole_texts import (
-    NO_LIMIT,
-    OPTIONS,
-    UNBOUNDED,
-    assert_partition,
-    bounds,
-    configs,
-    cut,
-    reference,
-    responses,
-    segment,
-    widths_of_tokens,
-)
 
 from syncheck.config import SegmenterConfig
 from syncheck.segments import Detokenizer, IncrementalSegmenter, last_text_token
@@ -59,19 +47,24 @@ def assert_owned(spans, segmenter):
 
 
 @settings(deadline=None, max_examples=100)
-@given(name=configs, response=responses, widths=widths_of_tokens)
+@given(name=whole_texts.configs, response=whole_texts.responses, widths=whole_texts.widths_of_tokens)
 @example(name="default", response="Hi. So. Be", widths=[10])
 @example(name="default", response="Hi. \n So", widths=[4, 0, 1])
 def test_each_token_goes_where_the_rule_says(name, response, widths):
-    tokens = cut(response, widths)
-    spans, segmenter = run(tokens, SegmenterConfig(max_tokens=NO_LIMIT, **OPTIONS[name]))
+    tokens = whole_texts.cut(response, widths)
+    spans, segmenter = run(tokens, SegmenterConfig(max_tokens=whole_texts.NO_LIMIT, **whole_texts.OPTIONS[name]))
     if spans:
-        assert_partition(spans, len(tokens))
+        whole_texts.assert_partition(spans, len(tokens))
         assert_owned(spans, segmenter)
 
 
 @settings(deadline=None, max_examples=100)
-@given(kind=st.sampled_from([*TOKENIZERS]), text=TEXTS, specials=st.sets(st.integers(0, 30), max_size=4), name=configs)
+@given(
+    kind=st.sampled_from([*TOKENIZERS]),
+    text=TEXTS,
+    specials=st.sets(st.integers(0, 30), max_size=4),
+    name=whole_texts.configs,
+)
 @example(kind="byte level", text="an \U0001f600. \u6771\n", specials={3, 11}, name="default")
 def test_tokenizers_of_every_kind(kind, text, specials, name):
     tokenizer = TOKENIZERS[kind]
@@ -79,25 +72,25 @@ def test_tokenizers_of_every_kind(kind, text, specials, name):
     for at in sorted(specials, reverse=True):
         ids[at:at] = [tokenizer.eos_token_id]  # also within a character of several tokens
     detokenizer = Detokenizer(tokenizer, ids_of(tokenizer, "Tell:"))
-    segmenter = IncrementalSegmenter(SegmenterConfig(max_tokens=NO_LIMIT, **OPTIONS[name]))
+    segmenter = IncrementalSegmenter(SegmenterConfig(max_tokens=whole_texts.NO_LIMIT, **whole_texts.OPTIONS[name]))
     spans = [span for token_id in ids for span in segmenter.push(detokenizer.push(token_id))]
     if ids:
         spans += segmenter.finish(detokenizer.flush())
     assert segmenter.text == text
-    assert bounds(spans) == reference(text, **OPTIONS[name])
+    assert whole_texts.bounds(spans) == whole_texts.reference(text, **whole_texts.OPTIONS[name])
     if spans:
-        assert_partition(spans, len(ids))
+        whole_texts.assert_partition(spans, len(ids))
         assert_owned(spans, segmenter)
 
 
 @settings(deadline=None, max_examples=100)
-@given(kind=st.sampled_from([*TOKENIZERS]), text=TEXTS, limit=st.integers(1, 6), name=configs)
+@given(kind=st.sampled_from([*TOKENIZERS]), text=TEXTS, limit=st.integers(1, 6), name=whole_texts.configs)
 def test_the_limit_divides_no_character_of_any_tokenizer(kind, text, limit, name):
     tokenizer = TOKENIZERS[kind]
     ids = ids_of(tokenizer, text)
     detokenizer = Detokenizer(tokenizer, [])
     pieces = [detokenizer.push(token_id) for token_id in ids]
-    spans = segment(pieces, SegmenterConfig(max_tokens=limit, **OPTIONS[name]))
+    spans = whole_texts.segment(pieces, SegmenterConfig(max_tokens=limit, **whole_texts.OPTIONS[name]))
     for span in spans[:-1]:
         assert pieces[span.token_stop - 1]
         inside = pieces[span.token_start : span.token_stop]
@@ -117,11 +110,11 @@ def test_the_limit_divides_no_character_of_any_tokenizer(kind, text, limit, name
     ],
 )
 def test_tokens_go_to_the_sentence_that_their_text_ends_in(tokens, stops):
-    assert [span.token_stop for span in segment(tokens)] == stops
+    assert [span.token_stop for span in whole_texts.segment(tokens)] == stops
 
 
 def test_a_boundary_is_reported_with_the_first_character_of_the_next_sentence():
-    segmenter = IncrementalSegmenter(UNBOUNDED)
+    segmenter = IncrementalSegmenter(whole_texts.UNBOUNDED)
     closed = [segmenter.push(token) for token in ["One", ".", " ", " Two", " is", '."', ' "', "Three", " "]]
     first = SentenceSpan(index=0, char_start=0, char_stop=4, token_start=0, token_stop=3)
     second = SentenceSpan(index=1, char_start=6, char_stop=14, token_start=3, token_stop=6)
@@ -132,39 +125,39 @@ def test_a_boundary_is_reported_with_the_first_character_of_the_next_sentence():
 
 
 def test_a_sentence_that_never_ends_is_cut_and_says_so():
-    spans = segment(["word "] * 10, SegmenterConfig(max_tokens=4))
+    spans = whole_texts.segment(["word "] * 10, SegmenterConfig(max_tokens=4))
     assert [(s.token_start, s.token_stop, s.truncated) for s in spans] == [(0, 4, True), (4, 8, True), (8, 10, False)]
     assert [(s.char_start, s.char_stop) for s in spans] == [(0, 19), (20, 39), (40, 49)]
 
 
 def test_a_sentence_that_just_fits_is_not_cut():
-    spans = segment(["One ", "two", ".", " Three", " four", "."], SegmenterConfig(max_tokens=3))
+    spans = whole_texts.segment(["One ", "two", ".", " Three", " four", "."], SegmenterConfig(max_tokens=3))
     assert [(s.token_stop, s.truncated) for s in spans] == [(3, False), (6, False)]
-    assert segment(["One ", "two", ".", ""], SegmenterConfig(max_tokens=3))[0].truncated is False
+    assert whole_texts.segment(["One ", "two", ".", ""], SegmenterConfig(max_tokens=3))[0].truncated is False
 
 
 def test_a_token_beyond_the_limit_that_ends_the_sentence_is_not_part_of_it():
-    spans = segment(["One ", "two ", "three ", "four. Five"], SegmenterConfig(max_tokens=3))
+    spans = whole_texts.segment(["One ", "two ", "three ", "four. Five"], SegmenterConfig(max_tokens=3))
     assert [(s.token_start, s.token_stop, s.truncated) for s in spans] == [(0, 3, True), (3, 4, False), (4, 4, False)]
 
 
 def test_the_limit_divides_no_character():
-    spans = segment(["a", "b", "", "", "\U0001f600", "c"], SegmenterConfig(max_tokens=3))
+    spans = whole_texts.segment(["a", "b", "", "", "\U0001f600", "c"], SegmenterConfig(max_tokens=3))
     assert [(s.token_stop, s.truncated) for s in spans] == [(2, True), (5, True), (6, False)]
 
 
 def test_white_space_after_a_cut_sentence_is_kept_as_a_blank_one():
-    spans = segment(["a", "b", " ", "\n"], SegmenterConfig(max_tokens=2))
+    spans = whole_texts.segment(["a", "b", " ", "\n"], SegmenterConfig(max_tokens=2))
     assert spans == [SentenceSpan(0, 0, 2, 0, 2, truncated=True), SentenceSpan(1, 2, 2, 2, 4)]
 
 
 @pytest.mark.parametrize("tokens", [[], [""], [" ", "\n", ""]])
 def test_a_blank_response_has_no_sentences(tokens):
-    assert segment(tokens) == []
+    assert whole_texts.segment(tokens) == []
 
 
 def test_text_held_back_goes_to_the_last_token():
-    segmenter = IncrementalSegmenter(UNBOUNDED)
+    segmenter = IncrementalSegmenter(whole_texts.UNBOUNDED)
     for text in ["Hi", " ", ""]:
         segmenter.push(text)
     assert segmenter.finish("\ufffd") == [SentenceSpan(0, 0, 4, 0, 3)]
@@ -172,7 +165,7 @@ def test_text_held_back_goes_to_the_last_token():
 
 
 def test_after_rewinding_less_white_space_may_come():
-    segmenter = IncrementalSegmenter(UNBOUNDED)
+    segmenter = IncrementalSegmenter(whole_texts.UNBOUNDED)
     assert [len(segmenter.push(token)) for token in ("One.", "  Two")] == [0, 1]
     again = segmenter.rewound(1, sentences=1)
     assert again.push(" Ox") == []
@@ -180,7 +173,7 @@ def test_after_rewinding_less_white_space_may_come():
 
 
 def test_rewinding_to_the_end_leaves_nothing_open():
-    segmenter = IncrementalSegmenter(UNBOUNDED)
+    segmenter = IncrementalSegmenter(whole_texts.UNBOUNDED)
     segmenter.push("One. Two")
     segmenter.finish()
     again = segmenter.rewound(1, sentences=2)
@@ -200,5 +193,5 @@ def test_rewinding_to_the_end_leaves_nothing_open():
     ],
 )
 def test_last_text_token_reaches_the_end_of_the_sentence(tokens, index, expected):
-    spans, segmenter = run(tokens, UNBOUNDED)
+    spans, segmenter = run(tokens, whole_texts.UNBOUNDED)
     assert last_text_token(spans[index], segmenter.char_spans) == expected
