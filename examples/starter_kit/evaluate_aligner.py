@@ -28,7 +28,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_sco
 from support_pairs import SupportPair, load_pairs, part_of
 from tokenizers import Tokenizer
 from tqdm import tqdm
-from train_aligner import TRAINING_SOURCES, start_model
+from train_aligner import TRAINING_SOURCES, packed_model, start_model
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
@@ -121,9 +121,10 @@ def held_out(folder: Path, articles: Path) -> dict[str, list[SupportPair]]:
     return sets
 
 
-def pack(run: Path, encoder: Path, output: Path, calibration: Mapping[str, float]) -> BundledAligner:
+def pack(run: Path, output: Path, calibration: Mapping[str, float]) -> BundledAligner:
     """Write the packaged files from a training run, and load them."""
-    model = start_model(encoder, seed=0)
+    start = json.loads((run / "run.json").read_text())
+    model = packed_model(Path(start["packed"])) if start["packed"] else start_model(Path(start["encoder"]), seed=0)
     model.load_state_dict(load_file(run / "weights.safetensors"))
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
     save_cross_encoder(output, model, tokenizer, **calibration)
@@ -150,15 +151,15 @@ def main() -> None:
     args = parser.parse_args()
 
     run = json.loads((args.run / "run.json").read_text())
-    encoder = Path(run["encoder"])
-    raw = pack(args.run, encoder, args.output, {})
+    raw = pack(args.run, args.output, {})
     pairs = [p for s in CALIBRATION_SOURCES for p in load_pairs(args.pairs, s) if part_of(p.passages[0]) == "calibrate"]
     calibration = fit_calibration(support_scores(raw, pairs), pairs)
-    aligner = pack(args.run, encoder, args.output, calibration)
+    aligner = pack(args.run, args.output, calibration)
     sets = held_out(args.pairs, args.articles)
     report = {
         "training": json.loads((args.run / "progress.json").read_text()),
         "seed": run["seed"],
+        "went_on_from_a_packed_aligner": run["packed"] is not None,
         "calibration": {"pairs": len(pairs), **calibration},
         "milliseconds_per_claim": milliseconds(aligner, sets),
         "sources": {s: measure(held, support_scores(aligner, held)) for s, held in sets.items()},

@@ -3,9 +3,9 @@ r"""Train the starter kit's aligner: evidence and a claim in, the probability of
     python examples/starter_kit/train_aligner.py --pairs support-pairs --articles articles.jsonl.xz \
         --encoder all-MiniLM-L6-v2 --output runs/aligner
 
-Starts from the first layers of a sentence encoder. Saves every ``--save-every`` steps and resumes where it
-stopped; every batch is drawn from the seed and the step number alone. ``evaluate_aligner.py`` calibrates,
-packs and measures what comes out.
+Starts from the first layers of a sentence encoder, or goes on from a packed aligner (``--packed``). Saves every
+``--save-every`` steps and resumes where it stopped; every batch is drawn from the seed and the step number alone.
+``evaluate_aligner.py`` calibrates, packs and measures what comes out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ from tqdm import tqdm
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
-from syncheck.alignment.cross_encoder import CrossEncoder, EncodedPair, collate, encode_pair, new_config
+from syncheck.alignment.cross_encoder import (
+    CrossEncoder,
+    EncodedPair,
+    collate,
+    encode_pair,
+    load_cross_encoder,
+    new_config,
+)
 from syncheck.alignment.evidence import EvidenceIndex
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
@@ -44,7 +51,7 @@ POOL = 3
 """A batch is drawn from this many batches' worth of pairs, sorted by length, so that little is padding."""
 WIKIPEDIA_SHARE = 0.5
 NEW_RATE = 1e-3
-"""Learning rate of the head and the token types, which start from scratch."""
+"""Learning rate of the head and the token types where they start from scratch."""
 WEIGHT_DECAY = 0.01
 WARM_UP_STEPS = 60
 FLOOR = 0.02
@@ -61,6 +68,12 @@ def start_model(encoder: Path, seed: int) -> CrossEncoder:
     types = "embeddings.token_type_embeddings.weight"
     weights[types] = weights[types][:1] + 0.02 * torch.randn_like(state[types])
     model.bert.load_state_dict({name: weights[name].float() for name in state})
+    return freeze(model)
+
+
+def packed_model(folder: Path) -> CrossEncoder:
+    """Read a packed aligner to go on from."""
+    model, _, _ = load_cross_encoder(folder)
     return freeze(model)
 
 
@@ -132,14 +145,14 @@ def learning_share(step: int, steps: int) -> float:
     return min((step + 1) / WARM_UP_STEPS, FLOOR + (1 - FLOOR) * (1 - step / steps))
 
 
-def new_optimizer(model: CrossEncoder, rate: float) -> torch.optim.AdamW:
-    """AdamW with a higher rate for what starts from scratch; ``start`` keeps each group's peak rate."""
+def new_optimizer(model: CrossEncoder, rate: float, new_rate: float) -> torch.optim.AdamW:
+    """AdamW with a rate of its own for what starts from scratch; ``start`` keeps each group's peak rate."""
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
     fresh = [p for n, p in trained.items() if n.startswith("head") or "token_type" in n]
     names = {id(p) for p in fresh}
     body = [p for p in trained.values() if id(p) not in names]
     return torch.optim.AdamW(
-        [{"params": body, "start": rate}, {"params": fresh, "start": NEW_RATE}],
+        [{"params": body, "start": rate}, {"params": fresh, "start": new_rate}],
         lr=rate,
         weight_decay=WEIGHT_DECAY,
         fused=True,
@@ -147,10 +160,18 @@ def new_optimizer(model: CrossEncoder, rate: float) -> torch.optim.AdamW:
 
 
 def train(
-    model: CrossEncoder, batches: Batches, output: Path, *, steps: int, rate: float, save_every: int, bf16: bool
+    model: CrossEncoder,
+    batches: Batches,
+    output: Path,
+    *,
+    steps: int,
+    rate: float,
+    new_rate: float,
+    save_every: int,
+    bf16: bool,
 ) -> None:
     """Train until ``steps``, from where ``output`` stands; log one line for every ten steps."""
-    optimizer = new_optimizer(model, rate)
+    optimizer = new_optimizer(model, rate, new_rate)
     progress = {"step": 0, "seconds": 0.0}
     if (output / "progress.json").exists():
         progress = json.loads((output / "progress.json").read_text())
@@ -195,7 +216,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, required=True, help="folder of <source>.jsonl.xz")
     parser.add_argument("--articles", type=Path, required=True)
-    parser.add_argument("--encoder", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument("--encoder", type=Path, help="folder of all-MiniLM-L6-v2, to start from its first layers")
+    start.add_argument("--packed", type=Path, help="a packed aligner to go on from, with new data and a new schedule")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--learning-rate", type=float, default=1.2e-4)
@@ -206,7 +229,7 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
 
     articles = load_articles(args.articles, "train")
-    tokenizer = Tokenizer.from_file(str(args.encoder / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str((args.encoder or args.packed) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.save(str(args.output / "tokenizer.json"))
@@ -218,11 +241,12 @@ def main() -> None:
     )
     (args.output / "run.json").write_text(json.dumps(vars(args), default=str, indent=2))
     train(
-        start_model(args.encoder, args.seed),
+        packed_model(args.packed) if args.packed else start_model(args.encoder, args.seed),
         batches,
         args.output,
         steps=args.steps,
         rate=args.learning_rate,
+        new_rate=args.learning_rate if args.packed else NEW_RATE,
         save_every=args.save_every,
         bf16=not args.fp32,
     )
