@@ -9,7 +9,7 @@ from syncheck.errors import InputError
 
 __all__ = ["AggregatorKind", "LineBreaks", "MonitorConfig", "SegmenterConfig", "Template", "default_layers"]
 
-Template = Literal["auto", "chat", "plain", "ragtruth-qa"]
+Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 AggregatorKind = Literal["lr", "xgb", "mlp"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 

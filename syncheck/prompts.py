@@ -10,36 +10,13 @@ from transformers import PreTrainedTokenizerBase
 
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.templates import biography_prompt, plain_prompt, ragtruth_qa_prompt
 from syncheck.types import RagPrompt
 
 __all__ = ["build_prompt", "passages_of", "plain_prompt", "prompt_from_texts", "ragtruth_qa_prompt"]
 
-_COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
-UNANSWERABLE = "Unable to answer based on given passages."
-
-
-def plain_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write the prompt for a model without a chat template; no passages leaves the question alone."""
-    numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
-    return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
-
-
-def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write RAGTruth's QA prompt; no passages gives its question-only counterpart."""
-    if not passages:
-        return f"Briefly answer the following question:\n{question}\noutput:"
-    numbered = "\n\n".join(f"passage {i}:{passage}" for i, passage in enumerate(passages, 1))
-    count = _COUNT_WORDS.get(len(passages), str(len(passages)))
-    noun = "passage" if len(passages) == 1 else "passages"
-    return (
-        f"Briefly answer the following question:\n{question}\n"
-        f"Bear in mind that your response should be strictly based on the following {count} {noun}:\n"
-        f"{numbered}\n\nIn case the passages do not contain the necessary information to answer the question, "
-        f'please reply with: "{UNANSWERABLE}"\noutput:'
-    )
-
-
 _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
+    "biography": biography_prompt,
     "plain": plain_prompt,
     "chat": ragtruth_qa_prompt,
     "ragtruth-qa": ragtruth_qa_prompt,
@@ -84,8 +61,8 @@ def build_prompt(
         The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
     template
         ``chat``: RAGTruth's QA prompt as one user turn of the tokenizer's chat template. ``plain``: numbered
-        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it stands. ``auto``:
-        ``chat`` when the tokenizer has a chat template, ``plain`` otherwise.
+        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it stands. ``biography``: the
+        paper's prompt for biographies. ``auto``: ``chat`` when the tokenizer has a chat template, ``plain`` otherwise.
     system
         A system prompt: its own turn in a chat template, a paragraph before the prompt otherwise. Both prompts have it.
 
@@ -125,8 +102,20 @@ def prompt_from_texts(
     context: str | Sequence[str],
     with_context: str,
     without_context: str,
+    user_turns: bool = False,
 ) -> RagPrompt:
     """Build the pair from prompts the caller wrote, tokenised as they are with their own special tokens.
+
+    Parameters
+    ----------
+    tokenizer
+        The monitored model's tokenizer.
+    question, context
+        What they ask, and the passages that sentences are held against.
+    with_context, without_context
+        The prompts.
+    user_turns
+        Whether the prompts are what a user says: each becomes one turn of the tokenizer's chat template, if it has one.
 
     Raises
     ------
@@ -139,7 +128,11 @@ def prompt_from_texts(
         if not isinstance(text, str):
             raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
     passages = passages_of(context)
-    return _encoded(tokenizer, question, passages, with_context, without_context, special_tokens=True)
+    texts = [with_context, without_context]
+    chat = user_turns and bool(getattr(tokenizer, "chat_template", None))
+    if chat:
+        texts = [_as_chat(tokenizer, text, None) for text in texts]
+    return _encoded(tokenizer, question, passages, *texts, special_tokens=not chat)
 
 
 def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:

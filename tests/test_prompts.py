@@ -43,6 +43,15 @@ def test_ragtruth_counts_its_passages(tokenizer, count, words):
     assert f"on the following {words}:\n" in prompt.with_context
 
 
+def test_biography(tokenizer):
+    prompt = build_prompt(tokenizer, question="Who?", context=["Ada\nA poet.", "Two."], template="biography")
+    assert prompt.with_context == (
+        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
+        "### Paragraph:\n[1] Ada\nA poet.\n[2] Two.\n\n### Instruction:\nWho?\n\n### Response:"
+    )
+    assert prompt.without_context == "### Instruction:\nWho?\n\n### Response:\n"
+
+
 class TestSystemPrompt:
     def test_a_template_that_refuses_it(self, tokenizer, monkeypatch):
         template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
@@ -132,6 +141,27 @@ class TestOwnTexts:
         )
         assert (prompt.with_context, prompt.without_context) == ("One. Who?", "Who?")
         assert list(prompt.with_context_ids) == tokenizer("One. Who?")["input_ids"]
+
+    def test_user_turns_are_put_in_the_chat_template(self, chatty):
+        prompt = prompt_from_texts(
+            chatty, question="?", context="One.", with_context="One. Who?", without_context="Who?", user_turns=True
+        )
+        assert prompt.with_context == "<user>One. Who?</user><bot>"
+        assert prompt.without_context == "<user>Who?</user><bot>"
+        assert list(prompt.with_context_ids) == chatty(prompt.with_context, add_special_tokens=False)["input_ids"]
+
+    @pytest.mark.parametrize("user_turns", [False, True])
+    def test_without_a_chat_template_user_turns_are_texts(self, tokenizer, user_turns):
+        options = {"question": "?", "context": "One.", "with_context": "One. Who?", "without_context": "Who?"}
+        prompt = prompt_from_texts(tokenizer, **options, user_turns=user_turns)
+        assert prompt == prompt_from_texts(tokenizer, **options)
+        assert prompt.with_context == "One. Who?"
+
+    def test_texts_that_are_no_user_turns_pass_the_chat_template_by(self, chatty):
+        prompt = prompt_from_texts(
+            chatty, question="?", context="One.", with_context="One. Who?", without_context="Who?"
+        )
+        assert prompt.with_context == "One. Who?"
 
     def test_equal_texts_with_a_context(self, tokenizer):
         with pytest.raises(PromptError, match="are equal"):

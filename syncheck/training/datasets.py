@@ -1,65 +1,23 @@
-"""Labelled responses from files: RAGTruth in its own layout, or JSON Lines."""
+"""Labelled responses from files: JSON Lines, and whichever of the known layouts a path holds."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
-from syncheck.errors import InputError
-from syncheck.training.labels import LabelledSentence, UnfaithfulSpan
+from syncheck.training.biographies import is_biography, load_biographies
+from syncheck.training.labels import LabelledSentence
+from syncheck.training.ragtruth import load_ragtruth
 from syncheck.training.records import Record, read_records
+from syncheck.training.responses import LabelledResponse, ResponseCollection, read_spans
 
 __all__ = ["LabelledResponse", "load_jsonl", "load_ragtruth", "load_records"]
 
-_PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
-_TASK = "QA"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledResponse:
-    """A response to a question over passages, with what annotators found unfaithful in it.
-
-    Attributes
-    ----------
-    id : str
-        Unique within its file.
-    question : str
-    passages : tuple of str
-    response : str
-    group : str
-        Responses of one group stay on one side of every split: those to the same question.
-    generator : str
-        The model that wrote the response, ``"unknown"`` if the file does not say.
-    spans : tuple of UnfaithfulSpan or None
-        Unfaithful characters; None when the labels are per sentence.
-    sentences : tuple of LabelledSentence or None
-        Labels per sentence; None when they are spans.
-    task : str or None
-    quality : str or None
-        RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
-    split : str or None
-    prompt_with_context, prompt_without_context : str or None
-        The prompts as the generator saw them, when the file has them.
-    """
-
-    id: str
-    question: str
-    passages: tuple[str, ...]
-    response: str
-    group: str
-    generator: str
-    spans: tuple[UnfaithfulSpan, ...] | None = None
-    sentences: tuple[LabelledSentence, ...] | None = None
-    task: str | None = None
-    quality: str | None = None
-    split: str | None = None
-    prompt_with_context: str | None = None
-    prompt_without_context: str | None = None
-
 
 def load_records(path: str | Path) -> list[LabelledResponse]:
-    """Read a RAGTruth folder or a JSON Lines file.
+    """Read a RAGTruth folder (its QA part), or a JSON Lines file of labelled responses or of biographies.
+
+    A file is taken for biographies if its first record has ``ctxs``; see
+    :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
 
     Raises
     ------
@@ -68,72 +26,11 @@ def load_records(path: str | Path) -> list[LabelledResponse]:
     RecordError
         At the first record that cannot be used.
     """
-    return load_ragtruth(path) if Path(path).is_dir() else load_jsonl(path)
-
-
-def load_ragtruth(folder: str | Path) -> list[LabelledResponse]:
-    """Read the question answering part of RAGTruth.
-
-    Parameters
-    ----------
-    folder
-        Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
-
-    Returns
-    -------
-    list of LabelledResponse
-        In the order of ``response.jsonl``, grouped by ``source_id``. Responses of the corpus's other tasks are
-        passed over: their sources are articles and tables, without question and passages.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or no response is of the task.
-    RecordError
-        At the first record that cannot be used.
-    """
-    folder = Path(folder)
-    tasks: dict[str, str] = {}
-    sources: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for record in read_records(folder / "source_info.jsonl"):
-        source_id = record.get("source_id", str)
-        tasks[source_id] = record.get("task_type", str)
-        if tasks[source_id] == _TASK:
-            sources[source_id] = _ragtruth_source(record)
-    responses = _Unique()
-    for record in read_records(folder / "response.jsonl"):
-        source_id = record.get("source_id", str)
-        if source_id not in tasks:
-            raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
-        if tasks[source_id] == _TASK:
-            responses.add(_ragtruth_response(record, source_id, *sources[source_id]), record)
-    return responses.found_in(folder)
-
-
-def _ragtruth_source(record: Record) -> tuple[str, tuple[str, ...]]:
-    info = record.get("source_info", dict)
-    source = Record(info, record.source, record.line, "source_info.")
-    text = source.get("passages", str)
-    before, *passages = _PASSAGE.split(text)
-    if before.strip() or not passages:
-        raise source.error("expected 'passage 1:...', blank line, 'passage 2:...' and so on", "passages")
-    return source.get("question", str), tuple(passage.strip() for passage in passages)
-
-
-def _ragtruth_response(record: Record, source_id: str, question: str, passages: tuple[str, ...]) -> LabelledResponse:
-    generator = record.get("model", str)
-    return LabelledResponse(
-        id=record.optional("id", str) or f"{source_id}/{generator}",
-        question=question,
-        passages=passages,
-        response=record.get("response", str),
-        group=source_id,
-        generator=generator,
-        spans=_spans(record, "labels", len(record.get("response", str))),
-        task=_TASK,
-        quality=record.optional("quality", str),
-        split=record.optional("split", str),
-    )
+    path = Path(path)
+    if path.is_dir():
+        return load_ragtruth(path)
+    first = next(read_records(path), None)
+    return load_biographies(path) if first is not None and is_biography(first) else load_jsonl(path)
 
 
 def load_jsonl(path: str | Path) -> list[LabelledResponse]:
@@ -153,7 +50,7 @@ def load_jsonl(path: str | Path) -> list[LabelledResponse]:
         At the first record that cannot be used.
     """
     path = Path(path)
-    responses = _Unique()
+    responses = ResponseCollection()
     for record in read_records(path):
         responses.add(_response(record, path.stem), record)
     return responses.found_in(path)
@@ -163,9 +60,13 @@ def _response(record: Record, stem: str) -> LabelledResponse:
     question = record.get("question", str)
     if ("spans" in record.values) == ("sentences" in record.values):
         raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
+    prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
+    if (prompts[0] is None) != (prompts[1] is None):
+        missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
+        raise record.error("missing; give both prompts, or none for the monitor's template", missing)
     if "spans" in record.values:
         response = record.get("response", str)
-        spans, sentences = _spans(record, "spans", len(response)), None
+        spans, sentences = read_spans(record, "spans", len(response)), None
     else:
         response = record.optional("response", str) or "".join(record.strings("sentences"))
         spans, sentences = None, _sentences(record, response)
@@ -180,8 +81,8 @@ def _response(record: Record, stem: str) -> LabelledResponse:
         sentences=sentences,
         task=record.optional("task", str),
         split=record.optional("split", str),
-        prompt_with_context=record.optional("prompt_with_context", str),
-        prompt_without_context=record.optional("prompt_without_context", str),
+        prompt_with_context=prompts[0],
+        prompt_without_context=prompts[1],
     )
 
 
@@ -189,24 +90,6 @@ def _context(record: Record) -> tuple[str, ...]:
     if isinstance(record.values.get("context"), str):
         return (record.get("context", str),)
     return record.strings("context")
-
-
-def _spans(record: Record, field: str, length: int) -> tuple[UnfaithfulSpan, ...]:
-    spans = []
-    for label in record.objects(field):
-        start, end = label.get("start", int), label.get("end", int)
-        if not 0 <= start < end <= length:
-            raise label.error(f"characters {start} to {end} do not lie in a response of {length}")
-        spans.append(
-            UnfaithfulSpan(
-                start,
-                end,
-                implicit_true=label.optional("implicit_true", bool) or False,
-                due_to_null=label.optional("due_to_null", bool) or False,
-                label_type=label.optional("label_type", str),
-            )
-        )
-    return tuple(spans)
 
 
 def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
@@ -225,20 +108,3 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, bool(label)))
     return tuple(sentences)
-
-
-class _Unique:
-    """Collects responses and refuses the second of an id."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, LabelledResponse] = {}
-
-    def add(self, response: LabelledResponse, record: Record) -> None:
-        if response.id in self._by_id:
-            raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
-        self._by_id[response.id] = response
-
-    def found_in(self, path: Path) -> list[LabelledResponse]:
-        if not self._by_id:
-            raise InputError(f"{path} has no labelled response to a question")
-        return list(self._by_id.values())

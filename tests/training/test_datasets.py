@@ -3,37 +3,8 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.training import LabelledSentence, UnfaithfulSpan, load_jsonl, load_ragtruth, load_records
+from syncheck.training import LabelledSentence, UnfaithfulSpan, load_jsonl, load_records
 
-SOURCE = {
-    "source_id": "7",
-    "task_type": "QA",
-    "source": "MARCO",
-    "source_info": {
-        "question": "how big is paris",
-        "passages": "passage 1:Paris is big.\nVery passage 2: big.\n\npassage 2: So is Rome.\n\n",
-    },
-    "prompt": "Briefly answer the following question: ...",
-}
-LABEL = {
-    "start": 0,
-    "end": 5,
-    "text": "Paris",
-    "meta": "",
-    "label_type": "Evident Conflict",
-    "implicit_true": True,
-    "due_to_null": False,
-}
-RESPONSE = {
-    "id": "70",
-    "source_id": "7",
-    "model": "llama",
-    "temperature": 0.7,
-    "labels": [LABEL],
-    "split": "test",
-    "quality": "good",
-    "response": "Paris is big.",
-}
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}
 SENTENCES = {
     "question": "q",
@@ -46,77 +17,6 @@ SENTENCES = {
 def write(path, *records):
     path.write_text("".join(r if isinstance(r, str) else json.dumps(r) + "\n" for r in records))
     return path
-
-
-def ragtruth(folder, responses, sources=(SOURCE,)):
-    write(folder / "source_info.jsonl", *sources)
-    write(folder / "response.jsonl", *responses)
-    return folder
-
-
-def test_ragtruth(tmp_path):
-    (record,) = load_records(ragtruth(tmp_path, [RESPONSE]))
-    assert (record.id, record.group, record.generator, record.task) == ("70", "7", "llama", "QA")
-    assert (record.quality, record.split) == ("good", "test")
-    assert record.question == "how big is paris"
-    assert record.passages == ("Paris is big.\nVery passage 2: big.", "So is Rome.")
-    assert record.spans == (UnfaithfulSpan(0, 5, implicit_true=True, label_type="Evident Conflict"),)
-    assert record.sentences is None
-
-
-def test_ragtruth_ids_and_temperatures_may_be_missing(tmp_path):
-    without = {key: value for key, value in RESPONSE.items() if key != "id"} | {"temperature": None}
-    (record,) = load_ragtruth(ragtruth(tmp_path, [without]))
-    assert record.id == "7/llama"
-
-
-def test_ragtruth_passes_over_other_tasks(tmp_path):
-    article = {"source_id": "8", "task_type": "Summary", "source_info": "An article."}
-    summary = RESPONSE | {"id": "80", "source_id": "8"}
-    (record,) = load_ragtruth(ragtruth(tmp_path, [summary, RESPONSE], [SOURCE, article]))
-    assert record.id == "70"
-    with pytest.raises(InputError, match="no labelled response"):
-        load_ragtruth(ragtruth(tmp_path, [summary], [SOURCE, article]))
-
-
-def test_ragtruth_without_one_of_its_files(tmp_path):
-    write(tmp_path / "source_info.jsonl", SOURCE)
-    with pytest.raises(InputError, match=r"response\.jsonl does not exist"):
-        load_ragtruth(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"source_id": "9"}, "source_id"),
-        ({"response": None}, "response"),
-        ({"labels": [LABEL, LABEL | {"end": "5"}]}, "labels[1].end"),
-        ({"labels": [LABEL | {"end": 14}]}, "labels[0]"),
-        ({"labels": [LABEL | {"implicit_true": "no"}]}, "labels[0].implicit_true"),
-        ({"labels": ["Paris"]}, "labels[0]"),
-        ({"id": "70"}, "id"),
-    ],
-)
-def test_a_bad_ragtruth_response_is_located(tmp_path, change, field):
-    ragtruth(tmp_path, [RESPONSE, "\n", RESPONSE | {"id": "71"} | change])
-    with pytest.raises(RecordError) as caught:
-        load_ragtruth(tmp_path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("response.jsonl", 3, field)
-
-
-@pytest.mark.parametrize(
-    ("info", "field"),
-    [
-        ("text", "source_info"),
-        ({"passages": "passage 1:a"}, "source_info.question"),
-        ({"question": "q", "passages": "no numbers"}, "source_info.passages"),
-    ],
-)
-def test_a_bad_ragtruth_source_is_located(tmp_path, info, field):
-    ragtruth(tmp_path, [RESPONSE], [SOURCE | {"source_info": info}])
-    with pytest.raises(RecordError) as caught:
-        load_ragtruth(tmp_path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("source_info.jsonl", 1, field)
 
 
 def test_jsonl_with_spans(tmp_path):
@@ -172,6 +72,8 @@ def test_jsonl_optional_fields(tmp_path):
         ({**SENTENCES, "labels": [1, 2]}, "labels[1]", "found 2"),
         ({**SENTENCES, "response": "Paris is big."}, "sentences[1]", "not found in the response"),
         ({**SENTENCES, "sentences": ["Paris is big.", " "]}, "sentences[1]", "not found"),
+        ({**SPANS, "prompt_with_context": "with"}, "prompt_without_context", "missing; give both prompts"),
+        ({**SPANS, "prompt_without_context": "without"}, "prompt_with_context", "missing; give both prompts"),
     ],
 )
 def test_a_bad_line_is_located(tmp_path, record, field, message):
@@ -179,6 +81,15 @@ def test_a_bad_line_is_located(tmp_path, record, field, message):
     with pytest.raises(RecordError, match=message) as caught:
         load_jsonl(path)
     assert (caught.value.source, caught.value.line, caught.value.field) == ("mine.jsonl", 2, field)
+
+
+def test_a_file_of_biographies_is_known_by_its_first_record(tmp_path):
+    biography = {"topic": "Ada", "ctxs": [{"text": "Ada is."}], "output": "Ada was.", "propositions": []}
+    (record,) = load_records(write(tmp_path / "bios.jsonl", biography))
+    assert (record.question, record.task) == ("Tell me a bio of Ada.", "Biography")
+    with pytest.raises(RecordError) as caught:
+        load_records(write(tmp_path / "bios.jsonl", biography, SPANS))
+    assert (caught.value.line, caught.value.field) == (2, "ctxs")
 
 
 def test_a_line_that_is_not_utf8_is_located(tmp_path):

@@ -1,0 +1,152 @@
+import json
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BatchEncoding, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+from syncheck.errors import InputError
+from syncheck.training import AutoAis, SequencePropositioner
+
+TEXT = "Ada was a poet. She died. Byron lived."
+
+
+class Characters:
+    """One token a character, by its code point; 0 pads."""
+
+    def __call__(self, texts, **options):
+        if isinstance(texts, str):
+            return BatchEncoding({"input_ids": [ord(c) for c in texts]})
+        longest = max(map(len, texts))
+        ids = [[ord(c) for c in text] + [0] * (longest - len(text)) for text in texts]
+        mask = [[1] * len(text) + [0] * (longest - len(text)) for text in texts]
+        return BatchEncoding({"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)})
+
+    def batch_decode(self, rows, *, skip_special_tokens):
+        assert skip_special_tokens
+        return ["".join(chr(i) for i in row if i) for row in rows.tolist()]
+
+
+class Scripted:
+    """Answers each prompt by a function of it, cut at the limit."""
+
+    device = "cpu"
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.prompts = []
+
+    def generate(self, input_ids, attention_mask, max_new_tokens, do_sample, num_beams):
+        assert (do_sample, num_beams) == (False, 1)
+        assert torch.equal(attention_mask, (input_ids != 0).long())
+        prompts = Characters().batch_decode(input_ids, skip_special_tokens=True)
+        self.prompts += prompts
+        return Characters()([self.answer(prompt)[:max_new_tokens] for prompt in prompts])["input_ids"]
+
+
+def content(prompt):
+    before, text = prompt.split("Content: ")
+    assert before == "Title: . Section: . "
+    return text
+
+
+class TestPropositioner:
+    def test_it_reads_a_json_list(self):
+        model = Scripted(lambda prompt: json.dumps([f"On {content(prompt)}", " ", "Ada wrote."]))
+        assert SequencePropositioner(model, Characters())("Ada.") == ("On Ada.", "Ada wrote.")
+
+    def test_a_list_that_does_not_end_is_asked_for_in_halves(self):
+        model = Scripted(lambda prompt: json.dumps([f"{s.strip('. ')}!" for s in content(prompt).split(". ")]))
+        propositioner = SequencePropositioner(model, Characters(), max_new_tokens=30)
+        # the whole list has 48 characters; those of the first sentence and of the other two 19 and 29
+        assert propositioner(TEXT) == ("Ada was a poet!", "She died!", "Byron lived!")
+        assert [content(prompt) for prompt in model.prompts] == [TEXT, "Ada was a poet.", "She died. Byron lived."]
+
+    @pytest.mark.parametrize("written", ["no list", '{"a": 1}', "[1]", '["a"'])
+    def test_a_sentence_without_a_list_is_an_error(self, written):
+        propositioner = SequencePropositioner(Scripted(lambda prompt: written), Characters())
+        with pytest.raises(InputError, match="a JSON list of strings for 'She died.'; found"):
+            propositioner("She died.")
+
+    def test_a_blank_text_has_none(self):
+        assert SequencePropositioner(Scripted(lambda prompt: ""), Characters())(" \n") == ()
+
+
+class TestAutoAis:
+    @staticmethod
+    def holds(prompt):
+        premise, hypothesis = prompt.removeprefix("premise: ").split(" hypothesis: ")
+        return str(int(hypothesis in premise))
+
+    def test_the_passages_are_one_premise(self):
+        model = Scripted(self.holds)
+        judged = AutoAis(model, Characters())(["Ada\nwrote.", " ", "She died."], ["died", "sang", "wrote.\nShe"])
+        assert judged == [True, False, True]
+        assert model.prompts[0] == "premise: Ada\nwrote.\nShe died. hypothesis: died"
+
+    def test_passages_beyond_the_window_are_more_premises(self):
+        model = Scripted(self.holds)
+        window = len("premise: 0123456789 0123456789 hypothesis: ") + 4
+        passages = ["She was.", "Ada wrote.", "Byron lived in Rome and sang."]
+        assert AutoAis(model, Characters(), window=window)(passages, ["Ada ", "sang", "none"]) == [True, True, False]
+        assert [prompt.removeprefix("premise: ").split(" hypothesis: ")[0] for prompt in model.prompts[:3]] == [
+            "She was.\nAda wrote.",
+            "Byron lived in",
+            "Rome and sang.",
+        ]
+        assert all(len(prompt) <= window for prompt in model.prompts)
+
+    def test_batches_do_not_change_the_answers(self):
+        propositions = [str(i) for i in range(20)]
+        judged = AutoAis(Scripted(self.holds), Characters())(["3 14 15"], propositions)
+        assert [i for i, supported in enumerate(judged) if supported] == [1, 3, 4, 5, 14, 15]
+
+    def test_without_passages_nothing_is_supported(self):
+        assert AutoAis(Scripted(self.holds), Characters())([], ["a", "b"]) == [False, False]
+
+    def test_without_propositions_nothing_is_asked(self):
+        assert AutoAis(Scripted(self.holds), Characters())(["Ada"], []) == []
+
+    def test_another_answer_is_an_error(self):
+        with pytest.raises(InputError, match="to answer '1' or '0'; found 'yes' for 'Ada'"):
+            AutoAis(Scripted(lambda prompt: "yes"), Characters())(["Ada"], ["Ada"])
+
+    def test_a_proposition_longer_than_the_window_is_an_error(self):
+        with pytest.raises(InputError, match="leaves no room for a premise in 30 tokens"):
+            AutoAis(Scripted(self.holds), Characters(), window=30)(["Ada"], ["Ada was a poet."])
+
+
+@pytest.fixture(params=["0", "1"])
+def always(request, tmp_path):
+    """A tiny T5 on disk whose generation settings leave it one answer."""
+    tokens = ["<pad>", "</s>", "<unk>", "0", "1", "[]"]
+    tokenizer = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    config = T5Config(
+        vocab_size=len(tokens),
+        d_model=16,
+        d_kv=8,
+        d_ff=16,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        eos_token_id=1,
+    )
+    torch.manual_seed(0)
+    model = T5ForConditionalGeneration(config)
+    model.generation_config.forced_bos_token_id = tokens.index(request.param)
+    model.generation_config.forced_eos_token_id = None
+    model.generation_config.no_repeat_ngram_size = 1
+    model.generation_config.suppress_tokens = [i for i in range(6) if tokens[i] not in ("</s>", request.param)]
+    model.save_pretrained(tmp_path)
+    fast.save_pretrained(tmp_path)
+    return tmp_path, request.param
+
+
+def test_checkpoints_are_loaded_and_asked(always):
+    folder, answer = always
+    assert AutoAis.load(folder)(["Ada was here.", "So was she."], ["Ada", "she"]) == [answer == "1"] * 2
+    with pytest.raises(InputError, match=f"found '{answer}'"):
+        SequencePropositioner.load(folder)("Ada.")
