@@ -2,12 +2,14 @@
 
 SyncheckError
 ├── InputError (ValueError)           a value the caller passed cannot be used
+│   ├── InsufficientDataError         too few labelled sentences for what was asked; knows how many more
 │   ├── PromptError                   prompts that are equal, empty or longer than the window
 │   └── RecordError                   one record of a file; knows file, line and field
 ├── WrongTypeError (TypeError)        a value of the wrong type
 ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
 │   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
+├── EvaluatorError (RuntimeError)     a model asked for a judgement did not answer, or in another form
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
 """
@@ -16,7 +18,9 @@ from __future__ import annotations
 
 __all__ = [
     "CheckpointError",
+    "EvaluatorError",
     "InputError",
+    "InsufficientDataError",
     "MismatchError",
     "MissingExtraError",
     "NotReadyError",
@@ -34,6 +38,20 @@ class SyncheckError(Exception):
 
 class InputError(SyncheckError, ValueError):
     """A value the caller passed cannot be used."""
+
+
+class InsufficientDataError(InputError):
+    """The labelled sentences are too few, or too often unfaithful, for what was asked.
+
+    Attributes
+    ----------
+    more_needed : int or None
+        How many more would be enough at the rate observed; None where no number would.
+    """
+
+    def __init__(self, message: str, *, more_needed: int | None) -> None:
+        super().__init__(message)
+        self.more_needed = more_needed
 
 
 class PromptError(InputError):
@@ -75,6 +93,10 @@ class MismatchError(CheckpointError):
 
 class UnsupportedModelError(SyncheckError, ValueError):
     """A model or cache cannot be monitored, or cannot be rewound, in the way asked for."""
+
+
+class EvaluatorError(SyncheckError, RuntimeError):
+    """A model that was asked for a judgement could not be reached, or answered in another form than asked for."""
 
 
 class NotReadyError(SyncheckError, RuntimeError):

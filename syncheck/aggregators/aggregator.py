@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import persistence, published
+from syncheck.aggregators.single import signal_column
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
+    from syncheck.aggregators.calibration import Calibration
     from syncheck.aggregators.forest import Forest
     from syncheck.aggregators.network import Network
+    from syncheck.aggregators.release import ReleaseThreshold
+    from syncheck.aggregators.single import Column
 
 __all__ = ["Aggregator"]
 
@@ -29,10 +33,16 @@ class Aggregator:
     ----------
     schema : FeatureSchema
         The columns it reads, in order.
-    kind : {"lr", "xgb", "mlp"}
+    kind : {"lr", "xgb", "mlp", "signal"}
+        ``signal`` is untrained: one signal as it is, see :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
         Median of each feature in training; NaN where it was never measured or is not known.
-    model : Network or Forest
+    model : Network, Forest or Column
+    calibration : IsotonicCalibration, PlattCalibration or None
+        Turns the model's scores into those of :meth:`score`; None leaves them.
+    release : ReleaseThreshold or None
+        The score from which sentences may be released with a promise; see
+        :func:`syncheck.training.choose_release_threshold`.
 
     Examples
     --------
@@ -43,9 +53,11 @@ class Aggregator:
     """
 
     schema: FeatureSchema
-    kind: AggregatorKind
+    kind: persistence.Kind
     medians: NDArray[np.float64]
-    model: Network | Forest
+    model: Network | Forest | Column
+    calibration: Calibration | None = None
+    release: ReleaseThreshold | None = None
 
     @classmethod
     def fit(
@@ -102,11 +114,51 @@ class Aggregator:
         """
         saved = persistence.load(Path(directory))
         persistence.check_schema(saved.schema, schema)
-        return cls(saved.schema, saved.kind, saved.medians, saved.model)
+        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.release)
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors or XGBoost's own ``.ubj``."""
-        persistence.save(Path(directory), persistence.Saved(self.schema, self.kind, self.medians, self.model))
+        saved = persistence.Saved(self.schema, self.kind, self.medians, self.model, self.calibration, self.release)
+        persistence.save(Path(directory), saved)
+
+    @classmethod
+    def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:
+        """Take one signal as the score: a baseline that is not trained.
+
+        Parameters
+        ----------
+        name
+            A signal in [0, 1] that rises with faithfulness: ``"align_score"`` is AlignScore or MiniCheck alone,
+            depending on the monitor's aligner; ``"min_prob"`` is FLARE.
+        schema
+            The columns that will be passed.
+        missing
+            Score of a sentence whose signal was not measured; None makes :meth:`score` refuse it.
+
+        Raises
+        ------
+        InputError
+            If the schema has no such signal.
+
+        Notes
+        -----
+        No training says what is usual, so :meth:`attribution` holds the signal against 0.
+
+        Examples
+        --------
+        >>> schema = feature_schema("paper-no-lid.v1", ())  # doctest: +SKIP
+        >>> Monitor(
+        ...     model,
+        ...     tokenizer,
+        ...     config=MonitorConfig(schema="paper-no-lid.v1"),
+        ...     aggregator=Aggregator.from_signal("align_score", schema=schema),
+        ...     aligner=load_aligner("minicheck/"),
+        ... )  # doctest: +SKIP
+        """
+        column = signal_column(name, schema, missing)
+        medians = np.full(column.features, np.nan)
+        medians[column.index] = 0.0
+        return cls(schema, "signal", medians, column)
 
     @classmethod
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
@@ -136,7 +188,7 @@ class Aggregator:
         return cls(schema, "mlp", np.full(network.features, np.nan), network)
 
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(faithful) of each row, (N,) float64.
+        """Return P(faithful) of each row, (N,) float64; calibrated if the aggregator is.
 
         Parameters
         ----------
@@ -148,7 +200,8 @@ class Aggregator:
         InputError
             If the number of columns is another, or a value is infinite.
         """
-        return self.model.probability(_rows(X, self.schema))
+        raw = self.model.probability(_rows(X, self.schema))
+        return raw if self.calibration is None else self.calibration.probability(raw)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
         """Return what each feature of one sentence changes in P(faithful).

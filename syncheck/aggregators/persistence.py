@@ -11,24 +11,41 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.aggregators.calibration import Calibration, calibration_from_dict, calibration_to_dict
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
+from syncheck.aggregators.release import ReleaseThreshold
+from syncheck.aggregators.single import Column
 from syncheck.config import AggregatorKind
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.types import FeatureSchema
 
-__all__ = ["Saved", "check_schema", "load", "save"]
+__all__ = ["Kind", "Saved", "check_schema", "load", "save"]
+
+Kind = AggregatorKind | Literal["signal"]
+"""The trained kinds, and one signal taken as it is."""
 
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
-WEIGHTS = {"lr": "aggregator.safetensors", "mlp": "aggregator.safetensors", "xgb": "aggregator.ubj"}
+WEIGHTS: Mapping[Kind, str] = {
+    "lr": "aggregator.safetensors",
+    "mlp": "aggregator.safetensors",
+    "xgb": "aggregator.ubj",
+    "signal": "aggregator.signal.json",
+}
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 REMEDY = "copy the folder again or train anew"
+_READERS: Mapping[Kind, type[Network | Forest | Column]] = {
+    "lr": Network,
+    "mlp": Network,
+    "xgb": Forest,
+    "signal": Column,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +53,11 @@ class Saved:
     """What is stored of an aggregator."""
 
     schema: FeatureSchema
-    kind: AggregatorKind
+    kind: Kind
     medians: NDArray[np.float64]
-    model: Network | Forest
+    model: Network | Forest | Column
+    calibration: Calibration | None
+    release: ReleaseThreshold | None
 
 
 def save(directory: Path, saved: Saved) -> None:
@@ -52,6 +71,8 @@ def save(directory: Path, saved: Saved) -> None:
         "medians": [None if np.isnan(value) else float(value) for value in saved.medians],
         "weights": WEIGHTS[saved.kind],
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "calibration": None if saved.calibration is None else calibration_to_dict(saved.calibration),
+        "release": None if saved.release is None else asdict(saved.release),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
     (directory / WEIGHTS[saved.kind]).write_bytes(weights)
@@ -71,21 +92,25 @@ def load(directory: Path) -> Saved:
         schema = _schema(config["schema"])
         kind, digest = config["kind"], config["weights_sha256"]
         medians = np.array([np.nan if value is None else value for value in config["medians"]], dtype=np.float64)
+        # Files of before there was a calibration lack both.
+        calibration, release = config.get("calibration"), config.get("release")
+        calibration = None if calibration is None else calibration_from_dict(calibration)
+        release = None if release is None else ReleaseThreshold.from_dict(release)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
-    if kind not in get_args(AggregatorKind):
+    if kind not in tuple(WEIGHTS):
         raise CheckpointError(f"{directory / CONFIG} has an aggregator of unknown kind {kind!r}; update syncheck")
     path = directory / WEIGHTS[kind]
     weights = _read(path)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
-    model = Forest.from_bytes(weights) if kind == "xgb" else Network.from_bytes(weights)
+    model = _READERS[kind].from_bytes(weights)
     if not len(schema.names) == len(medians) == model.features:
         raise CheckpointError(
             f"{directory / CONFIG} names {len(schema.names)} features and {len(medians)} medians, but the "
             f"weights are for {model.features}; {REMEDY}"
         )
-    return Saved(schema, kind, medians, model)
+    return Saved(schema, kind, medians, model, calibration, release)
 
 
 def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:

@@ -1,0 +1,214 @@
+"""Calibration: from an aggregator's raw score to the share of such sentences that are faithful.
+
+Both maps rise strictly (Platt's between one millionth and one less that), so that a calibrated score ranks sentences as
+the raw one does and a threshold can be carried from one scale to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from syncheck.errors import InputError
+
+__all__ = [
+    "Calibration",
+    "CalibrationMethod",
+    "IsotonicCalibration",
+    "PlattCalibration",
+    "calibration_from_dict",
+    "calibration_to_dict",
+    "fit_calibration",
+]
+
+Floats = NDArray[np.float64]
+CalibrationMethod = Literal["isotonic", "platt"]
+
+RAW_SHARE = 1e-3
+"""Share of the raw score in an isotonic map: keeps its steps from making sentences equal, and moves none further."""
+
+KNOT_DECIMALS = 9
+"""Knots that agree to so many decimals are one: between them the raw share would be lost in rounding."""
+
+SMALLEST_SCORE = 1e-6
+"""Raw scores are kept this far from 0 and 1 where Platt's map takes their log-odds."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsotonicCalibration:
+    """A map of straight lines between knots, both coordinates rising strictly from raw score 0 to 1.
+
+    Attributes
+    ----------
+    scores : tuple of float
+        Raw scores of the knots, in [0, 1].
+    probabilities : tuple of float
+        P(faithful) at the knots, in [0, 1].
+    """
+
+    scores: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.scores) != len(self.probabilities) or len(self.scores) < 2:
+            raise InputError(
+                f"an isotonic map needs two knots or more with a probability each; found {len(self.scores)} scores and "
+                f"{len(self.probabilities)} probabilities"
+            )
+        for name in ("scores", "probabilities"):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if not (np.diff(values) > 0).all() or values[0] < 0 or values[-1] > 1:
+                raise InputError(f"{name} of an isotonic map must rise strictly within [0, 1]; found {list(values)}")
+
+    def probability(self, raw: ArrayLike) -> Floats:
+        """Return the calibrated P(faithful) of raw scores, of the same shape."""
+        return np.asarray(np.interp(np.asarray(raw, np.float64), self.scores, self.probabilities))
+
+    def raw(self, probability: ArrayLike) -> Floats:
+        """Return the raw score of a calibrated one; the nearest knot's beyond those."""
+        return np.asarray(np.interp(np.asarray(probability, np.float64), self.probabilities, self.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class PlattCalibration:
+    """A logistic map of the log-odds: ``expit(slope * logit(raw) + intercept)``.
+
+    Attributes
+    ----------
+    slope : float
+        Above 0; below 1 for an aggregator that is too sure of itself.
+    intercept : float
+    """
+
+    slope: float
+    intercept: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.slope, self.intercept]).all() and self.slope > 0):
+            raise InputError(
+                "Platt's map needs a slope above 0 and an intercept, both finite; "
+                f"found {self.slope} and {self.intercept}"
+            )
+
+    def probability(self, raw: ArrayLike) -> Floats:
+        """Return the calibrated P(faithful) of raw scores, of the same shape."""
+        return np.asarray(expit(self.slope * _log_odds(np.asarray(raw, np.float64)) + self.intercept))
+
+    def raw(self, probability: ArrayLike) -> Floats:
+        """Return the raw score of a calibrated one, within 1e-6 of 0 and 1."""
+        found = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
+        return np.asarray(np.clip(found, SMALLEST_SCORE, 1 - SMALLEST_SCORE))
+
+
+Calibration = IsotonicCalibration | PlattCalibration
+
+
+def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMethod = "isotonic") -> Calibration:
+    """Fit a calibration to held-out sentences.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        Raw P(faithful) in [0, 1] of sentences that the aggregator was not trained on.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    method
+        ``isotonic``: any rising shape; needs some hundred sentences of either label. ``platt``: two numbers, for fewer.
+
+    Raises
+    ------
+    InputError
+        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or the scores do not
+        rise with faithfulness, so that no rising map would tell sentences apart.
+
+    Notes
+    -----
+    The isotonic map is scikit-learn's, joined by straight lines, with one thousandth of the raw score mixed in: plain
+    isotonic regression makes whole ranges of sentences equal. Platt's targets are smoothed as he proposes (1999):
+    (n + 1) / (n + 2) for n faithful sentences and 1 / (m + 2) for m unfaithful ones.
+    """
+    if method not in get_args(CalibrationMethod):
+        raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {method!r}")
+    raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    if raw.ndim != 1 or raw.shape != labels.shape:
+        raise InputError(f"scores and labels must both be (N,), but they are {raw.shape} and {labels.shape}")
+    if not ((raw >= 0) & (raw <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    if set(np.unique(labels).tolist()) != {0, 1}:
+        raise InputError(
+            "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
+            f"{sorted(set(np.unique(labels).tolist()))}"
+        )
+    return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
+
+
+def calibration_to_dict(calibration: Calibration) -> dict[str, Any]:
+    """Return what JSON can hold of a calibration."""
+    method: CalibrationMethod = "isotonic" if isinstance(calibration, IsotonicCalibration) else "platt"
+    return {"method": method, **asdict(calibration)}
+
+
+def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
+    """Rebuild a calibration from :func:`calibration_to_dict`.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown or the numbers make no rising map.
+    KeyError, TypeError, ValueError
+        If a field is missing or of another type.
+    """
+    if stored["method"] == "isotonic":
+        return IsotonicCalibration(tuple(map(float, stored["scores"])), tuple(map(float, stored["probabilities"])))
+    if stored["method"] == "platt":
+        return PlattCalibration(float(stored["slope"]), float(stored["intercept"]))
+    raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {stored['method']!r}")
+
+
+def _isotonic(raw: Floats, labels: NDArray[np.int64]) -> IsotonicCalibration:
+    from sklearn.isotonic import IsotonicRegression
+
+    fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, labels)
+    if fitted.y_thresholds_[0] == fitted.y_thresholds_[-1]:
+        raise _no_rise("the share of faithful sentences never rises with the score")
+    knots = np.unique([0.0, *fitted.X_thresholds_.round(KNOT_DECIMALS), 1.0])
+    probabilities = (1 - RAW_SHARE) * fitted.predict(knots) + RAW_SHARE * knots
+    return IsotonicCalibration(tuple(knots.tolist()), tuple(probabilities.tolist()))
+
+
+def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
+    from scipy.optimize import minimize
+
+    odds = _log_odds(raw)
+    faithful = int((labels == 1).sum())
+    targets = np.where(labels == 1, (faithful + 1) / (faithful + 2), 1 / (len(labels) - faithful + 2))
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        """Return the cross-entropy, mean over sentences in nats, and its gradient."""
+        logits = parameters[0] * odds + parameters[1]
+        error = expit(logits) - targets
+        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), np.array([error @ odds, error.sum()]) / len(
+            odds
+        )
+
+    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS")
+    slope, intercept = found.x.tolist()
+    if slope <= 0:
+        raise _no_rise(f"the slope that fits best is {slope:.3g}")
+    return PlattCalibration(slope, intercept)
+
+
+def _no_rise(found: str) -> InputError:
+    return InputError(
+        f"expected scores that rise with faithfulness, but {found}; check that label 1 means faithful and that the "
+        "sentences are of the kind the aggregator was trained for"
+    )
+
+
+def _log_odds(raw: Floats) -> Floats:
+    return np.asarray(logit(np.clip(raw, SMALLEST_SCORE, 1 - SMALLEST_SCORE)), dtype=np.float64)

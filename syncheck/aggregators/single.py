@@ -1,0 +1,96 @@
+"""One signal as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.errors import InputError
+from syncheck.types import FeatureSchema
+
+__all__ = ["Column", "signal_column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Reads the score from one of F features.
+
+    Attributes
+    ----------
+    index, features : int
+        Place of the feature, and F.
+    missing : float or None
+        P(faithful) where it was not measured; None refuses such a sentence.
+    """
+
+    index: int
+    features: int
+    missing: float | None
+
+    def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the column, (N,) float64, of (N, F) features.
+
+        Raises
+        ------
+        InputError
+            If the signal of a sentence was not measured and ``missing`` is None, or a value is no probability.
+        """
+        values = X[:, self.index].astype(np.float64)
+        absent = np.isnan(values)
+        if absent.any() and self.missing is None:
+            raise InputError(
+                f"the signal in column {self.index}, which is the whole score, was not measured for "
+                f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner, or say what they score "
+                "(missing=)"
+            )
+        scores = np.where(absent, self.missing, values).astype(np.float64) if absent.any() else values
+        if ((scores < 0) | (scores > 1)).any():
+            raise InputError(
+                f"the signal in column {self.index} must be in [0, 1]; found {scores.min()}..{scores.max()}"
+            )
+        return scores
+
+    def to_bytes(self) -> bytes:
+        """Return the fields as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote."""
+        return cls(**json.loads(data))
+
+
+def signal_column(name: str, schema: FeatureSchema, missing: float | None) -> Column:
+    """Return the reader of a signal that is a score as it stands.
+
+    Parameters
+    ----------
+    name
+        A feature of the schema in [0, 1] that speaks for faithful where it is high.
+    schema
+        The columns.
+    missing
+        As in :class:`Column`.
+
+    Raises
+    ------
+    InputError
+        If the schema has no such feature, or it is no score.
+    """
+    usable = [
+        column
+        for column, unit, direction in zip(schema.names, schema.units, schema.directions, strict=True)
+        if direction == 1 and unit.endswith("[0, 1]")
+    ]
+    if name not in usable:
+        raise InputError(
+            f"expected a signal of schema {schema.version!r} in [0, 1] that rises with faithfulness: "
+            f"{', '.join(usable) or 'it has none'}; found {name!r}"
+        )
+    if missing is not None and not 0 <= missing <= 1:
+        raise InputError(f"missing must be a probability in [0, 1], or None; found {missing!r}")
+    return Column(schema.names.index(name), len(schema.names), missing)

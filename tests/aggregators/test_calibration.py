@@ -1,0 +1,178 @@
+"""Calibration maps: exact values, order kept, saved = loaded, old files still read."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from sklearn.calibration import _sigmoid_calibration
+from sklearn.isotonic import IsotonicRegression
+
+from syncheck.aggregators import Aggregator, IsotonicCalibration, PlattCalibration, ReleaseThreshold, fit_calibration
+from syncheck.errors import CheckpointError, InputError
+from syncheck.types import FeatureSchema
+
+SCHEMA = FeatureSchema("test.v1", ("min_prob", "align_score"), ("", ""), (1, 1))
+METHODS = ("isotonic", "platt")
+RELEASE = ReleaseThreshold(0.8, risk=0.05, confidence=0.9, sentences=300, released=200, unfaithful=3, bound=0.033)
+
+
+def overconfident(count=2000, seed=0):
+    """P(faithful) is 0.3 + 0.4 of the score."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random(count)
+    return scores, (rng.random(count) < 0.3 + 0.4 * scores).astype(int)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    rng = np.random.default_rng(1)
+    y = (rng.random(200) < 0.7).astype(int)
+    X = rng.normal(size=(200, 2)) + y[:, None]
+    return Aggregator.fit(X, y, schema=SCHEMA, kind="lr"), X, y
+
+
+def test_isotonic_by_hand():
+    """Of 0.2, 0.4 one in two is faithful, of 0.6, 0.8 both; a thousandth of the score is mixed in."""
+    calibration = fit_calibration([0.2, 0.4, 0.6, 0.8], [1, 0, 1, 1])
+    assert calibration.scores == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    expected = 0.999 * np.array([0.5, 0.5, 0.5, 1, 1, 1]) + 0.001 * np.array(calibration.scores)
+    np.testing.assert_allclose(calibration.probabilities, expected, atol=1e-15)
+    assert calibration.probability(0.5) == pytest.approx(0.999 * 0.75 + 0.0005, abs=1e-15)
+
+
+def test_isotonic_is_that_of_scikit_learn_but_for_the_raw_share():
+    scores, y = overconfident()
+    new = np.random.default_rng(5).random(500)
+    expected = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores, y).predict(new)
+    found = fit_calibration(scores, y).probability(new)
+    np.testing.assert_allclose(found, 0.999 * expected + 0.001 * new, atol=1e-5)  # knots are rounded
+
+
+def test_platt_is_that_of_scikit_learn():
+    scores, y = overconfident()
+    odds = np.log(scores / (1 - scores))
+    a, b = _sigmoid_calibration(odds, y)  # P = 1 / (1 + exp(a f + b))
+    found = fit_calibration(scores, y, method="platt")
+    assert (found.slope, found.intercept) == pytest.approx((-a, -b), abs=1e-4)
+    np.testing.assert_allclose(found.probability(scores), 1 / (1 + np.exp(a * odds + b)), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_calibrated_scores_are_near_the_truth(method):
+    scores, y = overconfident(20_000)
+    new = np.linspace(0.05, 0.95, 50)
+    truth = 0.3 + 0.4 * new
+    assert np.abs(fit_calibration(scores, y, method=method).probability(new) - truth).mean() < 0.03
+    assert np.abs(new - truth).mean() > 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_sentences_stays(method):
+    scores, y = overconfident(300)
+    rising = np.linspace(0.001, 0.999, 5000)
+    assert (np.diff(fit_calibration(scores, y, method=method).probability(rising)) > 0).all()
+
+
+def test_scores_next_to_each_other_make_a_map():
+    scores = np.concatenate([1 - np.arange(1, 40) * 1e-16, np.linspace(0, 0.9, 40)])
+    calibration = fit_calibration(scores, np.arange(79) % 2)
+    assert (np.diff(calibration.probability([0.0, 0.5, 1.0])) > 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_raw_undoes_probability(method):
+    scores, y = overconfident(300)
+    calibration = fit_calibration(scores, y, method=method)
+    raw = np.linspace(0.01, 0.99, 99)
+    np.testing.assert_allclose(calibration.raw(calibration.probability(raw)), raw, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scores_the_wrong_way_round_are_refused(method):
+    scores, y = overconfident(300)
+    with pytest.raises(InputError, match="label 1 means faithful"):
+        fit_calibration(1 - scores, y, method=method)
+
+
+@pytest.mark.parametrize(
+    ("scores", "y", "method", "message"),
+    [
+        ([0.1, 0.9], [0, 1], "beta", "isotonic, platt; found 'beta'"),
+        ([0.1, 0.9], [0, 1, 1], "platt", r"both be \(N,\)"),
+        ([0.1, 1.1], [0, 1], "platt", "outside"),
+        ([0.1, np.nan], [0, 1], "isotonic", "NaN"),
+        ([0.1, 0.9], [1, 1], "isotonic", r"found \[1\]"),
+        ([0.1, 0.9], [0, 2], "isotonic", r"found \[0, 2\]"),
+    ],
+)
+def test_unusable_sentences_are_refused(scores, y, method, message):
+    with pytest.raises(InputError, match=message):
+        fit_calibration(scores, y, method=method)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: IsotonicCalibration((0.0, 1.0), (0.5, 0.5)),
+        lambda: IsotonicCalibration((0.0, 1.0), (0.5, 1.5)),
+        lambda: IsotonicCalibration((0.0, 1.0), (0.5,)),
+        lambda: PlattCalibration(-1.0, 0.0),
+        lambda: PlattCalibration(1.0, float("nan")),
+    ],
+)
+def test_maps_that_do_not_rise_are_refused(make):
+    with pytest.raises(InputError, match="rise strictly|two knots|slope above 0"):
+        make()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_calibrated_aggregator_saved_is_loaded(method, trained, tmp_path):
+    aggregator, X, y = trained
+    calibration = fit_calibration(aggregator.score(X), y, method=method)
+    calibrated = replace(aggregator, calibration=calibration, release=RELEASE)
+    np.testing.assert_array_equal(calibrated.score(X), calibration.probability(aggregator.score(X)))
+    assert not np.allclose(calibrated.score(X), aggregator.score(X))
+    calibrated.save(tmp_path)
+    loaded = Aggregator.load(tmp_path)
+    np.testing.assert_array_equal(loaded.score(X), calibrated.score(X))
+    assert (loaded.calibration, loaded.release) == (calibration, RELEASE)
+    assert loaded.release.observed == 3 / 200
+
+
+def test_files_of_before_calibration_are_read(trained, tmp_path):
+    aggregator, X, _ = trained
+    aggregator.save(tmp_path)
+    path = tmp_path / "aggregator.json"
+    config = json.loads(path.read_text())
+    del config["calibration"], config["release"]
+    path.write_text(json.dumps(config))
+    loaded = Aggregator.load(tmp_path)
+    assert (loaded.calibration, loaded.release) == (None, None)
+    np.testing.assert_array_equal(loaded.score(X), aggregator.score(X))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("calibration", {"method": "beta"}, "isotonic, platt; found 'beta'"),
+        ("calibration", {"method": "platt", "slope": 1.0}, "KeyError: 'intercept'"),
+        ("calibration", {"method": "isotonic", "scores": [0, 1], "probabilities": [1, 0]}, "rise strictly"),
+        ("release", {"threshold": 0.5}, "KeyError"),
+        ("release", asdict(RELEASE) | {"released": "many"}, "ValueError"),
+        ("release", asdict(RELEASE) | {"bound": 0.2}, "at most its risk"),
+    ],
+)
+def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
+    trained[0].save(tmp_path)
+    path = tmp_path / "aggregator.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    with pytest.raises(CheckpointError, match=message):
+        Aggregator.load(tmp_path)
+
+
+def test_a_release_threshold_that_breaks_its_promise_is_refused():
+    with pytest.raises(InputError, match="at most its risk"):
+        replace(RELEASE, bound=0.06)
+    with pytest.raises(InputError, match="unfaithful <= released"):
+        replace(RELEASE, released=301)
