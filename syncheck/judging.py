@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner
+from syncheck.alignment import Aligner, QuestionAligner
 from syncheck.features import sentence_features
 from syncheck.lexical import ContextLexicon, content_words
 from syncheck.segments import is_checkable
@@ -54,7 +54,7 @@ class SentenceJudge:
         self.prompt = prompt
         self._schema = schema
         self._aggregator = aggregator
-        self._aligner = aligner
+        self._aligner = aligner.about(prompt.question) if isinstance(aligner, QuestionAligner) else aligner
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
 

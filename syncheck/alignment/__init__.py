@@ -13,9 +13,13 @@ from syncheck.alignment.alignscore import AlignScoreAligner
 from syncheck.alignment.alignscore_checkpoint import convert_alignscore
 from syncheck.alignment.bundled import BundledAligner
 from syncheck.alignment.classifier import ClassifierAligner
+from syncheck.alignment.critic import CriticAligner
 from syncheck.alignment.cross_encoder import is_cross_encoder
+from syncheck.alignment.evaluators import EndpointEvaluator, Evaluator, LocalEvaluator
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
-from syncheck.alignment.protocol import Aligner
+from syncheck.alignment.protocol import Aligner, QuestionAligner
+from syncheck.alignment.spans_asked import SpanAligner
+from syncheck.errors import InputError
 
 __all__ = [
     "AlignScoreAligner",
@@ -23,7 +27,13 @@ __all__ = [
     "BundledAligner",
     "Chunk",
     "ClassifierAligner",
+    "CriticAligner",
+    "EndpointEvaluator",
+    "Evaluator",
     "EvidenceIndex",
+    "LocalEvaluator",
+    "QuestionAligner",
+    "SpanAligner",
     "convert_alignscore",
     "load_aligner",
     "split_passages",
@@ -39,7 +49,9 @@ def load_aligner(
     ----------
     name
         ``"bundled"``, the one in the package; ``"none"``; an AlignScore ``.ckpt`` or converted folder; a
-        folder of the bundled aligner's format; otherwise a folder, or the name, of a Hugging Face checkpoint.
+        folder of the bundled aligner's format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an
+        instruction-tuned checkpoint that is asked for unsupported spans; otherwise a folder, or the name, of a
+        Hugging Face checkpoint.
     backbone
         Config and tokenizer for an AlignScore ``.ckpt``.
     device
@@ -54,9 +66,13 @@ def load_aligner(
     ------
     CheckpointError
         What was found cannot be loaded.
+    InputError
+        The name is that of an endpoint, whose key is not stored.
     """
     if name == "none":
         return None
+    if str(name).startswith(("critic:", "spans:")):
+        return _asked(str(name), device)
     if name == "bundled":
         return BundledAligner.load(device=device)
     path = Path(name)
@@ -65,3 +81,16 @@ def load_aligner(
     if is_cross_encoder(path):
         return BundledAligner.load(path, device=device)
     return ClassifierAligner.load(name, device=device)
+
+
+def _asked(name: str, device: str | torch.device) -> Aligner:
+    """Load a causal language model that judges."""
+    kind, _, path = name.partition(":")
+    if kind == "critic":
+        return CriticAligner.load(path, device=device)
+    if path.startswith(("http://", "https://")):
+        raise InputError(
+            f"{name!r} asks an endpoint, which is never done unasked; pass "
+            "aligner=SpanAligner(EndpointEvaluator(base_url, model, ...))"
+        )
+    return SpanAligner(LocalEvaluator.load(path, device=device))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 from syncheck.types import Support
 
-__all__ = ["Aligner"]
+__all__ = ["Aligner", "QuestionAligner"]
 
 
 class Aligner(Protocol):
@@ -36,4 +36,13 @@ class Aligner(Protocol):
         list of Support
             One per claim: P(supported) in [0, 1], higher is better, and the best evidence.
         """
+        ...
+
+
+@runtime_checkable
+class QuestionAligner(Aligner, Protocol):
+    """An aligner that also wants to know what the claims answer; a monitor tells it."""
+
+    def about(self, question: str) -> Self:
+        """Return the same aligner, by the same name, for claims that answer this question."""
         ...

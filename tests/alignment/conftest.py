@@ -10,16 +10,22 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
 )
 
-from syncheck.alignment import AlignScoreAligner, BundledAligner, ClassifierAligner
+from syncheck.alignment import Aligner, AlignScoreAligner, BundledAligner, ClassifierAligner, CriticAligner
 from syncheck.alignment.cross_encoder import CrossEncoder, new_config, save_cross_encoder
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
+SELF_RAG = (
+    *("[Retrieval]", "<paragraph>", "</paragraph>", "[Relevant]"),
+    *("[Fully supported]", "[Partially supported]", "[No support / Contradictory]"),
+)
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,:"
 
 
@@ -111,12 +117,47 @@ def minicheck_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal model with Self-RAG's tokens, a window of 512 tokens and random weights."""
+    torch.manual_seed(3)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=character_tokenizer(small_vocabulary()),
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        eos_token="</s>",
+        additional_special_tokens=list(SELF_RAG),
+    )
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=512,
+        initializer_range=0.5,
+        bos_token_id=None,
+        eos_token_id=1,
+        pad_token_id=0,
+    )
+    folder = tmp_path_factory.mktemp("critic")
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture(
-    scope="session", params=["packaged", "bundled", "alignscore", "alignscore-split", "classifier", "minicheck"]
+    scope="session",
+    params=["packaged", "bundled", "alignscore", "alignscore-split", "classifier", "minicheck", "critic"],
 )
 def aligner(
-    request: pytest.FixtureRequest, bundled_folder: Path, classifier_folder: Path, minicheck_folder: Path
-) -> BundledAligner | AlignScoreAligner | ClassifierAligner:
+    request: pytest.FixtureRequest,
+    bundled_folder: Path,
+    classifier_folder: Path,
+    minicheck_folder: Path,
+    critic_folder: Path,
+) -> Aligner:
     """Every aligner in turn."""
     if request.param == "packaged":
         return BundledAligner.load()
@@ -127,4 +168,6 @@ def aligner(
         return AlignScoreAligner.load(
             GOLDEN / "AlignScore-tiny.ckpt", backbone=GOLDEN / "tiny-roberta", overflow=overflow
         )
+    if request.param == "critic":
+        return CriticAligner.load(critic_folder)
     return ClassifierAligner.load(classifier_folder if request.param == "classifier" else minicheck_folder)

@@ -1,0 +1,135 @@
+"""CriticTok: what a Self-RAG checkpoint says of a sentence with its [IsSup] tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.alignment.classifier import ClassifierAligner
+from syncheck.errors import CheckpointError, InputError
+from syncheck.types import Support
+
+__all__ = ["CriticAligner"]
+
+SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
+PROMPT = (
+    "### Instruction:\n{instruction}\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
+)
+"""Self-RAG's format (Asai et al., 2024) of the prefix in the paper's appendix C."""
+
+INSTRUCTION_SHARE = 0.25
+"""Most of the window that the instruction may take; passages and claim share the rest."""
+
+
+class CriticAligner:
+    """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
+
+    Parameters
+    ----------
+    model
+        A causal language model that was trained with Self-RAG's tokens, in evaluation mode.
+    tokenizer
+        Its tokenizer.
+    name
+        Stored with a monitor; ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
+    instruction
+        What the response answers. A monitor passes its question; see :meth:`about`.
+
+    Raises
+    ------
+    CheckpointError
+        If a critique token is not in the vocabulary.
+    InputError
+        If the instruction takes more than a quarter of the window.
+
+    Notes
+    -----
+    The score is P([Fully supported]) over the sum of the three tokens' probabilities, right after the claim. The paper
+    divides by the sum of the other two, which is the odds of the same share: it ranks sentences alike, but is no
+    probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str = "critic",
+        instruction: str = "",
+    ) -> None:
+        self.name = name
+        self._model = model
+        self._tokenizer = tokenizer
+        scorer = _CriticScorer(model, tokenizer, instruction)
+        taken, most = scorer.length("", ""), int(scorer.window * INSTRUCTION_SHARE)
+        if taken > most:
+            raise InputError(
+                f"the instruction takes {taken} tokens of a window of {scorer.window}; expected at most {most}, so "
+                "that passages and claim fit. Shorten the question"
+            )
+        self._pairs = ClassifierAligner(scorer, name=name)
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:
+        """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        return cls(model.eval().to(device), tokenizer, name=f"critic:{path}")
+
+    def about(self, question: str) -> CriticAligner:
+        """Return the same aligner for claims that answer this question."""
+        return CriticAligner(self._model, self._tokenizer, name=self.name, instruction=question)
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+
+        A context without text supports nothing: score 0 and no evidence.
+
+        Raises
+        ------
+        InputError
+            A claim is blank.
+        """
+        return self._pairs.align(passages, claims)
+
+
+class _CriticScorer:
+    """Reads the critique of one pair that fits the window."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
+        vocabulary = tokenizer.get_vocab()
+        missing = [token for token in SUPPORT_TOKENS if token not in vocabulary]
+        if missing:
+            raise CheckpointError(
+                f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
+                f"found none of {', '.join(missing)}"
+            )
+        self._model = model
+        self._tokenizer = tokenizer
+        self._instruction = instruction
+        self._support = [vocabulary[token] for token in SUPPORT_TOKENS]
+        positions: int = model.config.get_text_config().max_position_embeddings
+        self.window = min(positions, int(tokenizer.model_max_length))
+
+    def length(self, premise: str, claim: str) -> int:
+        """Return how many tokens the prompt takes."""
+        return len(self._ids(premise, claim))
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the share of [Fully supported] of each pair; one forward each, so that no row is padded."""
+        return [self._share(*pair) for pair in pairs]
+
+    def _share(self, premise: str, claim: str) -> float:
+        ids = torch.tensor([self._ids(premise, claim)], device=self._model.device)
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, logits_to_keep=1).logits[0, -1].float()  # (V,)
+        return float(logits[self._support].softmax(-1)[0])
+
+    def _ids(self, premise: str, claim: str) -> list[int]:
+        text = PROMPT.format(instruction=self._instruction, premise=premise, claim=claim)
+        ids: list[int] = self._tokenizer(text, verbose=False)["input_ids"]
+        return ids

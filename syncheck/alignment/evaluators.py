@@ -1,0 +1,222 @@
+"""Language models that are asked in words and answer in words: one in this process, or one behind an endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from http.client import HTTPException, HTTPMessage
+from pathlib import Path
+from typing import IO, Protocol
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from syncheck.errors import EvaluatorError, InputError
+
+__all__ = ["EndpointEvaluator", "Evaluator", "LocalEvaluator"]
+
+MAX_ANSWER_TOKENS = 512
+TIMEOUT_S = 60.0
+SHOWN_CHARACTERS = 200
+
+
+class Evaluator(Protocol):
+    """Answers one prompt."""
+
+    name: str
+
+    def __call__(self, prompt: str) -> str:
+        """Return the answer's text.
+
+        Raises
+        ------
+        EvaluatorError
+            If there is none.
+        """
+        ...
+
+
+class LocalEvaluator:
+    """An instruction-tuned causal language model, decoded greedily.
+
+    Parameters
+    ----------
+    model
+        In evaluation mode.
+    tokenizer
+        Its tokenizer; a chat template is used where it has one.
+    name
+        The folder or name it was loaded from.
+    max_new_tokens
+        Longest answer.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str = "local",
+        max_new_tokens: int = MAX_ANSWER_TOKENS,
+    ) -> None:
+        self.name = name
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_new_tokens = max_new_tokens
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalEvaluator:
+        """Load a checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        return cls(model.eval().to(device), tokenizer, name=str(path))
+
+    def __call__(self, prompt: str) -> str:
+        """Answer a prompt.
+
+        Raises
+        ------
+        InputError
+            If prompt and answer do not fit the model's window: nothing is cut.
+        """
+        ids = self._ids(prompt)
+        window: int = self._model.config.get_text_config().max_position_embeddings
+        if len(ids) + self._max_new_tokens > window:
+            raise InputError(
+                f"the prompt takes {len(ids)} tokens and the answer up to {self._max_new_tokens}, but the window of "
+                f"{self.name!r} is {window}; pass less context or use a model with a longer window"
+            )
+        inputs = torch.tensor([ids], device=self._model.device)
+        end = self._model.generation_config.eos_token_id
+        greedy = GenerationConfig(
+            do_sample=False,
+            max_new_tokens=self._max_new_tokens,
+            eos_token_id=end,
+            pad_token_id=end[0] if isinstance(end, list) else end,
+        )
+        with torch.inference_mode():
+            output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
+        answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
+        return answer
+
+    def _ids(self, prompt: str) -> list[int]:
+        if self._tokenizer.chat_template is None:
+            ids: list[int] = self._tokenizer(prompt, verbose=False)["input_ids"]
+            return ids
+        text = self._tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+        )
+        ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+
+class EndpointEvaluator:
+    """A chat model behind an OpenAI-compatible endpoint. Every call sends the prompt there, and nowhere else.
+
+    Parameters
+    ----------
+    base_url
+        Where ``/chat/completions`` lies, for instance ``"http://localhost:8000/v1"``.
+    model
+        The endpoint's name of the model.
+    api_key
+        Sent as a bearer token; None sends none.
+    api_key_variable
+        Environment variable that holds the key, instead of ``api_key``; read now.
+    timeout_s
+        Longest wait for a connection, and for each part of the answer, in seconds.
+    max_tokens
+        Longest answer.
+
+    Raises
+    ------
+    InputError
+        If the URL is not one of HTTP, two keys are given, or the variable is not set.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        api_key_variable: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        max_tokens: int = MAX_ANSWER_TOKENS,
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
+        if api_key is not None and api_key_variable is not None:
+            raise InputError("api_key and api_key_variable both give a key; pass one of them")
+        if api_key_variable is not None:
+            api_key = os.environ.get(api_key_variable)
+            if not api_key:
+                raise InputError(f"environment variable {api_key_variable!r} is not set; set it to the endpoint's key")
+        self.name = f"{base_url.rstrip('/')}#{model}"
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._model = model
+        self._headers = {"Content-Type": "application/json"}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._timeout_s = timeout_s
+        self._max_tokens = max_tokens
+        self._opener = urllib.request.build_opener(_NoRedirect())
+
+    def __call__(self, prompt: str) -> str:
+        """Answer a prompt, at temperature 0.
+
+        Raises
+        ------
+        EvaluatorError
+            If the endpoint cannot be reached in time, reports an error, sends elsewhere, or answers in another form.
+        """
+        body = {
+            "model": self._model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+            "max_tokens": self._max_tokens,
+        }
+        answer = self._post(json.dumps(body).encode())
+        try:
+            content = json.loads(answer)["choices"][0]["message"]["content"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._unusable(answer) from error
+        if not isinstance(content, str):
+            raise self._unusable(answer)
+        return content
+
+    def _post(self, body: bytes) -> bytes:
+        request = urllib.request.Request(self._url, data=body, headers=self._headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as response:
+                return bytes(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                said = error.read().decode(errors="replace")[:SHOWN_CHARACTERS]
+            raise EvaluatorError(f"{self._url} answered with status {error.code}: {said}") from error
+        except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
+            raise EvaluatorError(f"{self._url} could not be asked ({error}); check base_url and the network") from error
+
+    def _unusable(self, answer: bytes) -> EvaluatorError:
+        return EvaluatorError(
+            f"{self._url} gave no choices[0].message.content as chat completions have it, but "
+            f"{answer.decode(errors='replace')[:SHOWN_CHARACTERS]!r}"
+        )
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the key and the passages are for the endpoint that was named."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
