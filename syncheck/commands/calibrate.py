@@ -1,0 +1,78 @@
+"""``syncheck calibrate``: probabilities that are what they say, and a threshold with a promise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from syncheck.commands.labelled import against_references, measured_by
+from syncheck.commands.monitors import monitor_for
+from syncheck.errors import InputError
+from syncheck.monitor import Monitor
+from syncheck.report.plots import check_plot
+from syncheck.report.reliability import save_reliability_diagram
+from syncheck.training import (
+    Calibrated,
+    MeasuredSentences,
+    calibrate_monitor,
+    load_records,
+    refuse_seen,
+    reliability_bins,
+)
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
+    if args.plot is not None:
+        check_plot(args.plot)
+    monitor = monitor_for(args, "surrogate")
+    if monitor.aggregator is None:
+        raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
+    measured = _held_out(monitor, Path(args.data))
+    for name, reason in measured.left_out.items():
+        sys.stderr.write(f"{name}: left out: {reason}\n")
+    found = calibrate_monitor(
+        monitor,
+        measured,
+        method=args.method,
+        risk=args.risk,
+        confidence=args.confidence,
+        one_per_question=np.random.default_rng(args.seed) if args.one_per_question else None,
+        seed=args.seed,
+    )
+    sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
+    if args.plot is not None:
+        bins = {"before": reliability_bins(found.raw, found.y), "after": reliability_bins(found.out_of_fold, found.y)}
+        save_reliability_diagram(args.plot, bins)
+    if args.output is not None:
+        found.monitor.save_pretrained(args.output)
+        sys.stderr.write(f"saved to {args.output}\n")
+    return 0
+
+
+def _held_out(monitor: Monitor, path: Path) -> MeasuredSentences:
+    """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
+    if path.suffix != ".parquet":
+        refuse_seen(monitor, [record.id for record in load_records(path)])  # before the work of measuring
+        return measured_by(monitor, path)
+    return against_references(monitor, measured_by(monitor, path))
+
+
+def _table(found: Calibrated, *, questions: int) -> str:
+    release = found.release
+    share = release.released / release.sentences
+    rows = [
+        ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
+        ("ECE before", f"{found.ece_before:.3f}"),
+        ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
+        ("release threshold", f"{release.threshold:.4f}, chosen on {release.sentences} sentences"),
+        ("released", f"{share:.3f}, {release.released} of {release.sentences} sentences"),
+        ("unfaithful of these", f"{release.observed:.4f}, {release.unfaithful} of {release.released} sentences"),
+        ("upper bound", f"{release.bound:.4f} with confidence {release.confidence:g}; allowed: {release.risk:g}"),
+    ]
+    return "".join(f"{name:<20} {value}\n" for name, value in rows)

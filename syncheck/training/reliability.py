@@ -1,0 +1,136 @@
+"""Whether P(faithful) is what it says: the share of faithful sentences among those of about one score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators import CalibrationMethod, fit_calibration
+from syncheck.errors import InputError
+
+__all__ = ["ReliabilityBin", "cross_fitted_calibration", "expected_calibration_error", "reliability_bins"]
+
+Floats = NDArray[np.float64]
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """The sentences whose score is in [low, high), the last bin with its upper end.
+
+    Attributes
+    ----------
+    low, high : float
+    sentences : int
+        Above 0: empty bins are left out.
+    mean_score : float
+    faithful : float
+        Share of the sentences that are faithful, in [0, 1].
+    """
+
+    low: float
+    high: float
+    sentences: int
+    mean_score: float
+    faithful: float
+
+
+def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
+    """Compare mean score and share of faithful sentences in bins of equal width.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        P(faithful) in [0, 1].
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    bins
+        How many bins divide [0, 1].
+
+    Raises
+    ------
+    InputError
+        If there is no sentence, the shapes differ, a score is outside [0, 1], or ``bins`` is below 1.
+    """
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    if values.ndim != 1 or values.shape != labels.shape or not len(values) or bins < 1:
+        raise InputError(
+            f"scores and labels must both be (N,), N and bins at least 1, but they are {values.shape}, {labels.shape} "
+            f"and {bins}"
+        )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    places = np.minimum((values * bins).astype(np.int64), bins - 1)
+    found = []
+    for place in np.unique(places):
+        own = places == place
+        found.append(
+            ReliabilityBin(
+                low=float(place / bins),
+                high=float((place + 1) / bins),
+                sentences=int(own.sum()),
+                mean_score=float(values[own].mean()),
+                faithful=float((labels[own] == 1).mean()),
+            )
+        )
+    return tuple(found)
+
+
+def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
+    """Return the mean distance, over sentences, of their bin's mean score from its share of faithful ones; in [0, 1].
+
+    ``sum_b n_b / N * |mean score of b - share of faithful in b|`` (Naeini et al., 2015; Guo et al., 2017). Parameters
+    and errors as in :func:`reliability_bins`.
+    """
+    found = reliability_bins(scores, y, bins=bins)
+    total = sum(b.sentences for b in found)
+    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in found) / total
+
+
+def cross_fitted_calibration(
+    scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
+) -> Floats:
+    """Calibrate each sentence by a map that was fitted without its group.
+
+    What a calibration is worth shows only on sentences it was not fitted to.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        Raw P(faithful) of held-out sentences.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,)
+        In practice the question.
+    method
+        As in :func:`syncheck.aggregators.fit_calibration`.
+    folds
+        Parts the groups are split into.
+    seed
+        Of the split.
+
+    Returns
+    -------
+    ndarray of shape (N,), float64
+
+    Raises
+    ------
+    InputError
+        If there are fewer groups, or fewer sentences of either label, than folds.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    raw, labels, names = np.asarray(scores, dtype=np.float64), np.asarray(y), np.asarray(groups)
+    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
+    if not 2 <= folds <= smallest:
+        raise InputError(
+            f"{folds} folds need at least 2 folds and as many groups, faithful and unfaithful sentences as folds; the "
+            f"least of these is {smallest}. Pass more data, or fewer folds"
+        )
+    calibrated = np.empty(len(raw))
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    for train, test in splitter.split(raw, labels, names):
+        calibrated[test] = fit_calibration(raw[train], labels[train], method=method).probability(raw[test])
+    return calibrated

@@ -1,0 +1,138 @@
+"""A monitor, calibrated on held-out answers: what it says, keeps and refuses."""
+
+import numpy as np
+import pytest
+from doubles import WordAligner
+
+from syncheck import Aggregator, InputError, Monitor, MonitorConfig, feature_schema
+from syncheck.aggregators import fit_calibration
+from syncheck.errors import InsufficientDataError
+from syncheck.training import (
+    LabelledResponse,
+    LabelledSentence,
+    MeasuredSentences,
+    calibrate_monitor,
+    choose_release_threshold,
+    cross_fitted_calibration,
+    expected_calibration_error,
+    one_of_each_group,
+)
+
+SCHEMA = feature_schema("paper-no-lid.v1", ())
+COUNT = 600
+
+
+def overconfident(monitor_schema=SCHEMA):
+    """Two sentences of each of 300 questions; P(faithful) is 0.5 + 0.5 score, the score being align_score."""
+    rng = np.random.default_rng(0)
+    scores = rng.random(COUNT)
+    y = rng.random(COUNT) < 0.5 + 0.5 * scores
+    values = np.zeros((COUNT, len(monitor_schema.names)))
+    values[:, monitor_schema.names.index("align_score")] = scores
+    records = [
+        LabelledResponse(
+            f"r{i}",
+            f"q{i}?",
+            ("p",),
+            "One. Two.",
+            f"g{i}",
+            "m",
+            sentences=(LabelledSentence(0, 4, bool(y[2 * i])), LabelledSentence(5, 9, bool(y[2 * i + 1]))),
+        )
+        for i in range(COUNT // 2)
+    ]
+    measured = MeasuredSentences(
+        schema=monitor_schema,
+        values=values,
+        activations={},
+        bounds=np.tile([[0, 4], [5, 9]], (COUNT // 2, 1)),
+        texts=("One.", "Two.") * (COUNT // 2),
+        owners=np.repeat(np.arange(COUNT // 2), 2),
+        records=tuple(records),
+        left_out={},
+    )
+    return measured, scores, y.astype(int)
+
+
+@pytest.fixture(scope="module")
+def monitor(llama):
+    return Monitor(
+        llama.model,
+        llama.tokenizer,
+        config=MonitorConfig(schema="paper-no-lid.v1", backtrack_threshold=0.3, prune_threshold=0.6),
+        aggregator=Aggregator.from_signal("align_score", schema=SCHEMA),
+        aligner=WordAligner(),
+        trained_on=["a"],
+    )
+
+
+@pytest.mark.parametrize("method", ["isotonic", "platt"])
+def test_what_it_finds_is_what_its_parts_say(monitor, method):
+    measured, scores, y = overconfident()
+    found = calibrate_monitor(monitor, measured, method=method, risk=0.2, confidence=0.9)
+    calibration = fit_calibration(scores, y, method=method)
+    assert found.monitor.aggregator.calibration == calibration
+    assert found.release == choose_release_threshold(calibration.probability(scores), y, risk=0.2)
+    assert found.ece_before == expected_calibration_error(scores, y)
+    held_out = cross_fitted_calibration(scores, y, measured.groups, method=method)
+    assert found.ece_after == expected_calibration_error(held_out, y)
+    assert found.ece_before > 0.2 > 0.1 > found.ece_after
+
+
+def test_the_decoder_decides_as_before(monitor):
+    measured, scores, _ = overconfident()
+    found = calibrate_monitor(monitor, measured, risk=0.2).monitor
+    calibrated = found.aggregator.score(measured.values)
+    for name, before in (("backtrack_threshold", 0.3), ("prune_threshold", 0.6)):
+        after = getattr(found.config, name)
+        assert after != before
+        np.testing.assert_array_equal(calibrated < after, scores < before)
+
+
+def test_calibrating_again_replaces_the_calibration(monitor):
+    measured, _, _ = overconfident()
+    once = calibrate_monitor(monitor, measured, risk=0.2).monitor
+    unseen = Monitor(once.model, once.tokenizer, config=once.config, aggregator=once.aggregator, aligner=once.aligner)
+    twice = calibrate_monitor(unseen, measured, risk=0.2).monitor
+    assert twice.aggregator.calibration == once.aggregator.calibration
+    assert twice.config.backtrack_threshold == pytest.approx(once.config.backtrack_threshold, abs=1e-12)
+
+
+def test_records_it_has_seen_are_refused(monitor):
+    measured, _, _ = overconfident()
+    found = calibrate_monitor(monitor, measured, risk=0.2).monitor
+    assert found.trained_on == {"a"} | {f"r{i}" for i in range(300)}
+    with pytest.raises(InputError, match=r"trained or calibrated on 300 of these 300 records \(r0, r1, r10, ...\)"):
+        calibrate_monitor(found, measured, risk=0.2)
+
+
+def test_one_sentence_of_each_question(monitor):
+    measured, scores, y = overconfident()
+    found = calibrate_monitor(monitor, measured, risk=0.2, one_per_question=np.random.default_rng(5))
+    chosen = one_of_each_group(measured.groups, generator=np.random.default_rng(5))
+    assert found.release.sentences == 300
+    expected = choose_release_threshold(fit_calibration(scores, y).probability(scores)[chosen], y[chosen], risk=0.2)
+    assert found.release == expected
+
+
+def test_what_the_data_cannot_support_is_refused(monitor):
+    measured, _, _ = overconfident()
+    with pytest.raises(InsufficientDataError):
+        calibrate_monitor(monitor, measured, risk=0.001)
+
+
+def test_a_monitor_without_scores_is_refused(llama):
+    measured, _, _ = overconfident()
+    bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+    with pytest.raises(InputError, match="no aggregator"):
+        calibrate_monitor(bare, measured)
+
+
+def test_saved_is_loaded(monitor, llama, tmp_path):
+    measured, _, _ = overconfident()
+    found = calibrate_monitor(monitor, measured, risk=0.2).monitor
+    found.save_pretrained(tmp_path)
+    loaded = Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer=llama.tokenizer, aligner=WordAligner())
+    assert (loaded.config, loaded.trained_on) == (found.config, found.trained_on)
+    assert loaded.aggregator.release == found.aggregator.release
+    np.testing.assert_array_equal(loaded.aggregator.score(measured.values), found.aggregator.score(measured.values))
