@@ -1,15 +1,17 @@
 """Labelled responses, sentence labels and evaluation."""
 
+from syncheck.training.ablation import ablation_systems
 from syncheck.training.biographies import Passage, Proposition, label_by_propositions, load_biographies
-from syncheck.training.crossval import cross_validate
+from syncheck.training.calibrate import Calibrated, calibrate_monitor, refuse_seen
+from syncheck.training.crossval import FittedFold, cross_validate, fitted_folds, fold_numbers
 from syncheck.training.datasets import LabelledResponse, load_jsonl, load_ragtruth, load_records
 from syncheck.training.evaluate import (
     EvaluationRow,
     EvaluationTable,
     auroc_table,
-    out_of_fold_scores,
+    best_system,
 )
-from syncheck.training.extract import MeasuredSentences, measure
+from syncheck.training.extract import measure
 from syncheck.training.f100 import (
     F100_ENTITIES,
     BiographyRequest,
@@ -18,49 +20,93 @@ from syncheck.training.f100 import (
     write_requests,
 )
 from syncheck.training.fit import fit_measured, fit_monitor
+from syncheck.training.importance import permuted_scores
+from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.training.matrix import AurocMatrix, Cell
+from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
+from syncheck.training.reliability import (
+    ReliabilityBin,
+    cross_fitted_calibration,
+    expected_calibration_error,
+    reliability_bins,
+)
 from syncheck.training.retrieval import load_passages
-from syncheck.training.systems import System, benchmark_systems
-from syncheck.training.tables import read_parquet, write_parquet
+from syncheck.training.risk import choose_release_threshold, one_of_each_group, unfaithful_bound
+from syncheck.training.sets import LabelledSet, SetName, labelled_set
+from syncheck.training.shards import Shard, measure_to_parquet
+from syncheck.training.surrogates import surrogate_matrix
+from syncheck.training.systems import System, aggregator_systems, benchmark_systems, out_of_fold_scores
+from syncheck.training.tables import provenance_of, read_parquet, write_parquet
 from syncheck.training.thresholds import Thresholds, choose_thresholds
+from syncheck.training.transfer import transfer_matrix
 
 __all__ = [
+    "AurocMatrix",
     "AutoAis",
     "BiographyRequest",
+    "Calibrated",
+    "Cell",
     "EvaluationRow",
     "EvaluationTable",
     "F100_ENTITIES",
+    "FittedFold",
     "LabelledResponse",
     "LabelledSentence",
+    "LabelledSet",
     "MeasuredSentences",
     "Passage",
     "Proposition",
     "PropositionJudge",
     "Propositioner",
+    "ReliabilityBin",
     "SequencePropositioner",
+    "SetName",
+    "Shard",
     "System",
     "Thresholds",
     "UnfaithfulSpan",
+    "ablation_systems",
+    "aggregator_systems",
     "auroc_table",
     "benchmark_systems",
+    "best_aggregator",
+    "best_system",
+    "calibrate_monitor",
+    "choose_release_threshold",
     "choose_thresholds",
+    "cross_fitted_calibration",
     "cross_validate",
+    "expected_calibration_error",
     "f100_anti_requests",
     "f100_requests",
     "fit_measured",
     "fit_monitor",
+    "fitted_folds",
+    "fold_numbers",
+    "joined",
     "label_by_propositions",
     "label_sentences",
     "labelled_sentences",
+    "labelled_set",
     "load_biographies",
     "load_jsonl",
     "load_passages",
     "load_ragtruth",
     "load_records",
     "measure",
+    "measure_to_parquet",
+    "one_of_each_group",
     "out_of_fold_scores",
+    "permuted_scores",
+    "provenance_of",
     "read_parquet",
+    "refuse_seen",
+    "reliability_bins",
+    "surrogate_matrix",
+    "transfer_matrix",
+    "unfaithful_bound",
     "write_parquet",
     "write_requests",
 ]

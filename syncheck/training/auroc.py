@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draws", "interval"]
+__all__ = ["Draws", "auroc", "interval"]
 
 Floats = NDArray[np.float64]
 
@@ -83,6 +83,23 @@ class Draws:
             right = np.searchsorted(below, scores[good], side="right")
             wins[:, unfaithful] = np.bincount(self.group[good], weights=(left + right) / 2, minlength=groups)
         return wins
+
+
+def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
+    """Return P(a faithful sentence scores above an unfaithful one), ties half; NaN where one label is absent.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (N,), float64
+    y : ndarray of shape (N,), int64
+        1 faithful, 0 unfaithful.
+    """
+    from scipy.stats import rankdata
+
+    goods, bads = int((y == 1).sum()), int((y == 0).sum())
+    if not goods or not bads:
+        return float("nan")
+    return float((rankdata(scores)[y == 1].sum() - goods * (goods + 1) / 2) / (goods * bads))
 
 
 def interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.estimators import fit_model
+from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 
-__all__ = ["FoldFeatures", "cross_validate"]
+__all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_numbers"]
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Indices of the training sentences -> (N, F) features of all sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedFold:
+    """A model fitted on all folds but one, with that one to try it on.
+
+    Attributes
+    ----------
+    repeat : int
+    train, test : ndarray of int64
+        Indices of the sentences; no group is in both.
+    rows : ndarray of shape (N, F), float64
+        Features of all sentences, as the training ones determine them.
+    model : Network or Forest
+    """
+
+    repeat: int
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    rows: NDArray[np.float64]
+    model: Network | Forest
 
 
 def cross_validate(
@@ -26,6 +50,8 @@ def cross_validate(
     folds: int = 5,
     repeats: int = 5,
     seed: int = 0,
+    same_folds: bool = False,
+    train_on: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
@@ -46,6 +72,10 @@ def cross_validate(
         Shuffles; repeat ``r`` uses ``seed + r`` for the folds and the classifier.
     seed
         Of the first shuffle.
+    same_folds
+        Whether all repeats use the folds of the first, and differ by the seed of the classifier alone.
+    train_on : ndarray of shape (N,), bool, or None
+        Sentences that serve for training, those of one task, say; all are scored. None takes all.
 
     Returns
     -------
@@ -58,12 +88,58 @@ def cross_validate(
         If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
         folds; or a fold's training part cannot be used.
     """
+    scores = np.full((repeats, len(np.asarray(y))), np.nan)
+    fitted = fitted_folds(
+        X, y, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds, train_on=train_on
+    )
+    for fold in fitted:
+        scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
+    return scores
+
+
+def fitted_folds(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+    train_on: NDArray[np.bool_] | None = None,
+) -> Iterator[FittedFold]:
+    """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
+    labels = np.asarray(y)
+    features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
+    numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
+    for repeat, number in enumerate(numbers):
+        for left_out in range(folds):
+            train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
+            rows = features_for(train)
+            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
+            yield FittedFold(repeat, train, test, rows, model)
+
+
+def fold_numbers(
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+) -> NDArray[np.int64]:
+    """Return the fold of each sentence in each repeat, (repeats, N), 0 to ``folds - 1``.
+
+    The parameters and errors are those of :func:`cross_validate`.
+    """
     from sklearn.model_selection import StratifiedGroupKFold
 
     if folds < 2 or repeats < 1:
         raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
     labels, names = np.asarray(y), np.asarray(groups)
-    features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
     smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
     if smallest < folds:
         raise InputError(
@@ -71,14 +147,13 @@ def cross_validate(
             f"{len(np.unique(names))}, {int((labels == 1).sum())} and {int((labels == 0).sum())}; use fewer folds "
             "or more data"
         )
-    scores = np.full((repeats, len(labels)), np.nan)
+    numbers = np.empty((repeats, len(labels)), np.int64)
     for repeat in range(repeats):
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + repeat)
-        for train, test in splitter.split(labels, labels, names):
-            rows = features_for(train)
-            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
-            scores[repeat, test] = model.probability(rows[test])
-    return scores
+        shuffle = seed if same_folds else seed + repeat
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=shuffle)
+        for number, (_, test) in enumerate(splitter.split(labels, labels, names)):
+            numbers[repeat, test] = number
+    return numbers
 
 
 def _same_for_all(rows: NDArray[np.float64]) -> FoldFeatures:

@@ -1,23 +1,20 @@
-"""The table that says what a signal is worth: AUROC of several systems on the same folds."""
+"""The table that says what a signal is worth: several systems on the same folds, by AUROC and beside it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.training.auroc import Draws, interval
-from syncheck.training.crossval import FoldFeatures, cross_validate
-from syncheck.training.systems import System
+from syncheck.training.auroc import Draws, auroc, interval
+from syncheck.training.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
+from syncheck.training.text_table import aligned, json_number, with_interval
 
-__all__ = ["EvaluationRow", "EvaluationTable", "auroc_table", "out_of_fold_scores"]
+__all__ = ["EvaluationRow", "EvaluationTable", "auroc_table", "best_system"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +34,14 @@ class EvaluationRow:
     gain, gain_low, gain_high : float
         AUROC minus that of the table's first system on the same resamples.
     sentences, unfaithful : int
+    deviation : float
+        Standard deviation of the AUROC over the repeats (of a sample: R - 1); NaN for a single one.
+    auprc, auprc_low, auprc_high : float
+        Average precision of finding the unfaithful, in [0, 1].
+    balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : float
+        At a threshold chosen without the sentence's fold, in [0, 1]; NaN if no thresholds were given.
+    ece, ece_low, ece_high : float
+        Expected calibration error, in [0, 1]; NaN for scores that are not in [0, 1].
     """
 
     system: str
@@ -49,6 +54,16 @@ class EvaluationRow:
     gain_high: float
     sentences: int
     unfaithful: int
+    deviation: float
+    auprc: float
+    auprc_low: float
+    auprc_high: float
+    balanced_accuracy: float
+    balanced_accuracy_low: float
+    balanced_accuracy_high: float
+    ece: float
+    ece_low: float
+    ece_high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,83 +74,24 @@ class EvaluationTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rows for JSON; NaN becomes None."""
-        return {
-            "rows": [
-                {
-                    key: None if isinstance(value, float) and math.isnan(value) else value
-                    for key, value in asdict(row).items()
-                }
-                for row in self.rows
-            ]
-        }
+        return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
 
     def to_text(self) -> str:
         """Return the table as plain text, a block per subset."""
-        width = max(len(row.system) for row in self.rows)
         reference = self.rows[0].system
+        header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
         lines: list[str] = []
         subset = None
-        for row in self.rows:
+        for row, shown in zip(self.rows, cells, strict=True):
             if row.subset != subset:
                 subset = row.subset
                 lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
-            line = f"  {row.system:<{width}}  {row.auroc:.3f} {_shown(row.low, row.high, '.3f')}"
-            if row.system != reference:
-                line += f"  {row.gain:+.3f} {_shown(row.gain_low, row.gain_high, '+.3f')}"
-            lines.append(line)
-        note = f"AUROC and, on the right, its difference from {reference}; 95 % intervals over groups"
-        return "\n".join([note, *lines])
+            lines.append(f"  {shown}")
+        note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
+        return "\n".join([note, f"  {header}", *lines])
 
 
-def out_of_fold_scores(
-    X: ArrayLike | FoldFeatures,
-    y: ArrayLike,
-    groups: ArrayLike,
-    *,
-    names: Sequence[str],
-    systems: Sequence[System],
-    kind: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-) -> dict[str, Floats]:
-    """Score every sentence with every system, trained ones out of fold and on the same folds.
-
-    Parameters
-    ----------
-    X : array-like of shape (N, F), or callable
-    y, groups : array-like of shape (N,)
-        As in :func:`~syncheck.training.crossval.cross_validate`.
-    names
-        Names of the F columns.
-    systems
-        What to compare.
-    kind, folds, repeats, seed
-        As in :func:`~syncheck.training.crossval.cross_validate`.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (R, N), float64
-        By name of the system; R is 1 for an untrained one. Where an untrained one was not measured it takes the
-        median of its column.
-
-    Raises
-    ------
-    InputError
-        If a system names a column that is not there, or is untrained and not exactly one measured column.
-    """
-    features_for: FoldFeatures = X if callable(X) else partial(_given, np.asarray(X, dtype=np.float64))
-    scores = {}
-    for system in systems:
-        columns = partial(_columns, features_for, _places(system, names))
-        if system.trained:
-            chosen = system.kind or kind
-            scores[system.name] = cross_validate(
-                columns, y, groups, kind=chosen, folds=folds, repeats=repeats, seed=seed
-            )
-        else:
-            scores[system.name] = _raw(system, columns(np.arange(len(np.asarray(y)))))
-    return scores
+_HEADER = ("system", "AUROC", "gain", "AUPRC", "balanced accuracy", "ECE", "deviation of AUROC")
 
 
 def auroc_table(
@@ -144,6 +100,8 @@ def auroc_table(
     groups: ArrayLike,
     *,
     by: Mapping[str, Sequence[str]] | None = None,
+    folds: NDArray[np.int64] | None = None,
+    thresholds: Mapping[str, float] | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> EvaluationTable:
@@ -152,11 +110,16 @@ def auroc_table(
     Parameters
     ----------
     scores : mapping of str to ndarray of shape (R, N), float64
-        By name of the system, one row per repeat. The AUROC is computed in each repeat and averaged.
+        By name of the system, one row per repeat. Each figure is computed in each repeat and averaged.
     y, groups : array-like of shape (N,)
         Labels (1 faithful, 0 unfaithful) and the unit of the bootstrap.
     by
         What to divide by besides, such as ``{"generator": [...]}`` with N names; each name makes a subset.
+    folds : ndarray of shape (R, N), int64, or None
+        From :func:`~syncheck.training.crossval.fold_numbers`: the threshold of the balanced accuracy is then chosen on
+        the other folds; see :func:`~syncheck.training.metrics.held_out_thresholds`.
+    thresholds
+        By name of the system, for those that have one already; a score at it or above counts as faithful.
     draws
         Resamples of the groups; those in which a subset lacks a label are left out of its interval.
     seed
@@ -168,29 +131,52 @@ def auroc_table(
         If a score is NaN or a length does not fit.
     """
     labels, resamples = np.asarray(y), Draws.of(np.asarray(groups), draws=draws, seed=seed)
+    cuts: dict[str, Floats | None] = {}
     for name, values in scores.items():
         if values.ndim != 2 or values.shape[1] != len(labels) or np.isnan(values).any():
             raise InputError(f"scores of {name!r} must be (R, {len(labels)}) without NaN, found {values.shape}")
+        cuts[name] = _cut(name, values, labels, folds, thresholds or {})
     rows: list[EvaluationRow] = []
     for subset, chosen in _subsets(len(labels), by or {}):
-        rows += _rows(scores, labels, resamples, subset, chosen)
+        rows += _rows(scores, cuts, labels, resamples, subset, chosen)
     return EvaluationTable(tuple(rows))
 
 
-def _given(rows: Floats, train: NDArray[np.int64]) -> Floats:
-    return rows
+def best_system(table: EvaluationTable) -> str:
+    """Return the system with the highest AUROC on all sentences; the first of equals."""
+    rows = [row for row in table.rows if row.subset == "all"]
+    return max(rows, key=lambda row: row.auroc).system
 
 
-def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:
-    return features_for(train)[:, list(places)]
+def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:
+    gain = "" if row.system == reference else with_interval(row.gain, row.gain_low, row.gain_high, "+.3f")
+    return (
+        row.system,
+        with_interval(row.auroc, row.low, row.high),
+        gain,
+        with_interval(row.auprc, row.auprc_low, row.auprc_high),
+        with_interval(row.balanced_accuracy, row.balanced_accuracy_low, row.balanced_accuracy_high),
+        with_interval(row.ece, row.ece_low, row.ece_high),
+        "-" if np.isnan(row.deviation) else f"{row.deviation:.3f}",
+    )
 
 
-def _shown(low: float, high: float, spec: str) -> str:
-    return "[no interval]" if math.isnan(low) else f"[{low:{spec}}, {high:{spec}}]"
+def _cut(
+    name: str, scores: Floats, y: NDArray[np.int64], folds: NDArray[np.int64] | None, given: Mapping[str, float]
+) -> Floats | None:
+    """Return the thresholds of a system's sentences, (R, N); None when there is nothing to choose them by."""
+    if name in given:
+        return np.full(scores.shape, given[name])
+    if folds is None:
+        return None
+    if folds.shape[1] != scores.shape[1] or len(scores) not in (1, len(folds)):
+        raise InputError(f"folds must be as the scores of {name!r}, {scores.shape}; found {folds.shape}")
+    return held_out_thresholds(scores, y, folds)
 
 
 def _rows(
     scores: Mapping[str, Floats],
+    cuts: Mapping[str, Floats | None],
     y: NDArray[np.int64],
     resamples: Draws,
     subset: str,
@@ -198,18 +184,34 @@ def _rows(
 ) -> Iterator[EvaluationRow]:
     reference: tuple[float, Floats] | None = None
     for system, values in scores.items():
-        auroc, resampled = resamples.auroc(values, y, chosen)
-        reference = reference or (auroc, resampled)
+        found, resampled = resamples.auroc(values, y, chosen)
+        reference = reference or (found, resampled)
+        cut = cuts[system]
+        accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
         yield EvaluationRow(
             system,
             subset,
-            auroc,
-            *interval(resampled),
-            auroc - reference[0],
-            *interval(resampled - reference[1]),
+            *_with_interval((found, resampled)),
+            *_with_interval((found - reference[0], resampled - reference[1])),
             sentences=int(chosen.sum()),
             unfaithful=int((chosen & (y == 0)).sum()),
+            deviation=_deviation(values[:, chosen], y[chosen]),
+            **_named("auprc", auprc(resamples, values, y, chosen)),
+            **_named("balanced_accuracy", accuracy),
+            **_named("ece", calibration_error(resamples, values, y, chosen)),
         )
+
+
+def _deviation(scores: Floats, y: NDArray[np.int64]) -> float:
+    return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
+
+
+def _with_interval(found: tuple[float, Floats]) -> tuple[float, float, float]:
+    return (found[0], *interval(found[1]))
+
+
+def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), _with_interval(found), strict=True))
 
 
 def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -219,18 +221,3 @@ def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, 
             raise InputError(f"{what!r} has {len(values)} names for {size} sentences")
         for value in sorted(set(values)):
             yield value, np.asarray(values) == value
-
-
-def _raw(system: System, column: Floats) -> Floats:
-    if np.isnan(column).all():
-        raise InputError(f"{system.name!r} has no score: {system.columns[0]} was never measured")
-    return np.where(np.isnan(column), np.nanmedian(column), column).T
-
-
-def _places(system: System, names: Sequence[str]) -> list[int]:
-    unknown = [column for column in system.columns if column not in names]
-    if unknown:
-        raise InputError(f"{system.name!r} names {', '.join(unknown)}; the columns are {', '.join(names)}")
-    if not system.trained and len(system.columns) != 1:
-        raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
-    return [names.index(column) for column in system.columns]

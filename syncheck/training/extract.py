@@ -3,137 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.prompts import prompt_from_texts
-from syncheck.signals import ReferenceBank
+from syncheck.responses import GivenResponse, batches_of_like_length, read_response
 from syncheck.training.datasets import LabelledResponse
-from syncheck.training.labels import Rule, label_sentences
-from syncheck.types import FeatureSchema, RagPrompt
+from syncheck.training.measured import MeasuredSentences
+from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
+    from syncheck.monitored import JudgedAnswer
 
-__all__ = ["MeasuredSentences", "measure"]
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredSentences:
-    """N sentences of labelled responses, as a monitor measured them.
-
-    Attributes
-    ----------
-    schema : FeatureSchema
-    values : ndarray of shape (N, F), float64
-        Features as the monitor has them: LID against its own references, NaN without any; :meth:`features` takes
-        references from a part of these sentences instead.
-    activations : mapping of int to ndarray of shape (N, H), float32
-        By decoder block; NaN for a sentence without a token of its own.
-    bounds : ndarray of shape (N, 2), int64
-        Characters of each sentence in its response.
-    texts : tuple of str
-    owners : ndarray of shape (N,), int64
-        Index of each sentence's response in ``records``.
-    records : tuple of LabelledResponse
-        The responses that were measured.
-    left_out : mapping of str to str
-        Record id -> why it was not measured; only those that do not fit the model's window.
-    max_references : int
-        Most sentences that serve as LID references.
-    segmenter : SegmenterConfig
-        How the responses were cut.
-    """
-
-    schema: FeatureSchema
-    values: NDArray[np.float64]
-    activations: Mapping[int, NDArray[np.float32]]
-    bounds: NDArray[np.int64]
-    texts: tuple[str, ...]
-    owners: NDArray[np.int64]
-    records: tuple[LabelledResponse, ...]
-    left_out: Mapping[str, str]
-    max_references: int = LID_REFERENCES
-    segmenter: SegmenterConfig = SegmenterConfig()
-
-    @property
-    def groups(self) -> NDArray[np.str_]:
-        """Group of each sentence, (N,)."""
-        return np.array([self.records[i].group for i in self.owners])
-
-    @property
-    def generators(self) -> NDArray[np.str_]:
-        """Model that wrote each sentence, (N,)."""
-        return np.array([self.records[i].generator for i in self.owners])
-
-    @property
-    def with_letter(self) -> NDArray[np.bool_]:
-        """Which sentences contain a letter: the strict benchmark set, (N,)."""
-        return np.array([any(c.isalpha() for c in text) for text in self.texts], dtype=np.bool_)
-
-    def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`."""
-        labels = np.ones(len(self.texts), np.int64)
-        for index, record in enumerate(self.records):
-            own = np.flatnonzero(self.owners == index)
-            if record.spans is not None:
-                bounds = [(int(a), int(b)) for a, b in self.bounds[own]]
-                labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
-            else:
-                labels[own] = _given_labels(record, self.bounds[own])
-        return labels
-
-    def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
-        has_state = np.isfinite(next(iter(self.activations.values()))[train]).all(1) if self.activations else True
-        kept: NDArray[np.int64] = train[(labels[train] == 1) & has_state][: self.max_references]
-        return kept
-
-    def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (N, F) features whose LID references come from the sentences ``train`` alone.
-
-        A sentence is never held against references of its own group, so that a training sentence is measured as
-        a new one will be.
-        """
-        values = self.values.copy()
-        references = self.references(labels, train)
-        groups = self.groups
-        own = groups[:, None] == groups[references][None, :]  # (N, T)
-        for layer, states in self.activations.items():
-            column = self.schema.names.index(f"lid_layer_{layer}")
-            values[:, column] = ReferenceBank({layer: states[references]}).lid_of(layer, states, excluded=own)
-        return values
-
-    def bank(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> ReferenceBank | None:
-        """Return the references to measure new sentences by; None when the schema has no LID.
-
-        They are rounded to half precision, which halves their file, unless an activation is too large for it.
-        """
-        if not self.activations:
-            return None
-        kept = self.references(labels, train)
-        full = {layer: states[kept] for layer, states in self.activations.items()}
-        fits = all(np.abs(states).max(initial=0) <= np.finfo(np.float16).max for states in full.values())
-        return ReferenceBank({k: v.astype(np.float16) for k, v in full.items()} if fits else full)
+__all__ = ["measure", "measure_records"]
 
 
 def measure(
-    monitor: Monitor, records: Iterable[LabelledResponse], *, show_progress: bool | None = None
+    monitor: Monitor,
+    records: Iterable[LabelledResponse],
+    *,
+    batch_size: int = 1,
+    show_progress: bool | None = None,
 ) -> MeasuredSentences:
     """Replay labelled responses and measure their sentences.
 
     Parameters
     ----------
     monitor
-        Its aggregator, if any, is not asked.
+        Its scores, if it has an aggregator, are not used.
     records
         A record's own prompts are used when it has them, the monitor's template otherwise.
+    batch_size
+        Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding.
     show_progress
         None shows a bar on a terminal.
 
@@ -145,39 +51,84 @@ def measure(
     Raises
     ------
     InputError
-        If no record has a sentence.
+        If no record has a sentence, or ``batch_size`` is below 1.
     WrongTypeError
         If a record is no :class:`LabelledResponse`.
     """
-    kept: list[LabelledResponse] = []
-    left_out: dict[str, str] = {}
-    signals, rows, owners = [], [], []
-    disable = None if show_progress is None else not show_progress
     records = list(records)
+    disable = None if show_progress is None else not show_progress
+    with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
+        measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
+    if not measured.texts:
+        raise InputError(
+            f"none of the records has a sentence that fits the model's window; left out: {dict(measured.left_out)}"
+        )
+    return measured
+
+
+def measure_records(
+    monitor: Monitor, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
+) -> MeasuredSentences:
+    """Measure some of the records, advancing a bar; as :func:`measure`, but there may be no sentence in them."""
     if not all(isinstance(record, LabelledResponse) for record in records):
         raise WrongTypeError("records must be LabelledResponse objects; make them with syncheck.training.load_records")
-    for record in tqdm(records, desc="responses", unit=" responses", disable=disable):
+    kept: list[LabelledResponse] = []
+    left_out: dict[str, str] = {}
+    prompts: list[RagPrompt] = []
+    given: list[GivenResponse] = []
+    for record in records:
         try:
-            answer = monitor.replay(_prompt_of(monitor, record), record.response)
+            prompt = _prompt_of(monitor, record)
+            response = _read(monitor, prompt, record.response)
         except PromptError as error:
             left_out[record.id] = str(error)
+            bar.update()
             continue
-        owners += [len(kept)] * len(answer.signals)
-        signals += answer.signals
-        rows += [list(sentence.features.values()) for sentence in answer.sentences]
         kept.append(record)
-    if not signals:
-        raise InputError(f"none of the records has a sentence that fits the model's window; left out: {left_out}")
+        prompts.append(prompt)
+        given.append(response)
+    answers: dict[int, JudgedAnswer] = {}
+    for batch in batches_of_like_length(prompts, given, batch_size):
+        with monitor.session([prompts[i] for i in batch]) as watched:
+            chosen = [given[i] for i in batch]
+            watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
+        answers |= dict(zip(batch, watched.answers, strict=True))
+        bar.update(len(batch))
+    return _measured(monitor, kept, left_out, [answers[i] for i in range(len(kept))])
+
+
+def _measured(
+    monitor: Monitor,
+    records: Sequence[LabelledResponse],
+    left_out: Mapping[str, str],
+    answers: Sequence[JudgedAnswer],
+) -> MeasuredSentences:
+    signals = [signal for answer in answers for signal in answer.signals]
+    rows = [list(sentence.features.values()) for answer in answers for sentence in answer.sentences]
+    bounds = [(s.span.char_start, s.span.char_stop) for s in signals]
+    owners = [index for index, answer in enumerate(answers) for _ in answer.signals]
     return MeasuredSentences(
         schema=monitor.schema,
-        values=np.array(rows, dtype=np.float64),
+        values=np.array(rows, np.float64).reshape(len(rows), len(monitor.schema.names)),
         activations=_stacked([s.activations for s in signals]),
-        bounds=np.array([(s.span.char_start, s.span.char_stop) for s in signals], np.int64),
+        bounds=np.array(bounds, np.int64).reshape(len(bounds), 2),
         texts=tuple(s.text for s in signals),
         owners=np.array(owners, np.int64),
-        records=tuple(kept),
+        records=tuple(records),
         left_out=left_out,
         segmenter=monitor.config.segmenter,
+    )
+
+
+def _read(monitor: Monitor, prompt: RagPrompt, response: str) -> GivenResponse:
+    return read_response(
+        monitor.model,
+        monitor.tokenizer,
+        prompt,
+        monitor.config.segmenter,
+        response=response,
+        response_token_ids=None,
+        sentences=None,
     )
 
 
@@ -199,11 +150,6 @@ def _prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
             context=record.passages,
             with_context=record.prompt_with_context,
             without_context=record.prompt_without_context,
+            user_turns=record.user_turns,
         )
     return monitor.prompt(question=record.question, context=record.passages)
-
-
-def _given_labels(record: LabelledResponse, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps."""
-    marked = [(s.start, s.end) for s in record.sentences or () if not s.faithful]
-    return np.array([not any(a < e and s < b for s, e in marked) for a, b in bounds], np.int64)

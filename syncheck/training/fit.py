@@ -16,8 +16,9 @@ from syncheck.features import needs_lid
 from syncheck.monitor import Monitor
 from syncheck.training.crossval import cross_validate
 from syncheck.training.datasets import LabelledResponse
-from syncheck.training.extract import MeasuredSentences, measure
+from syncheck.training.extract import measure
 from syncheck.training.labels import Rule
+from syncheck.training.measured import MeasuredSentences
 from syncheck.training.thresholds import choose_thresholds
 
 __all__ = ["fit_measured", "fit_monitor"]

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
 from syncheck.features import SCHEMAS
+from syncheck.training.crossval import FoldFeatures, cross_validate
 
-__all__ = ["System", "benchmark_systems"]
+__all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "out_of_fold_scores"]
+
+Floats = NDArray[np.float64]
+
+ALL_FEATURES = "all features"
+"""Name of the system that reads every column."""
+
+_LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +46,6 @@ class System:
     kind: AggregatorKind | None = None
 
 
-_LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
-
-
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return the systems worth comparing that the columns allow, the cheapest first.
 
@@ -46,14 +57,95 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     names
         Names of the columns, in order.
     """
-    own = set(SCHEMAS["syncheck.v1"]) - set(SCHEMAS["paper.v1"])
+    published = set(SCHEMAS["paper.v1"])
+    own = {name for schema in SCHEMAS.values() for name in schema} - published
     paper = tuple(name for name in names if name not in own)
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
         System("overlap and length, MLP", _LEXICAL, kind="mlp"),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
-        System("all features", tuple(names)),
+        System(ALL_FEATURES, tuple(names)),
     )
     present = [system for system in systems if system.columns and set(system.columns) <= set(names)]
     return tuple(s for i, s in enumerate(present) if s.columns not in [t.columns for t in present[:i]])
+
+
+def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
+    """Return every kind of aggregator on all the columns, named by its kind, the simplest first."""
+    return tuple(System(kind, tuple(names), kind=kind) for kind in get_args(AggregatorKind))
+
+
+def out_of_fold_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+) -> dict[str, Floats]:
+    """Score every sentence with every system, trained ones out of fold and on the same folds.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, F), or callable
+    y, groups : array-like of shape (N,)
+        As in :func:`~syncheck.training.crossval.cross_validate`.
+    names
+        Names of the F columns.
+    systems
+        What to compare.
+    kind, folds, repeats, seed, same_folds
+        As in :func:`~syncheck.training.crossval.cross_validate`.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R, N), float64
+        By name of the system; R is 1 for an untrained one. Where an untrained one was not measured it takes the
+        median of its column.
+
+    Raises
+    ------
+    InputError
+        If a system names a column that is not there, or is untrained and not exactly one measured column.
+    """
+    features_for: FoldFeatures = X if callable(X) else partial(_given, np.asarray(X, dtype=np.float64))
+    scores = {}
+    for system in systems:
+        columns = partial(_columns, features_for, _places(system, names))
+        if system.trained:
+            chosen = system.kind or kind
+            scores[system.name] = cross_validate(
+                columns, y, groups, kind=chosen, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+            )
+        else:
+            scores[system.name] = _raw(system, columns(np.arange(len(np.asarray(y)))))
+    return scores
+
+
+def _given(rows: Floats, train: NDArray[np.int64]) -> Floats:
+    return rows
+
+
+def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:
+    return features_for(train)[:, list(places)]
+
+
+def _raw(system: System, column: Floats) -> Floats:
+    if np.isnan(column).all():
+        raise InputError(f"{system.name!r} has no score: {system.columns[0]} was never measured")
+    return np.where(np.isnan(column), np.nanmedian(column), column).T
+
+
+def _places(system: System, names: Sequence[str]) -> list[int]:
+    unknown = [column for column in system.columns if column not in names]
+    if unknown:
+        raise InputError(f"{system.name!r} names {', '.join(unknown)}; the columns are {', '.join(names)}")
+    if not system.trained and len(system.columns) != 1:
+        raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
+    return [names.index(column) for column in system.columns]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,22 +15,35 @@ from syncheck.config import SegmenterConfig
 from syncheck.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.features import feature_schema
 from syncheck.training.datasets import LabelledResponse
-from syncheck.training.extract import MeasuredSentences
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan
+from syncheck.training.measured import MeasuredSentences
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["provenance_of", "read_parquet", "write_parquet"]
 
 _KEY = b"syncheck"
 _ACTIVATION = "activation_layer_"
 
+UNFINISHED = ".unfinished-"
+"""In the name of a file that is still being written, or was when its process ended."""
 
-def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
-    """Write one row a sentence: record, group, generator, text, bounds, labels by both rules, features, activations.
 
-    The labelled responses themselves go into the file's metadata, so that :func:`read_parquet` gives back all of it.
+def write_parquet(
+    measured: MeasuredSentences, path: str | Path, *, provenance: Mapping[str, str] | None = None
+) -> None:
+    """Write one row a sentence: record, group, generator, task, text, bounds, labels, features, activations.
+
+    The feature schema and the labelled responses themselves go into the file's metadata, so that :func:`read_parquet`
+    gives back all of it. The file is there whole or not at all: it is written beside its place and then put there.
+
+    Parameters
+    ----------
+    measured
+    path
+    provenance
+        What the values were measured with, kept in the metadata; see :func:`provenance_of`.
 
     Raises
     ------
@@ -43,6 +58,7 @@ def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
         "owner": measured.owners,
         "group": measured.groups,
         "generator": measured.generators,
+        "task": measured.tasks,
         "text": list(measured.texts),
         "start": measured.bounds[:, 0],
         "end": measured.bounds[:, 1],
@@ -53,14 +69,27 @@ def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
     columns |= {f"{_ACTIVATION}{layer}": list(states) for layer, states in measured.activations.items()}
     facts = {
         "schema": measured.schema.version,
+        "features": [
+            {"name": name, "unit": unit, "direction": direction}
+            for name, unit, direction in zip(
+                measured.schema.names, measured.schema.units, measured.schema.directions, strict=True
+            )
+        ],
         "layers": [int(n.rpartition("_")[2]) for n in measured.schema.names if n.startswith("lid_layer_")],
         "records": [asdict(record) for record in measured.records],
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
         "segmenter": asdict(measured.segmenter),
+        "provenance": dict(provenance or {}),
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False)})
-    parquet.write_table(table, path)
+    place = Path(path)
+    unfinished = place.with_name(f"{place.name}{UNFINISHED}{os.getpid()}")
+    try:
+        parquet.write_table(table, unfinished)
+        unfinished.replace(place)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def read_parquet(path: str | Path) -> MeasuredSentences:
@@ -94,14 +123,40 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             segmenter=_segmenter(facts["segmenter"]),
         )
     except (OSError, InputError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise CheckpointError(
-            f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
-            "`syncheck features`"
-        ) from error
+        raise _no_table(path, error) from error
+
+
+def provenance_of(path: str | Path) -> dict[str, str]:
+    """Return what the values of a file were measured with; empty for a file without a note of it.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is missing, damaged or not one of measured sentences.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    pa = _pyarrow()
+    import pyarrow.parquet as parquet
+
+    try:
+        metadata = parquet.read_schema(path).metadata or {}
+        return dict(json.loads(metadata[_KEY]).get("provenance", {}))
+    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        raise _no_table(path, error) from error
+
+
+def _no_table(path: str | Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
+        "`syncheck features`"
+    )
 
 
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
     names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
+    if not len(table):  # no sentence to say how wide they are
+        return {}
     return {int(name.removeprefix(_ACTIVATION)): np.stack(table[name].to_pylist()).astype(np.float32) for name in names}
 
 

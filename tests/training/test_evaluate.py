@@ -10,8 +10,11 @@ from syncheck.training import (
     System,
     auroc_table,
     benchmark_systems,
+    best_system,
     choose_thresholds,
     cross_validate,
+    expected_calibration_error,
+    fold_numbers,
     out_of_fold_scores,
 )
 
@@ -83,14 +86,52 @@ def test_a_label_in_one_group_only_has_no_interval():
     assert table.rows[0].auroc == 1.0
     assert np.isnan(table.rows[0].low)
     assert "1.000 [no interval]" in table.to_text()
+    assert table.to_dict()["rows"][0]["low"] is None
 
 
 def test_text():
     scores = {"overlap": np.array([[0.9, 0.5, 0.5, 0.2]]), "all": np.array([[0.9, 0.8, 0.5, 0.2]])}
     text = auroc_table(scores, [1, 1, 0, 0], ["a", "b", "a", "b"], draws=50).to_text().splitlines()
-    assert text[2] == "all: 4 sentences, 2 unfaithful"
-    assert text[3].startswith("  overlap  0.875 [")
-    assert text[4].startswith("  all      1.000 [") and "  +0.125 [" in text[4]
+    assert text[0].endswith("gain: in AUROC over overlap; AUPRC: of finding the unfaithful")
+    assert text[1].split("  ")[1] == "system" and "balanced accuracy" in text[1]
+    assert text[3] == "all: 4 sentences, 2 unfaithful"
+    assert text[4].startswith("  overlap  0.875 [")
+    assert text[5].startswith("  all      1.000 [") and "  +0.125 [" in text[5]
+    assert text[5].index("+0.125") == text[1].index("gain")
+
+
+def test_deviation_is_over_the_repeats():
+    scores = {"x": np.array([[0.9, 0.8, 0.1], [0.9, 0.1, 0.8], [0.9, 0.8, 0.1]])}
+    (row,) = auroc_table(scores, [1, 1, 0], list("abc")).rows
+    assert row.auroc == pytest.approx((1 + 0.5 + 1) / 3)
+    assert row.deviation == pytest.approx(np.std([1, 0.5, 1], ddof=1))
+    assert "0.289" in auroc_table(scores, [1, 1, 0], list("abc")).to_text()
+
+
+def test_balanced_accuracy_is_at_thresholds_of_the_other_folds():
+    scores = {"x": np.array([[0.1, 0.4, 0.6, 0.9, 0.2, 0.3, 0.5, 0.7]])}
+    y, folds = [0, 0, 1, 1, 0, 1, 1, 1], np.array([[0, 0, 0, 0, 1, 1, 1, 1]])
+    # 0.3 for the first four calls 0.4 faithful; 0.6 for the others calls 0.3 and 0.5 unfaithful
+    (row,) = auroc_table(scores, y, list("abcdefgh"), folds=folds).rows
+    assert row.balanced_accuracy == pytest.approx((3 / 5 + 2 / 3) / 2)
+    (fixed,) = auroc_table(scores, y, list("abcdefgh"), folds=folds, thresholds={"x": 0.5}).rows
+    assert fixed.balanced_accuracy == pytest.approx((4 / 5 + 1) / 2)
+    (none,) = auroc_table(scores, y, list("abcdefgh")).rows
+    assert np.isnan(none.balanced_accuracy)
+
+
+def test_calibration_error_is_that_of_the_public_function():
+    X, y, groups = benchmark()
+    scores = cross_validate(X, y, groups, kind="lr", repeats=2)
+    (row,) = auroc_table({"x": scores}, y, groups).rows
+    assert row.ece == pytest.approx(np.mean([expected_calibration_error(each, y) for each in scores]), abs=1e-12)
+
+
+def test_best_system_is_that_of_all_sentences():
+    scores = {"one": np.array([[0.9, 0.5, 0.6, 0.2]]), "two": np.array([[0.9, 0.8, 0.5, 0.2]])}
+    parts = {"part": ["x", "y", "y", "x"]}
+    assert best_system(auroc_table(scores, [1, 1, 0, 0], list("abcd"), by=parts)) == "two"
+    assert best_system(auroc_table({"b": scores["two"], "a": scores["two"]}, [1, 1, 0, 0], list("abcd"))) == "b"
 
 
 def test_scores_must_fit():
@@ -100,6 +141,12 @@ def test_scores_must_fit():
         auroc_table({"x": np.array([[0.1, np.nan]])}, [1, 0], ["a", "b"])
     with pytest.raises(InputError, match="'task' has 1 names for 2"):
         auroc_table({"x": np.zeros((1, 2))}, [1, 0], ["a", "b"], by={"task": ["qa"]})
+
+
+def test_folds_must_fit():
+    scores = {"x": np.zeros((2, 3))}
+    with pytest.raises(InputError, match=r"folds must be as the scores of 'x', \(2, 3\); found \(3, 3\)"):
+        auroc_table(scores, [1, 0, 1], list("abc"), folds=np.zeros((3, 3), int))
 
 
 def test_no_group_is_ever_on_both_sides():
@@ -125,6 +172,27 @@ def test_scores_are_those_of_a_refit_on_the_other_folds():
             expected[test] = make_aggregator("lr").fit(X[train], y[train]).predict_proba(X[test])[:, 1]
         np.testing.assert_allclose(scores[repeat], expected, atol=1e-12)
     assert not np.array_equal(scores[0], scores[1])
+
+
+def test_seeds_on_the_same_folds():
+    X, y, groups = benchmark()
+    numbers = fold_numbers(y, groups, folds=3, repeats=3, seed=4, same_folds=True)
+    assert (numbers == fold_numbers(y, groups, folds=3, repeats=1, seed=4)[0]).all()
+    assert not (fold_numbers(y, groups, folds=3, repeats=2, seed=4) == numbers[:2]).all()
+    scores = cross_validate(X, y, groups, kind="mlp", folds=3, repeats=2, seed=4, same_folds=True)
+    assert not np.array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], cross_validate(X, y, groups, kind="mlp", folds=3, repeats=1, seed=4)[0])
+
+
+def test_sentences_may_be_kept_out_of_training():
+    X, y, groups = benchmark()
+    train_on = np.arange(len(y)) % 2 == 0
+    before = cross_validate(X, y, groups, kind="lr", repeats=1, train_on=train_on)
+    number = fold_numbers(y, groups, repeats=1)[0]
+    for fold in range(5):
+        train = train_on & (number != fold)
+        expected = make_aggregator("lr").fit(X[train], y[train]).predict_proba(X[number == fold])[:, 1]
+        np.testing.assert_allclose(before[0, number == fold], expected, atol=1e-12)
 
 
 def test_permuting_the_rows_permutes_the_scores():

@@ -1,0 +1,131 @@
+"""``syncheck evaluate``: what a monitor's signals are worth on labelled responses."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from syncheck.commands.labelled import (
+    against_references,
+    check_outputs,
+    chosen_sets,
+    measured_by,
+    parts_of,
+    runs_of,
+    write_json,
+)
+from syncheck.commands.monitors import monitor_for
+from syncheck.commands.panels import panels_of
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.feature_groups import feature_groups
+from syncheck.monitor import Monitor
+from syncheck.report.plots import IntervalPanel, plot_intervals
+from syncheck.training import (
+    EvaluationTable,
+    LabelledSet,
+    auroc_table,
+    benchmark_systems,
+    best_aggregator,
+    best_system,
+    fold_numbers,
+    labelled_set,
+    load_records,
+    out_of_fold_scores,
+    permuted_scores,
+    read_parquet,
+)
+
+__all__ = ["run"]
+
+PERMUTED = "signals permuted"
+AGGREGATORS = "aggregators"
+"""Names of the tables that are made on request, in JSON as on the screen."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
+    _check(args)
+    monitor = monitor_for(args, "surrogate")
+    data = Path(args.data)
+    if args.cv == 0:
+        records = read_parquet(data).records if data.suffix == ".parquet" else load_records(data)
+        _refuse_seen(monitor, [r.id for r in records], allow=args.allow_train)
+    measured = measured_by(monitor, data)
+    if args.cv == 0:
+        measured = against_references(monitor, measured)
+    if measured.left_out:
+        sys.stderr.write(f"{len(measured.left_out)} responses do not fit the window\n")
+    output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
+    panels: list[IntervalPanel] = []
+    for name in chosen_sets(args.set):
+        chosen = labelled_set(measured, name)
+        table, more = _cross_validated(monitor, chosen, args) if args.cv else (_as_it_is(monitor, chosen, args), {})
+        sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
+        found = table.to_dict()
+        for what, extra in more.items():
+            best = {"best": best_system(extra)} if what == AGGREGATORS else {}
+            title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
+            sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
+            found[what] = extra.to_dict() | best
+        output[name] = found
+        panels += panels_of(name, table)
+    write_json(args.output, output)
+    if args.plot is not None:
+        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
+    return 0
+
+
+def _cross_validated(
+    monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace
+) -> tuple[EvaluationTable, dict[str, EvaluationTable]]:
+    repeats, same_folds = runs_of(args)
+    names = chosen.measured.schema.names
+    kind = args.aggregator or _kind_of(monitor)
+    folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+    data = (chosen.features, chosen.y, chosen.groups)
+    numbers = fold_numbers(chosen.y, chosen.groups, **folds)
+    scores = out_of_fold_scores(*data, names=names, systems=benchmark_systems(names), kind=kind, **folds)
+    table = auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), folds=numbers, seed=args.seed)
+    more = {}
+    if args.permute:
+        permuted = permuted_scores(*data, names=names, signals=feature_groups(names), kind=kind, **folds)
+        more[PERMUTED] = auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
+    if args.compare_aggregators:
+        more[AGGREGATORS] = best_aggregator(*data, names=names, **folds)[1]
+    return table, more
+
+
+def _kind_of(monitor: Monitor) -> AggregatorKind:
+    kind = "mlp" if monitor.aggregator is None else monitor.aggregator.kind
+    if kind == "signal":
+        raise InputError("the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0")
+    return kind
+
+
+def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -> EvaluationTable:
+    if monitor.aggregator is None:
+        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
+    scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
+    # Chosen on held-out folds of its own training data.
+    thresholds = {"monitor": monitor.config.backtrack_threshold}
+    return auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), thresholds=thresholds, seed=args.seed)
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.group not in ("source_id", "group"):
+        raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
+    if args.cv == 0 and (args.permute or args.compare_aggregators):
+        raise InputError("--permute and --compare-aggregators train on folds; pass --cv 2 or more with them")
+    check_outputs(args)
+
+
+def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:
+    seen = sorted(monitor.trained_on.intersection(ids))
+    if seen and not allow:
+        raise InputError(
+            f"the monitor was trained on {len(seen)} of these records ({', '.join(seen[:3])}, ...), so its AUROC would "
+            "flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+        )

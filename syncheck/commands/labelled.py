@@ -1,0 +1,124 @@
+"""The measured sentences that a command's ``--data`` asks for, and the files it writes about them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from syncheck.commands.monitors import monitor_for
+from syncheck.errors import InputError, MismatchError
+from syncheck.monitor import Monitor
+from syncheck.report.plots import check_plot
+from syncheck.training import LabelledSet, MeasuredSentences, SetName, load_records, measure, read_parquet
+
+__all__ = [
+    "against_references",
+    "check_outputs",
+    "chosen_sets",
+    "measured_by",
+    "measured_files",
+    "parts_of",
+    "runs_of",
+    "write_json",
+]
+
+
+def measured_by(monitor: Monitor, path: Path) -> MeasuredSentences:
+    """Measure labelled responses, or read those that ``syncheck features`` measured.
+
+    Raises
+    ------
+    MismatchError
+        If a file holds other features than the monitor reads, or sentences that were cut otherwise.
+    """
+    if path.suffix != ".parquet":
+        return measure(monitor, load_records(path))
+    measured = read_parquet(path)
+    if measured.segmenter != monitor.config.segmenter:
+        raise MismatchError(
+            f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
+            "Measure again, or pass the same segmentation options"
+        )
+    if measured.schema != monitor.schema:
+        raise MismatchError(
+            f"{path} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
+            f"{monitor.schema.version!r} {monitor.schema.names}. Measure again with the same --model and --schema"
+        )
+    return measured
+
+
+def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, MeasuredSentences]:
+    """Read or measure several files; names are those of the files without their ending.
+
+    Files of features stand for themselves; a model is loaded only where there is something to measure.
+
+    Raises
+    ------
+    InputError
+        If two files have the same name.
+    """
+    names = [Path(path).stem for path in paths]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
+    if all(Path(path).suffix == ".parquet" for path in paths):
+        return {name: read_parquet(path) for name, path in zip(names, paths, strict=True)}
+    monitor = monitor_for(args, "surrogate")
+    return {name: measured_by(monitor, Path(path)) for name, path in zip(names, paths, strict=True)}
+
+
+def against_references(monitor: Monitor, measured: MeasuredSentences) -> MeasuredSentences:
+    """Measure LID by the monitor's own references, which a file of features may have been written without."""
+    if monitor.bank is None:
+        return measured
+    values = measured.values.copy()
+    for layer, states in measured.activations.items():
+        values[:, measured.schema.names.index(f"lid_layer_{layer}")] = monitor.bank.lid_of(layer, states)
+    return replace(measured, values=values)
+
+
+def chosen_sets(chosen: str) -> tuple[SetName, ...]:
+    """Return the benchmark sets that ``--set`` asks for."""
+    return tuple(name for name in get_args(SetName) if chosen in (name, "both"))
+
+
+def parts_of(chosen: LabelledSet) -> dict[str, list[str]]:
+    """Return what a table is divided by: generators, and tasks where there are several."""
+    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
+    return ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": generators}
+
+
+def runs_of(args: argparse.Namespace) -> tuple[int, bool]:
+    """Return how often everything is repeated, and whether on the same folds, which ``--seeds`` asks for."""
+    if args.repeats is not None:
+        return args.repeats, False
+    if args.seeds is not None:
+        return args.seeds, True
+    repeats, same_folds = args.default_runs
+    return repeats, same_folds
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Refuse ``--output`` and ``--plot`` that cannot be written, before the work.
+
+    Raises
+    ------
+    InputError
+        If a folder does not exist, or the plot's format is unknown.
+    MissingExtraError
+        If a plot is asked for and matplotlib is not installed.
+    """
+    if args.output is not None and not Path(args.output).parent.is_dir():
+        raise InputError(f"--output {args.output!r}: the folder does not exist; make it first")
+    if args.plot is not None:
+        check_plot(args.plot)
+
+
+def write_json(path: str | None, values: Mapping[str, object]) -> None:
+    """Write what a command found, if a file was named."""
+    if path is not None:
+        Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")

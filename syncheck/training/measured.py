@@ -1,0 +1,181 @@
+"""Measured sentences of labelled responses: what training and evaluation work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.config import LID_REFERENCES, SegmenterConfig
+from syncheck.errors import InputError, MismatchError
+from syncheck.signals import ReferenceBank
+from syncheck.training.datasets import LabelledResponse
+from syncheck.training.labels import Rule, label_sentences
+from syncheck.types import FeatureSchema
+
+__all__ = ["MeasuredSentences", "joined"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSentences:
+    """N sentences of labelled responses, as a monitor measured them.
+
+    Attributes
+    ----------
+    schema : FeatureSchema
+    values : ndarray of shape (N, F), float64
+        Features as the monitor has them: LID against its own references, NaN without any; :meth:`features` takes
+        references from a part of these sentences instead.
+    activations : mapping of int to ndarray of shape (N, H), float32
+        By decoder block; NaN for a sentence without a token of its own.
+    bounds : ndarray of shape (N, 2), int64
+        Characters of each sentence in its response.
+    texts : tuple of str
+    owners : ndarray of shape (N,), int64
+        Index of each sentence's response in ``records``.
+    records : tuple of LabelledResponse
+        The responses that were measured.
+    left_out : mapping of str to str
+        Record id -> why it was not measured; only those that do not fit the model's window.
+    max_references : int
+        Most sentences that serve as LID references.
+    segmenter : SegmenterConfig
+        How the responses were cut.
+    """
+
+    schema: FeatureSchema
+    values: NDArray[np.float64]
+    activations: Mapping[int, NDArray[np.float32]]
+    bounds: NDArray[np.int64]
+    texts: tuple[str, ...]
+    owners: NDArray[np.int64]
+    records: tuple[LabelledResponse, ...]
+    left_out: Mapping[str, str]
+    max_references: int = LID_REFERENCES
+    segmenter: SegmenterConfig = SegmenterConfig()
+
+    @property
+    def groups(self) -> NDArray[np.str_]:
+        """Group of each sentence, (N,)."""
+        return np.array([self.records[i].group for i in self.owners])
+
+    @property
+    def generators(self) -> NDArray[np.str_]:
+        """Model that wrote each sentence, (N,)."""
+        return np.array([self.records[i].generator for i in self.owners])
+
+    @property
+    def tasks(self) -> NDArray[np.str_]:
+        """Task of each sentence, (N,); ``"unknown"`` where the file does not say."""
+        return np.array([self.records[i].task or "unknown" for i in self.owners])
+
+    @property
+    def with_letter(self) -> NDArray[np.bool_]:
+        """Which sentences contain a letter: the strict benchmark set, (N,)."""
+        return np.array([any(c.isalpha() for c in text) for text in self.texts], dtype=np.bool_)
+
+    def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
+        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`."""
+        labels = np.ones(len(self.texts), np.int64)
+        for index, record in enumerate(self.records):
+            own = np.flatnonzero(self.owners == index)
+            if record.spans is not None:
+                bounds = [(int(a), int(b)) for a, b in self.bounds[own]]
+                labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
+            else:
+                labels[own] = _given_labels(record, self.bounds[own])
+        return labels
+
+    def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
+        has_state = np.isfinite(next(iter(self.activations.values()))[train]).all(1) if self.activations else True
+        kept: NDArray[np.int64] = train[(labels[train] == 1) & has_state][: self.max_references]
+        return kept
+
+    def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (N, F) features whose LID references come from the sentences ``train`` alone.
+
+        A sentence is never held against references of its own group, so that a training sentence is measured as
+        a new one will be.
+        """
+        values = self.values.copy()
+        references = self.references(labels, train)
+        groups = self.groups
+        own = groups[:, None] == groups[references][None, :]  # (N, T)
+        for layer, states in self.activations.items():
+            column = self.schema.names.index(f"lid_layer_{layer}")
+            values[:, column] = ReferenceBank({layer: states[references]}).lid_of(layer, states, excluded=own)
+        return values
+
+    def bank(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> ReferenceBank | None:
+        """Return the references to measure new sentences by; None when the schema has no LID.
+
+        They are rounded to half precision, which halves their file, unless an activation is too large for it.
+        """
+        if not self.activations:
+            return None
+        kept = self.references(labels, train)
+        full = {layer: states[kept] for layer, states in self.activations.items()}
+        fits = all(np.abs(states).max(initial=0) <= np.finfo(np.float16).max for states in full.values())
+        return ReferenceBank({k: v.astype(np.float16) for k, v in full.items()} if fits else full)
+
+
+def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
+    """Put measured sentences behind each other: those of parts of a file, or of several files.
+
+    Raises
+    ------
+    InputError
+        If there are no parts.
+    MismatchError
+        If they were measured with another schema, model width, segmentation or number of references.
+    """
+    if not parts:
+        raise InputError("expected at least one file of measured sentences; found none")
+    first = next((part for part in parts if len(part.texts)), parts[0])
+    for part in parts:
+        _check_alike(first, part)
+    starts = np.cumsum([0, *(len(part.records) for part in parts)])
+    return MeasuredSentences(
+        schema=first.schema,
+        values=np.concatenate([part.values for part in parts]),
+        # A part without sentences has no activations, not even of width 0.
+        activations={
+            layer: np.concatenate([part.activations[layer] for part in parts if len(part.texts)])
+            for layer in first.activations
+        },
+        bounds=np.concatenate([part.bounds for part in parts]),
+        texts=tuple(text for part in parts for text in part.texts),
+        owners=np.concatenate([part.owners + start for part, start in zip(parts, starts[:-1], strict=True)]),
+        records=tuple(record for part in parts for record in part.records),
+        left_out={name: reason for part in parts for name, reason in part.left_out.items()},
+        max_references=first.max_references,
+        segmenter=first.segmenter,
+    )
+
+
+def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
+    widths = [
+        {layer: states.shape[1] for layer, states in part.activations.items()} if len(other.texts) else None
+        for part in (first, other)
+    ]
+    facts = {
+        "features": (first.schema, other.schema),
+        "segmentation": (first.segmenter, other.segmenter),
+        "LID references": (first.max_references, other.max_references),
+        "width of the activations by layer": (widths[0], widths[1]),
+    }
+    for what, (expected, found) in facts.items():
+        if expected != found:
+            raise MismatchError(
+                f"measured sentences can be joined if they were measured alike; expected {what} {expected}, found "
+                f"{found}. Measure all of them with one model and the same options"
+            )
+
+
+def _given_labels(record: LabelledResponse, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps."""
+    marked = [(s.start, s.end) for s in record.sentences or () if not s.faithful]
+    return np.array([not any(a < e and s < b for s, e in marked) for a, b in bounds], np.int64)

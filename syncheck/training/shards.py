@@ -1,0 +1,217 @@
+"""Measuring a corpus in parts that are kept as they are finished: by several processes, and on after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+from transformers import PreTrainedModel
+
+from syncheck.checkpoint import fingerprint
+from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.training.datasets import LabelledResponse
+from syncheck.training.extract import measure_records
+from syncheck.training.measured import MeasuredSentences, joined
+from syncheck.training.tables import UNFINISHED, provenance_of, read_parquet, write_parquet
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["Shard", "measure_to_parquet"]
+
+SAMPLED_WEIGHTS = 1024
+"""Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
+
+_RUN = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The ``number``-th of ``count`` processes that share the parts of one corpus, from 1.
+
+    Raises
+    ------
+    InputError
+        If ``number`` is not in 1..``count``.
+    """
+
+    number: int = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.count:
+            raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
+
+
+def measure_to_parquet(
+    monitor: Monitor,
+    records: Sequence[LabelledResponse],
+    output: str | Path,
+    *,
+    batch_size: int = 1,
+    part_size: int = 64,
+    shard: Shard = Shard(),  # noqa: B008 (frozen)
+    show_progress: bool | None = None,
+) -> MeasuredSentences | None:
+    """Measure labelled responses into a Parquet file, part by part.
+
+    Parts of ``part_size`` records are written to the folder ``<output>.parts``, each whole or not at all. A process
+    that is started again measures the parts that are not there yet: a kill costs at most one part, no record is lost or
+    is in the file twice, and the file is the same as without the kill. When all parts are there they are joined in the
+    order of the records and written to ``output``, an older file there being replaced.
+
+    Parameters
+    ----------
+    monitor, show_progress
+        As in :func:`~syncheck.training.extract.measure`.
+    records
+        The whole corpus, for every shard.
+    output
+        The Parquet file.
+    batch_size
+        As in :func:`~syncheck.training.extract.measure`; it may change when a run goes on. Batches end with their part.
+    part_size
+        Records that are measured, and can be lost, at once.
+    shard
+        Which parts this process measures: every ``count``-th. Processes share the folder, or it is copied together; the
+        one that finds all parts there joins them. Several shards leave the folder, for one another.
+
+    Returns
+    -------
+    MeasuredSentences or None
+        None if parts of other shards are missing yet.
+
+    Raises
+    ------
+    InputError
+        If ``part_size`` or ``batch_size`` is below 1, the folder of ``output`` does not exist, or no record has a
+        sentence.
+    MismatchError
+        If the folder holds parts of other records, another model, config or part size.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    output = Path(output)
+    _check(output, part_size, batch_size)
+    provenance = _provenance(monitor, records, part_size)
+    folder = output.with_name(f"{output.name}.parts")
+    if not folder.exists() and _holds(output, provenance):
+        return read_parquet(output)
+    _enter(folder, provenance)
+    chunks = [records[first : first + part_size] for first in range(0, len(records), part_size)]
+    paths = [folder / f"part-{index:05d}.parquet" for index in range(len(chunks))]
+    own = list(zip(paths, chunks, strict=True))[shard.number - 1 :: shard.count]
+    missing = [(path, chunk) for path, chunk in own if not _holds(path, provenance)]
+    total, left = sum(len(chunk) for _, chunk in own), sum(len(chunk) for _, chunk in missing)
+    disable = None if show_progress is None else not show_progress
+    with tqdm(total=total, initial=total - left, desc="responses", unit=" responses", disable=disable) as bar:
+        for path, chunk in missing:
+            write_parquet(measure_records(monitor, chunk, batch_size=batch_size, bar=bar), path, provenance=provenance)
+    if not all(_holds(path, provenance) for path in paths):
+        return None
+    whole = _joined(paths)
+    write_parquet(whole, output, provenance=provenance)
+    if shard.count == 1:
+        _remove(folder)
+    return whole
+
+
+def _check(output: Path, part_size: int, batch_size: int) -> None:
+    if part_size < 1 or batch_size < 1:
+        raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: the folder does not exist; make it first")
+
+
+def _joined(paths: Sequence[Path]) -> MeasuredSentences:
+    parts = [read_parquet(path) for path in paths]
+    left_out = {name: reason for part in parts for name, reason in part.left_out.items()}
+    if not any(part.texts for part in parts):
+        raise InputError(f"none of the records has a sentence that fits the model's window; left out: {left_out}")
+    return joined(parts)
+
+
+def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size: int) -> dict[str, str]:
+    """Return what decides the values of a run, by name."""
+    corpus = hashlib.sha256()
+    for record in records:
+        corpus.update(json.dumps(asdict(record), sort_keys=True).encode())
+    config = asdict(monitor.config)
+    return {
+        "records": corpus.hexdigest(),
+        "model": json.dumps(fingerprint(monitor.model, monitor.tokenizer), sort_keys=True),
+        "weights": _weights(monitor.model),
+        "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter", "template")}),
+        "aligner": "none" if monitor.aligner is None else monitor.aligner.name,
+        "LID references": _references(monitor),
+        "part size": str(part_size),
+        "version": version("syncheck"),
+    }
+
+
+def _weights(model: PreTrainedModel) -> str:
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+        if not weight.is_meta:  # those on the disk are told by their shape alone
+            sampled = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)]
+            digest.update(sampled.float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _references(monitor: Monitor) -> str:
+    if monitor.bank is None:
+        return "none"
+    digest = hashlib.sha256()
+    for layer, states in sorted(monitor.bank.references.items()):
+        digest.update(f"{layer} {tuple(states.shape)}".encode())
+        digest.update(states.float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _enter(folder: Path, provenance: dict[str, str]) -> None:
+    """Make the folder of a run, or check that it is of this one."""
+    run = folder / _RUN
+    if not run.exists():
+        if any(_parts(folder)):
+            raise MismatchError(f"{folder} holds parts but no {_RUN}; delete the folder, or pass another output")
+        folder.mkdir(exist_ok=True)
+        unfinished = folder / f"{_RUN}{UNFINISHED}{os.getpid()}"
+        unfinished.write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(run)
+        return
+    try:
+        found = dict(json.loads(run.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{run} is damaged ({error}); delete {folder} and start anew") from error
+    changed = [name for name in provenance if found.get(name) != provenance[name]]
+    if changed:
+        raise MismatchError(
+            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
+            "what the run began with, delete the folder to start anew, or pass another output"
+        )
+
+
+def _holds(path: Path, provenance: dict[str, str]) -> bool:
+    """Whether a file is there, whole and of this run; what a kill or a full disk left half is measured again."""
+    try:
+        return provenance_of(path) == provenance
+    except CheckpointError:
+        return False
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    yield from folder.glob("part-*.parquet")
+
+
+def _remove(folder: Path) -> None:
+    for path in (*folder.glob("part-*.parquet*"), *folder.glob(f"{_RUN}*")):
+        path.unlink(missing_ok=True)
+    folder.rmdir()

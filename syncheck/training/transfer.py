@@ -1,0 +1,104 @@
+"""How an aggregator that was trained on one part of the data does on another (the paper's Figure 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.training.auroc import Draws
+from syncheck.training.crossval import FoldFeatures, cross_validate, fold_numbers
+from syncheck.training.matrix import AurocMatrix, Cell, cell
+
+__all__ = ["OTHERS", "transfer_matrix"]
+
+OTHERS = "all others"
+"""The row whose aggregators were trained on every part but the column's."""
+
+
+def transfer_matrix(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    parts: Sequence[str],
+    *,
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    same_folds: bool = True,
+    draws: int = 1000,
+) -> AurocMatrix:
+    """Train on each part, and on all but each part, and measure the AUROC on every part.
+
+    Every cell is cross-validated over groups: its models are trained on the sentences of its row that are in the other
+    folds, and score those of its column in this one. So no question is on both sides, also where the parts are answers
+    of several generators to the same questions, and the diagonal is no easier than the rest.
+
+    Parameters
+    ----------
+    X, y, groups, kind, folds, repeats, seed, same_folds
+        As in :func:`~syncheck.training.crossval.cross_validate`; a callable is given training sentences of one row.
+        The defaults are the paper's three runs, which differ by their seeds.
+    parts
+        Part of each sentence: its generator, task or file.
+    draws
+        Resamples of the groups for the intervals.
+
+    Returns
+    -------
+    AurocMatrix
+        Rows: trained on; columns: tested on, both sorted. With more than two parts a last row, :data:`OTHERS`.
+
+    Raises
+    ------
+    InputError
+        If there is only one part, or a part lacks a label in the training part of a fold.
+    """
+    labels, names = np.asarray(y), np.asarray(parts)
+    columns = _columns(names, len(labels))
+    numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    _check_parts(columns, names, labels, numbers)
+    scores = partial(
+        cross_validate, X, labels, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+    )
+    resamples = Draws.of(np.asarray(groups), draws=draws, seed=seed)
+    cells: dict[tuple[str, str], Cell] = {}
+    for row in columns:
+        found = scores(train_on=names == row)
+        cells |= {(row, column): cell(found, labels, resamples, names == column) for column in columns}
+    if len(columns) == 2:  # the others are then one part
+        return AurocMatrix(_CORNER, columns, columns, cells)
+    for column in columns:
+        cells[OTHERS, column] = cell(scores(train_on=names != column), labels, resamples, names == column)
+    return AurocMatrix(_CORNER, (*columns, OTHERS), columns, cells)
+
+
+_CORNER = "trained on \\ tested on"
+
+
+def _columns(parts: NDArray[np.str_], size: int) -> tuple[str, ...]:
+    if len(parts) != size:
+        raise InputError(f"expected a part for each of {size} sentences; found {len(parts)}")
+    columns = tuple(sorted(set(parts.tolist())))
+    if len(columns) < 2:
+        raise InputError(f"a transfer needs at least two parts; found only {', '.join(map(repr, columns)) or 'none'}")
+    return columns
+
+
+def _check_parts(
+    columns: Sequence[str], parts: NDArray[np.str_], y: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> None:
+    for column in columns:
+        for number in numbers:
+            for fold in np.unique(number):
+                left = y[(parts == column) & (number != fold)]
+                if len(np.unique(left)) < 2:
+                    raise InputError(
+                        f"part {column!r} has {int((left == 1).sum())} faithful and {int((left == 0).sum())} "
+                        "unfaithful sentences outside a fold, and training needs both; use fewer folds, or leave it out"
+                    )

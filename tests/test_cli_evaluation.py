@@ -1,0 +1,240 @@
+"""``evaluate``, ``ablate``, ``transfer``, ``features`` and ``train --aggregator best`` on the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from syncheck import SegmenterConfig, feature_schema
+from syncheck.cli import main
+from syncheck.training import (
+    LabelledResponse,
+    MeasuredSentences,
+    UnfaithfulSpan,
+    auroc_table,
+    benchmark_systems,
+    joined,
+    labelled_set,
+    out_of_fold_scores,
+    read_parquet,
+    write_parquet,
+)
+from syncheck.types import FeatureSchema
+
+GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
+FOLDS = ["--cv", "3", "--aggregator", "lr"]
+
+
+def sentences(seed=0, *, responses=24, task="QA", prefix="r", shift=4.0):
+    """Two sentences a response, the second unfaithful, by two generators; no LID."""
+    rng = np.random.default_rng(seed)
+    schema: FeatureSchema = feature_schema("syncheck.v1", ())
+    values = rng.normal(size=(2 * responses, len(schema.names)))
+    values[::2, schema.names.index("align_score")] += shift
+    values[:, schema.names.index("content_overlap")] = rng.random(2 * responses)
+    return MeasuredSentences(
+        schema=schema,
+        values=values,
+        activations={},
+        bounds=np.array([[0, 4], [5, 8]] * responses),
+        texts=("Yes.", "No.") * responses,
+        owners=np.repeat(np.arange(responses), 2),
+        records=tuple(
+            LabelledResponse(
+                f"{prefix}{i}",
+                "q?",
+                ("p",),
+                "Yes. No.",
+                f"{prefix}g{i // 2}",
+                ["m", "n"][i % 2],
+                spans=(UnfaithfulSpan(5, 8),),
+                task=task,
+            )
+            for i in range(responses)
+        ),
+        left_out={},
+        segmenter=SegmenterConfig(),
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "qa.parquet"
+    write_parquet(sentences(), path)
+    return str(path)
+
+
+@pytest.fixture
+def summaries(tmp_path):
+    path = tmp_path / "summaries.parquet"
+    write_parquet(sentences(1, task="Summary", prefix="s"), path)
+    return str(path)
+
+
+def labelled(count):
+    for i in range(count):
+        good, bad = f"Anna Kovac moved to Lisbon in 18{i:02}.", f"Peter Bell sold {i} boats in Oslo."
+        spans = [{"start": len(good) + 1, "end": len(good) + 1 + len(bad)}]
+        context = [good + " She opened a school."]
+        question = f"Who moved in 18{i:02}?"
+        record = {"id": f"r{i}", "question": question, "context": context, "response": f"{good} {bad}", "spans": spans}
+        yield record | {"task": ["QA", "Summary"][i % 2]}
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in labelled(12)))
+    return str(path)
+
+
+def test_ablate(table, tmp_path, capsys):
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
+    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads(output.read_text())
+    chosen = labelled_set(sentences(), "strict")
+    scores = out_of_fold_scores(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        names=chosen.measured.schema.names,
+        systems=[system for system in benchmark_systems(chosen.measured.schema.names) if system.name == "all features"],
+        kind="lr",
+        folds=3,
+        repeats=3,
+        same_folds=True,
+    )
+    expected = auroc_table(scores, chosen.y, chosen.groups).rows[0]
+    first, *dropped = [row for row in found["strict"]["rows"] if row["subset"] == "all"]
+    assert (first["system"], first["auroc"]) == ("all features", pytest.approx(expected.auroc))
+    assert first["deviation"] == 0.0
+    by_name = {row["system"]: row for row in dropped}
+    assert set(by_name) == {
+        *("without likelihood", "without entropy", "without context influence", "without aligner"),
+        *("without lexical", "without question and length"),
+    }
+    assert min(by_name.values(), key=lambda row: row["auroc"])["system"] == "without aligner"
+    assert "without aligner" in shown and f"{first['auroc']:.3f}" in shown
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_transfer_over_generators_tasks_and_files(table, summaries, tmp_path, capsys):
+    for over, names in (("generator", ["m", "n"]), ("task", ["QA", "Summary"]), ("data", ["qa", "summaries"])):
+        output, plot = tmp_path / f"{over}.json", tmp_path / f"{over}.svg"
+        files = ["--data", table, summaries, "--over", over]
+        assert main(["transfer", *files, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
+        matrix = json.loads(output.read_text())["strict"]
+        assert matrix["rows"] == matrix["columns"] == names
+        assert [cell["sentences"] for cell in matrix["cells"]] == [48] * 4
+        assert all(cell["auroc"] > 0.7 for cell in matrix["cells"])
+        assert plot.read_text().startswith("<?xml")
+        assert names[1] in capsys.readouterr().out
+
+
+def test_transfer_of_both_sets_draws_both(table, tmp_path):
+    options = ["--set", "both", "--plot", str(tmp_path / "x.png")]
+    assert main(["transfer", "--data", table, *FOLDS, *options]) == 0
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["x-paper.png", "x-strict.png"]
+
+
+def test_surrogates(tmp_path, capsys):
+    for name, shift in (("good", 6.0), ("bad", 0.0)):
+        write_parquet(sentences(2, shift=shift), tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / "good.parquet"), str(tmp_path / "bad.parquet")]
+    output = tmp_path / "x.json"
+    command = ["transfer", "--data", *files, "--over", "surrogate", *FOLDS, "--output", str(output)]
+    assert main(command) == 0
+    assert main([*command, "--train-on", "m"]) == 0
+    cells = {(c["row"], c["column"]): c["auroc"] for c in json.loads(output.read_text())["strict"]["cells"]}
+    assert set(cells) == {(row, column) for row in ("good", "bad") for column in ("m", "n", "all")}
+    assert cells["good", "all"] > 0.85 > 0.7 > cells["bad", "all"]
+    assert "surrogate \\ generator" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--over", "surrogate", "--data", "x.jsonl"], "one file of `syncheck features` for each"),
+        (["--over", "data", "--data", "x.parquet"], "two or more files"),
+        (["--train-on", "m", "--data", "x.parquet"], "--train-on is for --over surrogate"),
+        (["--data", "a/x.parquet", "b/x.parquet"], "found x more than once"),
+        (["--data", "nothing.parquet"], "write one with `syncheck features`"),
+        (["--data", "x.parquet", "--plot", "x.table"], "found 'x.table'"),
+        (["--data", "x.parquet", "--output", "no/x.json"], "the folder does not exist"),
+    ],
+)
+def test_impossible_transfers_are_refused(options, message, capsys):
+    assert main(["transfer", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_evaluate_reports_everything(data, tmp_path, capsys):
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
+    model = ["--model", str(GOLDEN), "--data", data, "--set", "strict"]
+    more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output), "--plot", str(plot)]
+    assert main(["evaluate", *model, *FOLDS, *more]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads(output.read_text())["strict"]
+    everything = next(row for row in found["rows"] if row["system"] == "all features" and row["subset"] == "all")
+    assert everything["auroc"] > 0.9 and everything["auprc"] > 0.9 and everything["balanced_accuracy"] > 0.8
+    assert 0 <= everything["ece"] < 0.3 and everything["deviation"] == 0.0
+    assert list(dict.fromkeys(row["subset"] for row in found["rows"])) == ["all", "QA", "Summary", "unknown"]
+    permuted = [row["system"] for row in found["signals permuted"]["rows"]]
+    assert permuted == [
+        "all features",
+        *(f"{s} permuted" for s in ("likelihood", "entropy", "LID", "context influence", "aligner", "lexical")),
+        "question and length permuted",
+    ]
+    kinds = {row["system"]: row["auroc"] for row in found["aggregators"]["rows"]}
+    assert kinds[found["aggregators"]["best"]] == max(kinds.values())
+    assert f"best by grouped cross-validation: {found['aggregators']['best']}" in shown
+    assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_of_several_tasks_is_divided_by_task(table, summaries, tmp_path):
+    both, output = tmp_path / "both.parquet", tmp_path / "x.json"
+    write_parquet(joined([read_parquet(table), read_parquet(summaries)]), both)
+    assert main(["ablate", "--data", str(both), *FOLDS, "--repeats", "1", "--output", str(output)]) == 0
+    rows = json.loads(output.read_text())["strict"]["rows"]
+    assert list(dict.fromkeys(row["subset"] for row in rows)) == ["all", "QA", "Summary", "m", "n"]
+
+
+def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path, capsys):
+    """The file has no LID, having been measured without references; the monitor's own are taken."""
+    features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
+    model = ["--model", str(GOLDEN)]
+    assert main(["features", *model, "--data", data, "--output", features]) == 0
+    assert main(["train", *model, "--data", features, "--aggregator", "best", "--output", monitor]) == 0
+    assert "best by grouped cross-validation: " in capsys.readouterr().err
+    shown = []
+    for source in (data, features):
+        options = ["--cv", "0", "--allow-train", "--set", "strict", "--data", source]
+        assert main(["evaluate", *model, "--monitor", monitor, *options]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("option", ["--permute", "--compare-aggregators"])
+def test_what_trains_on_folds_needs_folds(data, option, capsys):
+    assert main(["evaluate", "--model", str(GOLDEN), "--data", data, "--cv", "0", option]) == 2
+    assert "pass --cv 2 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["features", "--data", "d", "--output", "o", "--shard", "0/2"],
+        ["features", "--data", "d", "--output", "o", "--shard", "3/2"],
+        ["features", "--data", "d", "--output", "o", "--shard", "2"],
+        ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
+        ["ablate", "--data", "d", "--cv", "1"],
+        ["transfer", "--data", "d", "--seeds", "3", "--repeats", "2"],
+    ],
+    ids=" ".join,
+)
+def test_options_out_of_range(options):
+    with pytest.raises(SystemExit) as stopped:
+        main(options)
+    assert stopped.value.code == 2

@@ -1,0 +1,251 @@
+"""Resumable extraction: killed and started again = never killed; sharded = whole; changed = refused."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from made_up import record, records
+
+from syncheck import InputError, MismatchError, Monitor
+from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
+
+FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]
+"""One has no sentence, one does not fit a window of 400 tokens."""
+
+
+@pytest.fixture(scope="module")
+def monitor(llama, make_monitor):
+    made = make_monitor(llama, formula=None)
+    made.bank = None
+    return made
+
+
+def equal(first, second):
+    return parquet.read_table(first).equals(parquet.read_table(second), check_metadata=True)
+
+
+def count_replays(monkeypatch):
+    """Count what is measured: opened sessions, one a batch."""
+    opened = []
+    session = Monitor.session
+
+    def counted(self, prompts):
+        opened.append([prompt.question for prompt in prompts])
+        return session(self, prompts)
+
+    monkeypatch.setattr(Monitor, "session", counted)
+    return opened
+
+
+def measured_into(path, monitor, given, **options):
+    return measure_to_parquet(monitor, given, path, part_size=2, show_progress=False, **options)
+
+
+def test_parts_give_what_measuring_at_once_gives(monitor, tmp_path):
+    given = records(5)
+    found = measured_into(tmp_path / "x.parquet", monitor, given)
+    at_once = measure(monitor, given, show_progress=False)
+    for measured in (found, read_parquet(tmp_path / "x.parquet")):
+        np.testing.assert_array_equal(measured.values, at_once.values)
+        for layer, states in at_once.activations.items():
+            np.testing.assert_array_equal(measured.activations[layer], states)
+        assert (measured.records, measured.texts) == (at_once.records, at_once.texts)
+        assert measured.owners.tolist() == at_once.owners.tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
+
+
+def test_batches_agree_with_one_by_one(monitor, tmp_path):
+    given = [*records(3), record(3, response=" Short. One.", spans=())]
+    one = measure(monitor, given, show_progress=False)
+    many = measure(monitor, given, batch_size=3, show_progress=False)
+    np.testing.assert_allclose(many.values, one.values, atol=2e-4, equal_nan=True)
+    assert (many.texts, many.records) == (one.texts, one.records)
+    assert many.owners.tolist() == one.owners.tolist() == sorted(one.owners)
+    with pytest.raises(InputError, match="batch_size must be at least 1; found 0"):
+        measure(monitor, given, batch_size=0, show_progress=False)
+
+
+def test_records_without_a_sentence_or_too_long_are_neither_lost_nor_in_the_way(monitor, monkeypatch, tmp_path):
+    monkeypatch.setattr(monitor.model.config, "max_position_embeddings", 400)
+    path = tmp_path / "x.parquet"
+    # One a part, so that there are parts without a sentence.
+    found = measure_to_parquet(monitor, FOUR_KINDS, path, part_size=1, show_progress=False)
+    assert [r.id for r in found.records] == ["r0", "r1", "r2", "r4"]
+    assert list(found.left_out) == ["r3"] and found.owners.tolist() == [0] * 3 + [2] * 3 + [3] * 3
+    np.testing.assert_array_equal(found.values, measure(monitor, FOUR_KINDS, show_progress=False).values)
+    with pytest.raises(InputError, match="none of the records has a sentence.*r3"):
+        measure_to_parquet(monitor, [FOUR_KINDS[1], FOUR_KINDS[3]], tmp_path / "y.parquet", show_progress=False)
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 2])
+def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_path, stop_after):
+    given = records(6)
+    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    measured_into(whole, monitor, given, batch_size=2)
+    with monkeypatch.context() as patched:
+        opened = []
+        session = Monitor.session
+
+        def breaks(self, prompts):
+            if len(opened) == stop_after:
+                raise KeyboardInterrupt
+            opened.append(prompts)
+            return session(self, prompts)
+
+        patched.setattr(Monitor, "session", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            measured_into(path, monitor, given, batch_size=2)
+    assert not path.exists()
+    parts = sorted((tmp_path / "x.parquet.parts").glob("part-*.parquet"))
+    assert len(parts) == stop_after
+    opened = count_replays(monkeypatch)
+    measured_into(path, monitor, given, batch_size=2)
+    assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given[2 * stop_after :])
+    assert equal(path, whole)
+    opened.clear()
+    measured_into(path, monitor, given, batch_size=2)
+    assert opened == [], "a finished file is not measured again"
+
+
+def test_a_part_that_was_cut_short_is_measured_again(monitor, tmp_path):
+    given = records(4)
+    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    measured_into(whole, monitor, given)
+    assert measured_into(path, monitor, given, shard=Shard(1, 2)) is None
+    (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
+    part.write_bytes(part.read_bytes()[:-100])
+    part.with_name("part-00001.parquet.unfinished-1").write_bytes(b"PAR1")
+    measured_into(path, monitor, given)
+    assert equal(path, whole)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["whole.parquet", "x.parquet"]
+
+
+def test_shards_share_the_parts_and_the_last_joins_them(monitor, monkeypatch, tmp_path):
+    given = records(7)
+    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    measured_into(whole, monitor, given)
+    opened = count_replays(monkeypatch)
+    assert measured_into(path, monitor, given, shard=Shard(2, 3)) is None
+    assert measured_into(path, monitor, given, shard=Shard(3, 3)) is None
+    assert not path.exists()
+    assert measured_into(path, monitor, given, shard=Shard(1, 3)) is not None
+    assert equal(path, whole)
+    assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given)
+    assert measured_into(path, monitor, given, shard=Shard(2, 3)) is not None, "any shard joins again"
+    with pytest.raises(InputError, match="1 <= i <= n; found 4 of 3"):
+        Shard(4, 3)
+
+
+class TestWhatChangedIsRefused:
+    @pytest.fixture
+    def started(self, monitor, tmp_path):
+        path = tmp_path / "x.parquet"
+        assert measured_into(path, monitor, records(4), shard=Shard(1, 2)) is None
+        return path
+
+    def test_records(self, monitor, started):
+        other = [*records(3), replace(record(3), response=" Other.", spans=())]
+        with pytest.raises(MismatchError, match="expected the same records, found another.*delete the folder"):
+            measured_into(started, monitor, other)
+
+    def test_part_size(self, monitor, started):
+        with pytest.raises(MismatchError, match="the same part size"):
+            measure_to_parquet(monitor, records(4), started, part_size=3, show_progress=False)
+
+    def test_weights(self, monitor, started):
+        weight = monitor.model.get_output_embeddings().weight.data
+        before = weight.clone()
+        weight.mul_(1.5)
+        try:
+            with pytest.raises(MismatchError, match="the same weights"):
+                measured_into(started, monitor, records(4))
+        finally:
+            weight.copy_(before)
+
+    def test_config_and_aligner(self, llama, make_monitor, started):
+        other = make_monitor(llama, formula=None, schema="paper-no-lid.v1")
+        other.aligner = None
+        with pytest.raises(MismatchError, match="the same config, aligner, found another"):
+            measured_into(started, other, records(4))
+
+    def test_a_folder_without_its_note(self, monitor, started):
+        (started.with_name("x.parquet.parts") / "run.json").unlink()
+        with pytest.raises(MismatchError, match="holds parts but no run.json"):
+            measured_into(started, monitor, records(4))
+
+    def test_a_larger_batch_goes_on(self, monitor, started):
+        assert len(measured_into(started, monitor, records(4), batch_size=2).records) == 4
+
+
+def test_a_finished_file_of_another_run_is_replaced(monitor, tmp_path):
+    path = tmp_path / "x.parquet"
+    measured_into(path, monitor, records(3))
+    first = provenance_of(path)
+    measured_into(path, monitor, records(4))
+    assert len(read_parquet(path).records) == 4
+    assert {name for name, value in provenance_of(path).items() if first[name] != value} == {"records"}
+
+
+def test_sizes_and_folders_that_cannot_be_used(monitor, tmp_path):
+    with pytest.raises(InputError, match="at least 1; found 0 and 1"):
+        measure_to_parquet(monitor, records(1), tmp_path / "x.parquet", part_size=0)
+    with pytest.raises(InputError, match="the folder does not exist"):
+        measure_to_parquet(monitor, records(1), tmp_path / "no" / "x.parquet")
+
+
+KILLED = """
+import os, signal, sys
+from syncheck import cli
+from syncheck.training import shards
+
+write, written = shards.write_parquet, []
+
+def killed(measured, path, **options):
+    if len(written) == 2:
+        path.with_name(f"{path.name}.unfinished-0").write_bytes(b"PAR1 half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    written.append(path)
+    write(measured, path, **options)
+
+shards.write_parquet = killed
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_the_command_goes_on_after_a_kill(tmp_path):
+    import json
+
+    from syncheck.cli import main
+
+    golden = Path(__file__).parents[1] / "golden" / "signals" / "llama"
+    data = tmp_path / "data.jsonl"
+    with data.open("w") as lines:
+        for given in records(7):
+            spans = [{"start": span.start, "end": span.end} for span in given.spans]
+            values = {"id": given.id, "question": given.question, "context": given.passages}
+            lines.write(json.dumps({**values, "response": given.response, "spans": spans}) + "\n")
+    command = ["features", "--model", str(golden), "--aligner", "none", "--data", str(data), "--part-size", "2"]
+    command += ["--batch-size", "2", "--output"]
+    path, whole = tmp_path / "x.parquet", tmp_path / "whole.parquet"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    found = subprocess.run([sys.executable, "-c", KILLED, *command, str(path)], env=environment, capture_output=True)
+    assert found.returncode == -signal.SIGKILL, found.stderr.decode()
+    folder = tmp_path / "x.parquet.parts"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        *("part-00000.parquet", "part-00001.parquet", "part-00002.parquet.unfinished-0", "run.json")
+    ]
+    before = {p.name: p.stat().st_mtime_ns for p in folder.glob("part-0000[01].parquet")}
+    assert main([*command, str(path), "--shard", "1/2"]) == 0
+    assert {p.name: p.stat().st_mtime_ns for p in folder.glob("part-0000[01].parquet")} == before
+    assert main([*command, str(path)]) == 0
+    assert main([*command, str(whole)]) == 0
+    assert [r.id for r in read_parquet(path).records] == [f"r{i}" for i in range(7)]
+    assert equal(path, whole)
+    assert not folder.exists()

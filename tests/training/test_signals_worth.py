@@ -1,0 +1,94 @@
+"""What each signal is worth: dropped, permuted; and which aggregator is best."""
+
+import numpy as np
+import pytest
+
+from syncheck import InputError
+from syncheck.training import (
+    ablation_systems,
+    aggregator_systems,
+    auroc_table,
+    best_aggregator,
+    cross_validate,
+    out_of_fold_scores,
+    permuted_scores,
+)
+
+NAMES = ("strong", "weak", "noise")
+SIGNALS = {"likelihood": ("strong", "weak"), "entropy": ("noise",)}
+
+
+def benchmark(size=200, groups=25):
+    rng = np.random.default_rng(0)
+    y = (rng.random(size) < 0.6).astype(int)
+    X = rng.normal(size=(size, 3)) + y[:, None] * np.array([2.0, 0.7, 0.0])
+    return X, y, rng.integers(0, groups, size).astype(str)
+
+
+def test_ablation_drops_one_signal_at_a_time():
+    systems = ablation_systems(NAMES, SIGNALS)
+    assert [(s.name, s.columns) for s in systems] == [
+        ("all features", NAMES),
+        ("without likelihood", ("noise",)),
+        ("without entropy", ("strong", "weak")),
+    ]
+
+
+def test_ablation_trains_anew():
+    X, y, groups = benchmark()
+    scores = out_of_fold_scores(
+        X, y, groups, names=NAMES, systems=ablation_systems(NAMES, SIGNALS), kind="lr", repeats=2
+    )
+    np.testing.assert_array_equal(scores["without entropy"], cross_validate(X[:, :2], y, groups, kind="lr", repeats=2))
+    rows = {row.system: row.auroc for row in auroc_table(scores, y, groups).rows}
+    assert rows["all features"] > 0.9 and rows["without likelihood"] < 0.6
+
+
+def test_ablation_of_one_signal_is_refused():
+    with pytest.raises(InputError, match="at least two signals; found likelihood"):
+        ablation_systems(("strong",), {"likelihood": ("strong",)})
+
+
+def test_permuted_signals_are_those_of_other_sentences_of_the_fold():
+    """One column, and a model that is monotone in it: permuted scores are the same scores in another order."""
+    X, y, groups = benchmark()
+    scores = permuted_scores(X, y, groups, names=NAMES, signals={"all": NAMES}, kind="lr", folds=4, repeats=2, seed=1)
+    assert list(scores) == ["all features", "all permuted"]
+    np.testing.assert_array_equal(
+        scores["all features"], cross_validate(X, y, groups, kind="lr", folds=4, repeats=2, seed=1)
+    )
+    for straight, permuted in zip(*scores.values(), strict=True):
+        np.testing.assert_allclose(np.sort(straight), np.sort(permuted), atol=1e-12)
+        assert not np.allclose(straight, permuted)
+
+
+def test_the_signal_that_matters_costs_most_when_permuted():
+    X, y, groups = benchmark()
+    scores = permuted_scores(X, y, groups, names=NAMES, signals=SIGNALS, kind="lr", repeats=3)
+    rows = {row.system: row for row in auroc_table(scores, y, groups).rows}
+    assert rows["likelihood permuted"].auroc == pytest.approx(0.5, abs=0.1)
+    assert rows["likelihood permuted"].gain_high < -0.2
+    assert abs(rows["entropy permuted"].gain) < 0.02
+
+
+def test_permuting_is_repeatable_and_its_columns_must_be_there():
+    X, y, groups = benchmark()
+    options = {"names": NAMES, "signals": SIGNALS, "kind": "lr", "repeats": 1, "folds": 3}
+    first, second = permuted_scores(X, y, groups, **options), permuted_scores(X, y, groups, **options)
+    for name, values in first.items():
+        np.testing.assert_array_equal(values, second[name])
+    with pytest.raises(InputError, match="signals name other; the columns are strong, weak, noise"):
+        permuted_scores(X, y, groups, names=NAMES, signals={"a": ("other",)})
+
+
+def test_the_best_aggregator_is_found_by_cross_validation():
+    """Faithful where two signs agree: no line parts them, trees do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    kind, table = best_aggregator(X, y, np.arange(240) % 40, names=("a", "b"), folds=3, repeats=1)
+    aurocs = {row.system: row.auroc for row in table.rows}
+    assert list(aurocs) == ["lr", "xgb", "mlp"] == [system.name for system in aggregator_systems(("a", "b"))]
+    assert kind == max(aurocs, key=aurocs.get) != "lr"
+    assert aurocs["lr"] < 0.65 and aurocs["xgb"] > 0.9
+    assert not np.isnan([row.balanced_accuracy for row in table.rows]).any()

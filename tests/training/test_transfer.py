@@ -1,0 +1,193 @@
+"""Train x test matrices, and models compared as surrogates."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from syncheck import InputError, MismatchError, SegmenterConfig, feature_schema
+from syncheck.training import (
+    LabelledResponse,
+    MeasuredSentences,
+    UnfaithfulSpan,
+    cross_validate,
+    joined,
+    labelled_set,
+    surrogate_matrix,
+    transfer_matrix,
+)
+
+
+def parts_that_disagree(size=300, groups=30):
+    """In part "b" the feature means the opposite of what it means in "a" and "c"."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(size) < 0.6).astype(int)
+    parts = np.array(["a", "b", "c"])[np.arange(size) % 3]
+    direction = np.where(parts == "b", -1, 1)
+    X = (rng.normal(size=size) + 3 * direction * (y - 0.5))[:, None]
+    return X, y, rng.integers(0, groups, size).astype(str), parts
+
+
+class TestTransfer:
+    def test_cells_are_trained_on_the_row_and_tested_on_the_column(self):
+        X, y, groups, parts = parts_that_disagree()
+        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=4, repeats=2, same_folds=False, seed=3)
+        assert (matrix.rows, matrix.columns) == (("a", "b", "c", "all others"), ("a", "b", "c"))
+        for row, trained in (("a", parts == "a"), ("b", parts == "b"), ("c", parts == "c")):
+            scores = cross_validate(X, y, groups, kind="lr", folds=4, repeats=2, seed=3, train_on=trained)
+            for column in matrix.columns:
+                chosen = parts == column
+                expected = np.mean([roc_auc_score(y[chosen], each[chosen]) for each in scores])
+                found = matrix.cell(row, column)
+                assert found.auroc == pytest.approx(expected, abs=1e-12)
+                assert found.low <= found.auroc <= found.high
+                assert (found.sentences, found.unfaithful) == (100, (y[chosen] == 0).sum())
+        assert matrix.cell("a", "c").auroc > 0.9 and matrix.cell("a", "b").auroc < 0.1
+
+    def test_the_others_are_all_parts_but_the_tested_one(self):
+        X, y, groups, parts = parts_that_disagree()
+        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=3, repeats=1)
+        scores = cross_validate(X, y, groups, kind="lr", folds=3, repeats=1, train_on=parts != "b")
+        expected = roc_auc_score(y[parts == "b"], scores[0, parts == "b"])
+        assert matrix.cell("all others", "b").auroc == pytest.approx(expected, abs=1e-12)
+
+    def test_no_group_is_on_both_sides(self):
+        """Groups are one question each, answered in both parts; a feature that names the question helps nobody."""
+        groups = np.repeat(np.arange(30), 4)
+        y = np.where(np.arange(120) % 3, groups % 2, 1)
+        parts = np.where(np.arange(120) % 2, "x", "y").tolist()
+        matrix = transfer_matrix(np.eye(30)[groups], y, groups, parts, kind="lr", folds=3, repeats=1)
+        assert max(abs(matrix.values - 0.5).ravel()) < 0.2
+
+    def test_two_parts_are_each_others_others(self):
+        X, y, groups, parts = parts_that_disagree()
+        kept = parts != "c"
+        matrix = transfer_matrix(X[kept], y[kept], groups[kept], parts[kept].tolist(), kind="lr", folds=3, repeats=2)
+        assert matrix.rows == ("a", "b")
+        assert matrix.cell("a", "b").deviation == 0.0  # logistic regression does not depend on its seed
+
+    def test_text_and_json(self):
+        X, y, groups, parts = parts_that_disagree()
+        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=3, repeats=2)
+        lines = matrix.to_text().splitlines()
+        assert lines[1].startswith("trained on \\ tested on  a ") and lines[5].startswith("all others")
+        found = matrix.to_dict()
+        assert len(found["cells"]) == 12 and found["cells"][1]["auroc"] == matrix.cell("a", "b").auroc
+        json.dumps(found, allow_nan=False)
+
+    def test_parts_that_cannot_be_used(self):
+        X, y, groups, parts = parts_that_disagree()
+        with pytest.raises(InputError, match="at least two parts; found only 'a'"):
+            transfer_matrix(X, y, groups, ["a"] * 300)
+        with pytest.raises(InputError, match="a part for each of 300 sentences; found 2"):
+            transfer_matrix(X, y, groups, ["a", "b"])
+        good = np.where((parts == "a") & (y == 0), "b", parts)
+        with pytest.raises(InputError, match="part 'a' has .* and 0 unfaithful sentences outside a fold"):
+            transfer_matrix(X, y, groups, good.tolist(), kind="lr")
+
+
+def measured(seed, *, shift=2.0, schema="paper-no-lid.v1", responses=40):
+    """Two sentences a response, the second unfaithful; a feature says so as clearly as ``shift`` is large."""
+    rng = np.random.default_rng(seed)
+    facts = feature_schema(schema, ())
+    records = tuple(
+        LabelledResponse(
+            f"r{i}", "q?", ("p",), "Yes. No.", f"g{i // 2}", ["m", "n"][i % 2], spans=(UnfaithfulSpan(5, 8),), task="QA"
+        )
+        for i in range(responses)
+    )
+    values = rng.normal(size=(2 * responses, len(facts.names)))
+    values[::2, 0] += shift
+    return MeasuredSentences(
+        schema=facts,
+        values=values,
+        activations={},
+        bounds=np.array([[0, 4], [5, 8]] * responses),
+        texts=("Yes.", "No.") * responses,
+        owners=np.repeat(np.arange(responses), 2),
+        records=records,
+        left_out={},
+    )
+
+
+class TestSurrogates:
+    def test_rows_are_surrogates_and_columns_generators(self):
+        sets = {"clear": labelled_set(measured(0), "strict"), "blind": labelled_set(measured(1, shift=0), "strict")}
+        matrix = surrogate_matrix(sets, kind="lr", folds=4, repeats=2)
+        assert (matrix.rows, matrix.columns) == (("clear", "blind"), ("m", "n", "all"))
+        assert matrix.cell("clear", "all").auroc > 0.85 > 0.7 > matrix.cell("blind", "all").auroc
+        chosen = sets["clear"]
+        scores = cross_validate(
+            chosen.features, chosen.y, chosen.groups, kind="lr", folds=4, repeats=2, same_folds=True
+        )
+        kept = chosen.generators == "n"
+        expected = np.mean([roc_auc_score(chosen.y[kept], each[kept]) for each in scores])
+        assert matrix.cell("clear", "n").auroc == pytest.approx(expected, abs=1e-12)
+
+    def test_trained_on_one_generator(self):
+        chosen = labelled_set(measured(0), "strict")
+        matrix = surrogate_matrix({"s": chosen}, trained_on="m", kind="lr", folds=4, repeats=1)
+        scores = cross_validate(
+            chosen.features, chosen.y, chosen.groups, kind="lr", folds=4, repeats=1, train_on=chosen.generators == "m"
+        )
+        assert matrix.cell("s", "all").auroc == pytest.approx(roc_auc_score(chosen.y, scores[0]), abs=1e-12)
+        with pytest.raises(InputError, match="no sentence is by 'x'; the generators are m, n"):
+            surrogate_matrix({"s": chosen}, trained_on="x", kind="lr")
+
+    def test_only_responses_that_all_measured_count(self):
+        whole, part = measured(0), measured(0, responses=30)
+        matrix = surrogate_matrix(
+            {"a": labelled_set(whole, "strict"), "b": labelled_set(part, "strict")}, kind="lr", folds=3, repeats=1
+        )
+        assert matrix.cell("a", "all").sentences == matrix.cell("b", "all").sentences == 60
+        assert whole.texts[:60] == part.texts
+
+    def test_other_responses_under_the_same_ids_are_refused(self):
+        first, second = measured(0), measured(1)
+        changed = replace(second, records=(replace(second.records[0], question="other?"), *second.records[1:]))
+        with pytest.raises(InputError, match="the same labelled responses in 'a' and 'b'.*id 'r0'"):
+            surrogate_matrix({"a": labelled_set(first, "strict"), "b": labelled_set(changed, "strict")})
+
+    def test_no_response_in_common(self):
+        second = measured(1)
+        renamed = replace(second, records=tuple(replace(r, id=f"x{r.id}") for r in second.records))
+        with pytest.raises(InputError, match="no id that all have of a, b"):
+            surrogate_matrix({"a": labelled_set(measured(0), "strict"), "b": labelled_set(renamed, "strict")})
+
+
+class TestSets:
+    def test_strict_and_paper(self):
+        found = measured(0, responses=2)
+        spans = (UnfaithfulSpan(3, 6), UnfaithfulSpan(5, 8, implicit_true=True))
+        records = (replace(found.records[0], spans=spans), found.records[1])
+        given = replace(found, records=records, texts=("Yes.", "No.", "***", "No."))
+        strict, paper = labelled_set(given, "strict"), labelled_set(given, "paper")
+        assert strict.used.tolist() == [0, 1, 3] and strict.y.tolist() == [0, 0, 0]
+        assert paper.used.tolist() == [0, 1, 2, 3] and paper.y.tolist() == [1, 1, 1, 0]
+        assert paper.of({"r1"}).used.tolist() == [2, 3]
+        assert paper.tasks.tolist() == ["QA"] * 4
+        with pytest.raises(InputError, match="'strict', 'paper'; found 'loose'"):
+            labelled_set(given, "loose")
+
+
+class TestJoined:
+    def test_sentences_keep_their_responses(self):
+        first, second = measured(0, responses=2), measured(1, responses=3)
+        both = joined([first, replace(second, left_out={"z": "too long"})])
+        np.testing.assert_array_equal(both.values, np.concatenate([first.values, second.values]))
+        assert both.owners.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert both.records == first.records + second.records and both.left_out == {"z": "too long"}
+        assert both.texts == first.texts + second.texts and len(both.bounds) == 10
+
+    def test_other_measurements_are_refused(self):
+        first = measured(0)
+        other = replace(first, segmenter=SegmenterConfig(clauses=True))
+        with pytest.raises(MismatchError, match="expected segmentation .*clauses=False.* found .*clauses=True"):
+            joined([first, other])
+        wide = [replace(first, activations={3: np.zeros((80, width), np.float32)}) for width in (4, 5)]
+        with pytest.raises(MismatchError, match=r"width of the activations by layer \{3: 4\}, found \{3: 5\}"):
+            joined(wide)
+        with pytest.raises(InputError, match="at least one file"):
+            joined([])
