@@ -3,9 +3,10 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 
-.PHONY: check clean demo install lint test
+.PHONY: check clean demo install lint quick test
 
 check: lint test demo
 
@@ -20,7 +21,10 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
+
+quick: $(STAMP)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 demo: $(STAMP)
 	$(BIN)/syncheck demo

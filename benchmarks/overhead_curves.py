@@ -3,9 +3,10 @@
     pip install -e '.[plots]'
     python benchmarks/overhead_curves.py --output docs/overhead.png
 
-The two ways take turns of 50 tokens on the same scripted answer (``turns.py``, ``workload.py``); a turn's time is its
-median over the repeats. Times include the prefill. What a straight line fitted by least squares leaves over is printed:
-in plain ``generate`` the attention to all tokens before, which no line holds, in the monitor anything of its own.
+The two ways take turns of 50 tokens on the same scripted answer (``turns.py``, ``workload.py``); a turn's time is the
+least of the repeats, which other work on the machine disturbs least. Times include the prefill. What a straight line
+fitted by least squares leaves over is printed: in plain ``generate`` the attention to all tokens before, which no line
+holds, in the monitor anything of its own.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def against_context(subject: Subject, args: argparse.Namespace, bar: tqdm) -> di
 def _turns(
     subject: Subject, context: int, tokens: int, args: argparse.Namespace, bar: tqdm
 ) -> dict[str, NDArray[np.float64]]:
-    """Return for each way the median seconds of each turn."""
+    """Return for each way the least seconds of each turn."""
     twins = {name: subject.twin() for name in WAYS}
     warm = make_job(subject, context=context, tokens=TURN, batch=1, seed=WARM_UP_SEED).first_sentences(1)
     for name, way in WAYS.items():
@@ -115,7 +116,7 @@ def _turns(
         players = {name: partial(play, way, twins[name]) for name, way in WAYS.items()}
         for name, taken in take_turns(players, device=args.device, clock=args.clock).items():
             rows[name].append(taken)
-    return {name: np.median(np.array(taken), axis=0) for name, taken in rows.items()}
+    return {name: np.min(np.array(taken), axis=0) for name, taken in rows.items()}
 
 
 def fit(curve: Curve) -> tuple[NDArray[np.float64], float]:

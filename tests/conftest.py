@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from doubles import LAYERS, PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
 from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -16,6 +17,8 @@ from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, feature_s
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("untimed")
+
+torch.set_num_threads(1)  # the models are so small that a second thread costs more than it saves
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
 

@@ -1,21 +1,11 @@
 """One monitor for each family, and a prompt."""
 
 import pytest
-import torch
 from doubles import PASSAGES, QUESTION
 from families import REWINDABLE, Family, family
 from watched import RecordingMonitor
 
 from syncheck import RagPrompt
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """The models are so small that a second thread costs more than it saves."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session", params=REWINDABLE)
