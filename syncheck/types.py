@@ -222,7 +222,8 @@ class SentenceScore:
     reason : str or None
         Why there is no score, when there is none.
     attribution : mapping of str to float
-        What each feature changes in P(faithful) against its training median; empty without an aggregator.
+        What each feature contributes to the score, in nats of log-odds, above 0 for faithful; see
+        ``Aggregator.attribution``. Empty without an aggregator.
     evidence : Evidence or None
     latency_ms : float or None
         Time from when the sentence was known to be complete to its score, in milliseconds, the no-context pass

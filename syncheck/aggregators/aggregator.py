@@ -204,7 +204,7 @@ class Aggregator:
         return raw if self.calibration is None else self.calibration.probability(raw)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
-        """Return what each feature of one sentence changes in P(faithful).
+        """Return what each feature of one sentence contributes to its score, in nats of log-odds.
 
         Parameters
         ----------
@@ -214,15 +214,19 @@ class Aggregator:
         Returns
         -------
         dict of str to float
-            P(faithful) minus what it would be with this feature at its training median (missing, where no
-            median is known), in [-1, 1]: above 0 the feature speaks for faithful. Effects of features that
-            work together overlap, so they need not add up.
+            Above 0 the feature speaks for faithful. ``lr``: the exact terms of ln(p / (1 - p)) against the mean of
+            training, the intercept left out. ``xgb``: tree SHAP. ``mlp``: occlusion, the log-odds minus those with
+            the feature at its training median (missing, where no median is known); effects of features that work
+            together overlap, so they need not add up. ``signal``: the signal itself. A calibration, which keeps the
+            order of scores, is left out.
+
+        Raises
+        ------
+        InputError
+            If the number of features is another, or a value is infinite.
         """
-        row = np.asarray(x, dtype=np.float64)
-        at_median = np.tile(row, (len(row) + 1, 1))
-        np.fill_diagonal(at_median, self.medians)
-        scores = self.score(at_median)
-        return dict(zip(self.schema.names, (scores[-1] - scores[:-1]).tolist(), strict=True))
+        (row,) = _rows([x], self.schema)
+        return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
 
     @property
     def classes_(self) -> NDArray[np.int64]:

@@ -29,6 +29,16 @@ class Forest:
         """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
         return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
 
+    def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64: XGBoost's own tree SHAP.
+
+        With the booster's base they add up to the log-odds; the medians are not needed.
+        """
+        from xgboost import DMatrix
+
+        values = self.booster.predict(DMatrix(x[None], nthread=1), pred_contribs=True, validate_features=False)
+        return np.asarray(values[0, :-1], dtype=np.float64)
+
     def to_bytes(self) -> bytes:
         """Return the trees as XGBoost's UBJSON."""
         return bytes(self.booster.save_raw("ubj"))

@@ -77,13 +77,37 @@ class Network:
         A row's result does not depend on the rows beside it: BLAS would round a row differently in another
         batch, ``einsum`` sums each in the same order.
         """
+        return np.asarray(expit(self._log_odds(X)), dtype=np.float64)
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64.
+
+        Logistic regression: exactly the feature's terms, against the mean of training; with the intercept they add up
+        to the log-odds. A network with hidden layers: the change of the log-odds against the feature at its median
+        (occlusion).
+        """
+        if len(self.weights) > 1:
+            at_median = np.tile(x, (self.features + 1, 1))
+            np.fill_diagonal(at_median, medians)
+            log_odds = self._log_odds(at_median)
+            return np.asarray(log_odds[-1] - log_odds[:-1])
+        terms = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
+        found = terms[: self.features].copy()
+        found[self.flagged] += terms[self.features :]
+        return found
+
+    def _inputs(self, X: Floats) -> Floats:
+        """Impute, flag and scale: (N, F) to (N, F + I)."""
         missing = np.isnan(X)
         columns = np.concatenate([np.where(missing, self.fill, X), missing[:, self.flagged]], axis=1)
-        layer = (columns - self.mean) / self.scale
+        return np.asarray((columns - self.mean) / self.scale)
+
+    def _log_odds(self, X: Floats) -> Floats:
+        layer = self._inputs(X)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
-        logit = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
-        return np.asarray(expit(logit[:, 0]), dtype=np.float64)
+        log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
+        return log_odds[:, 0]
 
     def to_bytes(self) -> bytes:
         """Return the arrays in the safetensors format."""

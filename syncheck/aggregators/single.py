@@ -54,6 +54,12 @@ class Column:
             )
         return scores
 
+    def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the signal itself in its place and 0 elsewhere, (F,) float64; nothing is learnt, nothing added up."""
+        found = np.zeros(self.features)
+        found[self.index] = self.probability(x[None])[0]
+        return found
+
     def to_bytes(self) -> bytes:
         """Return the fields as JSON."""
         return json.dumps(asdict(self)).encode()

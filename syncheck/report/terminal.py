@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["render_text", "wants_colour"]
 
 _BAR_CELLS = 10
-_SMALLEST_PULL = 0.005
-"""A smaller change of P(faithful) would be printed as 0."""
+_SMALLEST_PULL = 0.05
+"""Nats of log-odds; what contributes less would hardly move the score."""
 _INDENT = " " * 22
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).

@@ -1,14 +1,16 @@
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from syncheck.aggregators import Aggregator, make_aggregator
+from syncheck.aggregators import Aggregator, fit_calibration, make_aggregator
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.types import FeatureSchema
 
@@ -96,15 +98,40 @@ def test_medians_are_of_the_measured_values(trained):
     np.testing.assert_array_equal(trained.medians[:3], np.nanmedian(X[:, :3], axis=0))
 
 
-def test_attribution_is_the_change_against_the_median(trained):
-    x = sentences()[0][0]
-    attribution = trained.attribution(x)
-    assert tuple(attribution) == NAMES
+@pytest.mark.parametrize("kind", ["lr", "xgb"])
+def test_attributions_add_up_to_the_log_odds(kind):
+    """But for a base that is the same for all sentences; exact, missing values and what they say included."""
+    X, y = sentences()
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, kind=kind, random_state=3)
+    attributions = [aggregator.attribution(x) for x in X]
+    assert tuple(attributions[0]) == NAMES
+    bases = logit(aggregator.score(X)) - [sum(a.values()) for a in attributions]
+    np.testing.assert_allclose(bases, bases[0], rtol=0, atol=1e-5)
+    assert all(a["never_measured"] == 0 for a in attributions)
+    assert np.corrcoef([a["min_prob"] for a in attributions], X[:, 0])[0, 1] > 0.8
+
+
+def test_attribution_of_a_network_is_the_change_against_the_median():
+    X, y = sentences()
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, kind="mlp", random_state=3)
+    attribution = aggregator.attribution(X[0])
     for index, name in enumerate(NAMES):
-        replaced = x.copy()
-        replaced[index] = trained.medians[index]
-        expected = trained.score([x])[0] - trained.score([replaced])[0]
-        assert attribution[name] == pytest.approx(expected, abs=1e-12)
+        replaced = X[0].copy()
+        replaced[index] = aggregator.medians[index]
+        expected = logit(aggregator.score([X[0]])[0]) - logit(aggregator.score([replaced])[0])
+        assert attribution[name] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_calibration_leaves_attributions_alone(trained):
+    X, y = sentences()
+    calibrated = replace(trained, calibration=fit_calibration(trained.score(X), y, method="platt"))
+    assert calibrated.score(X).tolist() != trained.score(X).tolist()
+    assert calibrated.attribution(X[0]) == trained.attribution(X[0])
+
+
+def test_attribution_of_another_number_of_features(trained):
+    with pytest.raises(InputError, match="features must be"):
+        trained.attribution([0.0])
 
 
 @pytest.mark.parametrize("kind", ["lr", "mlp"])
