@@ -101,7 +101,9 @@ def _cross_validated(
 def _kind_of(monitor: Monitor) -> AggregatorKind:
     kind = "mlp" if monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
-        raise InputError("the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0")
+        raise InputError(
+            "the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0"
+        )
     return kind
 
 
