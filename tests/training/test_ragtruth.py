@@ -272,7 +272,7 @@ def test_an_unknown_choice(tmp_path, options, message):
 @pytest.mark.parametrize(
     ("source", "field"),
     [
-        (SOURCE | {"task_type": "Poem"}, "task_type"),
+        (SOURCE | {"source_id": "6", "task_type": "Poem"}, "task_type"),
         (SUMMARY | {"source_info": {"article": "a"}}, "source_info"),
         (SUMMARY | {"source_info": " \n"}, "source_info"),
         (SUMMARY | {"prompt": "Summarize the following news within 20 words:\nAnother one.\noutput:"}, "prompt"),
