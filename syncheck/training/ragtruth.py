@@ -28,6 +28,7 @@ Quality = Literal["good", "incorrect_refusal", "truncated"]
 """``incorrect_refusal``: the model says the passages do not hold the answer, and they do. ``truncated``: the response
 was cut at the generator's limit."""
 
+QUESTIONS_ONLY: tuple[RagTruthTask, ...] = ("QA",)
 DATA2TXT_INSTRUCTION = (
     "Write an objective overview about the following local business based only on the provided structured data."
 )
@@ -50,7 +51,7 @@ class _Source:
 
 def load_ragtruth(
     folder: str | Path,
-    tasks: Collection[RagTruthTask] = ("QA",),
+    tasks: Collection[RagTruthTask] = QUESTIONS_ONLY,
     *,
     split: Literal["train", "test"] | None = None,
     quality: Collection[Quality] | None = None,
@@ -65,7 +66,7 @@ def load_ragtruth(
     folder
         Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
     tasks
-        Which of ``QA``, ``Summary`` and ``Data2txt``; responses of the others are passed over.
+        Which of ``QA`` (alone by default), ``Summary`` and ``Data2txt``; responses of the others are passed over.
     split
         Only this part; None takes both.
     quality
