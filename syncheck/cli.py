@@ -12,10 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 
 from syncheck import __version__
+from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
+from syncheck.commands.evaluation_options import count as _count
 from syncheck.config import LineBreaks
 from syncheck.errors import SyncheckError
 
 __all__ = ["main"]
+
+
+_DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "cad", "flare")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
     # Imported here, so that --help does not wait for torch.
-    from syncheck.commands import demo, generate, score, train
+    from syncheck.commands import ablate, calibrate, demo, evaluate, generate, score, train, transfer
 
     table: dict[str, Callable[[argparse.Namespace], int]] = {
         "demo": demo.run,
@@ -38,7 +43,10 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         "generate": generate.run,
         "train": train.train,
         "features": train.features,
-        "evaluate": train.evaluate,
+        "evaluate": evaluate.run,
+        "ablate": ablate.run,
+        "transfer": transfer.run,
+        "calibrate": calibrate.run,
     }
     return table[name]
 
@@ -55,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands.add_parser("train", help="train a monitor on labelled responses"))
     _add_features(commands.add_parser("features", help="measure labelled responses once, for train and evaluate"))
     _add_evaluate(commands.add_parser("evaluate", help="AUROC of a monitor's signals on labelled responses"))
+    _add_ablate(commands.add_parser("ablate", help="AUROC without each signal in turn"))
+    _add_transfer(commands.add_parser("transfer", help="trained on one generator, task or file, tested on another"))
+    _add_calibrate(commands.add_parser("calibrate", help="probabilities and a release threshold from held-out data"))
     return parser
 
 
@@ -105,15 +116,25 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     _add_files(parser)
-    parser.add_argument("--decoder", choices=("greedy", "sample", "fod"), default="greedy")
+    parser.add_argument("--decoder", choices=_DECODERS, default="greedy")
     parser.add_argument("--max-new-tokens", type=_count, default=256, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--temperature", type=_positive, default=1.0, help="of --decoder sample")
-    parser.add_argument("--top-p", type=_share, default=1.0, help="of --decoder sample")
-    parser.add_argument("--backtrack-threshold", type=float, help="tau 1; the monitor's own without it")
+    parser.add_argument("--temperature", type=_positive, help="of what is sampled (1 for sample, 0.9 for fod, rerank)")
+    parser.add_argument("--top-p", type=_share, help="of what is sampled (1 for sample, 0.95 for fod, rerank)")
+    parser.add_argument("--backtrack-threshold", type=float, help="tau 1, of fod, fod-backtrack and abstain")
     parser.add_argument("--prune-threshold", type=float, help="tau 2; the monitor's own without it")
     parser.add_argument("--beam-size", type=int, default=2, metavar="K")
     parser.add_argument("--samples-per-step", type=int, default=6, metavar="S")
+    parser.add_argument(
+        "--on-nothing", choices=("stop", "abstain", "annotate"), default="stop", help="of fod, when nothing passes"
+    )
+    parser.add_argument("--message", help="what fod with --on-nothing abstain, and abstain, say")
+    parser.add_argument("--samples", type=_count, default=6, metavar="N", help="answers that rerank chooses from")
+    parser.add_argument("--rerank-by", choices=("syncheck", "likelihood", "aligner"), default="syncheck")
+    parser.add_argument("--alpha", type=float, default=0.5, help="of cad: how much the context counts (%(default)s)")
+    parser.add_argument("--plausibility", type=float, default=0.0, metavar="SHARE", help="of cad (%(default)s)")
+    parser.add_argument("--flare-threshold", type=float, metavar="P", help="of flare: retrieve below this probability")
+    parser.add_argument("--passages", metavar="FILE", help="of flare: text file; it retrieves paragraphs of it")
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +149,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
-    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), default="mlp")
+    parser.add_argument(
+        "--aggregator", choices=("lr", "xgb", "mlp", "best"), default="mlp", help="best: by grouped cross-validation"
+    )
     parser.add_argument("--schema", default="syncheck.v1", help="feature schema (%(default)s)")
     parser.add_argument("--output", required=True, metavar="DIR")
 
@@ -140,6 +163,7 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
     parser.set_defaults(untrained_schema="syncheck.v1")
     parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
+    add_extraction(parser)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -147,22 +171,36 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
     parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
     parser.set_defaults(untrained_schema="syncheck.v1")
-    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
-    parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
-    parser.add_argument("--repeats", type=_count, default=5)
-    parser.add_argument("--group", default="source_id", help="what stays on one side of a fold (%(default)s)")
-    parser.add_argument("--set", choices=("strict", "paper", "both"), default="both")
+    add_evaluation(parser)
+
+
+def _add_ablate(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_segmenter(parser)
+    add_ablation(parser)
+
+
+def _add_transfer(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_segmenter(parser)
+    add_transfer(parser)
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_data(parser)
+    parser.add_argument("--method", choices=("isotonic", "platt"), default="isotonic")
     parser.add_argument(
-        "--allow-train", action="store_true", help="with --cv 0: records the monitor was trained on too"
+        "--risk", type=_open_share, default=0.05, help="largest share of unfaithful sentences released (%(default)s)"
     )
-    parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more; found {text}")
-    return value
+    parser.add_argument(
+        "--confidence", type=_open_share, default=0.9, help="probability that this is kept (%(default)s)"
+    )
+    parser.add_argument(
+        "--one-per-question", action="store_true", help="choose the threshold on one random sentence of each question"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="reliability diagram: .png, .svg or .pdf")
+    parser.add_argument("--output", metavar="DIR", help="the calibrated monitor")
 
 
 def _positive(text: str) -> float:
@@ -176,6 +214,13 @@ def _share(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f"must be above 0 and at most 1; found {text}")
+    return value
+
+
+def _open_share(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and below 1; found {text}")
     return value
 
 

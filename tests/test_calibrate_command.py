@@ -34,71 +34,73 @@ def write(path, records):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("calibrate")
-    data = write(folder / "train.jsonl", labelled(range(24)))
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("calibrate")
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    data = write(folder / "train.jsonl", labelled(range(20)))
     monitor = str(folder / "monitor")
     assert main(["train", *MODEL, "--data", data, "--aggregator", "lr", "--output", monitor]) == 0
-    return monitor, data
+    return ["calibrate", *MODEL, "--monitor", monitor, "--method", "platt"], data
 
 
-def test_a_calibrated_monitor(trained, tmp_path, capsys):
-    monitor, _ = trained
-    data = write(tmp_path / "held-out.jsonl", labelled(range(30, 70)))
+@pytest.fixture(scope="module")
+def held_out(folder):
+    """The answers, and their features without a monitor, so that their LID has no references."""
+    data, features = write(folder / "held-out.jsonl", labelled(range(30, 50))), str(folder / "features.parquet")
+    assert main(["features", *MODEL, "--data", data, "--output", features]) == 0
+    return data, features
+
+
+def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     output, plot = tmp_path / "calibrated", tmp_path / "plot.png"
-    options = ["--risk", "0.1", "--confidence", "0.8", "--method", "platt", "--output", str(output)]
-    capsys.readouterr()
-    assert main(["calibrate", *MODEL, "--monitor", monitor, "--data", data, "--plot", str(plot), *options]) == 0
-    table = {line[:20].strip(): line[20:].strip() for line in capsys.readouterr().out.splitlines()}
-    assert table["held-out sentences"] == "80 of 40 questions, 0.125 unfaithful"
+    options = ["--risk", "0.2", "--confidence", "0.8", "--output", str(output), "--plot", str(plot)]
+    assert main([*trained[0], "--data", held_out[0], *options]) == 0
+    shown = capsys.readouterr().out
+    table = {line[:20].strip(): line[20:].strip() for line in shown.splitlines()}
+    assert table["held-out sentences"] == "40 of 20 questions, 0.125 unfaithful"
     assert {"ECE before", "ECE after", "release threshold", "released", "upper bound"} <= set(table)
     assert plot.read_bytes().startswith(b"\x89PNG")
     release = Aggregator.load(output).release
-    assert (release.risk, release.confidence, release.sentences) == (0.1, 0.8, 80)
+    assert (release.risk, release.confidence, release.sentences) == (0.2, 0.8, 40)
     assert f"{release.threshold:.4f}" in table["release threshold"]
     config = json.loads((output / "config.json").read_text())
-    assert {"r0", "r30", "r69"} <= set(config["trained_on"])
-    # scored by the calibrated monitor, what is below the threshold fails
-    target = tmp_path / "out.jsonl"
-    assert main(["score", *MODEL, "--monitor", str(output), "--input", data, "--output", str(target)]) == 0
-    scores = [s["score"] for line in target.read_text().splitlines() for s in json.loads(line)["sentences"]]
-    assert sum(score >= release.threshold for score in scores) == release.released
+    assert {"r0", "r30", "r49"} <= set(config["trained_on"])
+    # scored by the calibrated monitor, as many are released as the table says
+    scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
+    assert main(scored) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert sum(s["score"] >= release.threshold for row in rows for s in row["sentences"]) == release.released
+    # a file of features says the same
+    capsys.readouterr()
+    assert main([*trained[0], "--data", held_out[1], *options[:4]]) == 0
+    assert capsys.readouterr().out == shown
 
 
-def test_a_file_of_features_gives_the_same(trained, tmp_path, capsys):
-    """The file was written without the monitor, so its LID has no references."""
-    monitor, _ = trained
-    data = write(tmp_path / "held-out.jsonl", labelled(range(30, 70)))
-    features = str(tmp_path / "features.parquet")
-    assert main(["features", *MODEL, "--data", data, "--output", features]) == 0
-    shown = []
-    for source in (data, features):
-        capsys.readouterr()
-        options = ["--risk", "0.2", "--confidence", "0.8", "--method", "platt"]
-        assert main(["calibrate", *MODEL, "--monitor", monitor, "--data", source, *options]) == 0
-        shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
-
-
-def test_what_cannot_be_promised_is_refused_and_nothing_is_saved(trained, tmp_path, capsys):
-    monitor, _ = trained
-    data = write(tmp_path / "held-out.jsonl", labelled(range(30, 50)))
+def test_what_cannot_be_promised_is_refused_and_nothing_is_saved(trained, held_out, tmp_path, capsys):
     output = tmp_path / "calibrated"
-    options = ["--method", "platt", "--risk", "0.001", "--output", str(output)]
-    assert main(["calibrate", *MODEL, "--monitor", monitor, "--data", data, *options]) == 2
+    options = ["--risk", "0.001", "--output", str(output)]
+    assert main([*trained[0], "--data", held_out[1], *options]) == 2
     assert "no threshold keeps the promise" in capsys.readouterr().err
     assert not output.exists()
 
 
+def test_one_sentence_of_each_question(trained, held_out, capsys):
+    options = ["--risk", "0.3", "--confidence", "0.8", "--one-per-question", "--seed", "3"]
+    assert main([*trained[0], "--data", held_out[1], *options]) == 0
+    assert "chosen on 20 sentences" in capsys.readouterr().out
+
+
 def test_training_records_are_refused(trained, capsys):
-    monitor, data = trained
-    assert main(["calibrate", *MODEL, "--monitor", monitor, "--data", data]) == 2
-    assert "trained or calibrated on 24 of these 24 records" in capsys.readouterr().err
+    command, data = trained
+    assert main([*command, "--data", data]) == 2
+    assert "trained or calibrated on 20 of these 20 records" in capsys.readouterr().err
 
 
-def test_a_model_without_monitor_is_refused(trained, tmp_path, capsys):
-    data = write(tmp_path / "d.jsonl", labelled(range(30, 34)))
-    assert main(["calibrate", *MODEL, "--aligner", "none", "--data", data]) == 2
+def test_a_model_without_monitor_is_refused(held_out, capsys):
+    assert main(["calibrate", *MODEL, "--aligner", "none", "--data", held_out[1]]) == 2
     assert "trained --monitor" in capsys.readouterr().err
 
 

@@ -140,10 +140,6 @@ class Aggregator:
         InputError
             If the schema has no such signal.
 
-        Notes
-        -----
-        No training says what is usual, so :meth:`attribution` holds the signal against 0.
-
         Examples
         --------
         >>> schema = feature_schema("paper-no-lid.v1", ())  # doctest: +SKIP
@@ -156,9 +152,7 @@ class Aggregator:
         ... )  # doctest: +SKIP
         """
         column = signal_column(name, schema, missing)
-        medians = np.full(column.features, np.nan)
-        medians[column.index] = 0.0
-        return cls(schema, "signal", medians, column)
+        return cls(schema, "signal", np.full(column.features, np.nan), column)
 
     @classmethod
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:

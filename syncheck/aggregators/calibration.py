@@ -144,6 +144,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
             "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
             f"{sorted(set(np.unique(labels).tolist()))}"
         )
+    if (area := _auroc(raw, labels)) <= 0.5:
+        raise _no_rise(f"their AUROC is {area:.3f}")
     return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
 
 
@@ -174,8 +176,6 @@ def _isotonic(raw: Floats, labels: NDArray[np.int64]) -> IsotonicCalibration:
     from sklearn.isotonic import IsotonicRegression
 
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, labels)
-    if fitted.y_thresholds_[0] == fitted.y_thresholds_[-1]:
-        raise _no_rise("the share of faithful sentences never rises with the score")
     knots = np.unique([0.0, *fitted.X_thresholds_.round(KNOT_DECIMALS), 1.0])
     probabilities = (1 - RAW_SHARE) * fitted.predict(knots) + RAW_SHARE * knots
     return IsotonicCalibration(tuple(knots.tolist()), tuple(probabilities.tolist()))
@@ -208,6 +208,12 @@ def _no_rise(found: str) -> InputError:
         f"expected scores that rise with faithfulness, but {found}; check that label 1 means faithful and that the "
         "sentences are of the kind the aggregator was trained for"
     )
+
+
+def _auroc(raw: Floats, labels: NDArray[np.int64]) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(labels, raw))
 
 
 def _log_odds(raw: Floats) -> Floats:

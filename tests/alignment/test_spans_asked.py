@@ -5,7 +5,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import torch
 from doubles import PASSAGES, QUESTION
 
 from syncheck import InputError
@@ -119,18 +118,14 @@ class TestLocal:
         assert LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=12)(prompt) == expected
 
     def test_a_chat_template_is_used(self, llama, monkeypatch):
-        plain = LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=8)("[USER] Is he? [END]")
-        monkeypatch.setattr(
-            llama.tokenizer, "chat_template", "{% for m in messages %}[USER] {{ m.content }} [END]{% endfor %}"
-        )
-        templated = llama.tokenizer("[USER] Is he? [END]", add_special_tokens=False)["input_ids"]
-        untemplated = llama.tokenizer("Is he?", add_special_tokens=False)["input_ids"]
         asked = []
         generate = llama.model.generate
         monkeypatch.setattr(llama.model, "generate", lambda ids, **kw: asked.append(ids) or generate(ids, **kw))
-        LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=8)("Is he?")
-        assert torch.equal(asked[0][0], torch.tensor(templated)) and templated != untemplated
-        assert isinstance(plain, str)
+        template = "{% for m in messages %}USER {{ m.content }} END{% endfor %}"
+        monkeypatch.setattr(llama.tokenizer, "chat_template", template)
+        LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=2)("Is he?")
+        templated = llama.tokenizer("USER Is he? END", add_special_tokens=False)["input_ids"]
+        assert asked[0].tolist() == [templated]
 
     def test_what_does_not_fit_is_refused(self, llama):
         window = llama.model.config.max_position_embeddings
