@@ -188,30 +188,23 @@ def _rows(
         reference = reference or (found, resampled)
         cut = cuts[system]
         accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
-        yield EvaluationRow(
-            system,
-            subset,
-            *_with_interval((found, resampled)),
-            *_with_interval((found - reference[0], resampled - reference[1])),
-            sentences=int(chosen.sum()),
-            unfaithful=int((chosen & (y == 0)).sum()),
-            deviation=_deviation(values[:, chosen], y[chosen]),
-            **_named("auprc", auprc(resamples, values, y, chosen)),
-            **_named("balanced_accuracy", accuracy),
-            **_named("ece", calibration_error(resamples, values, y, chosen)),
-        )
+        low, high = interval(resampled)
+        figures = {"auroc": found, "low": low, "high": high, "deviation": _deviation(values[:, chosen], y[chosen])}
+        figures |= _named("gain", (found - reference[0], resampled - reference[1]))
+        figures |= _named("auprc", auprc(resamples, values, y, chosen))
+        figures |= _named("balanced_accuracy", accuracy)
+        figures |= _named("ece", calibration_error(resamples, values, y, chosen))
+        sentences, unfaithful = int(chosen.sum()), int((chosen & (y == 0)).sum())
+        yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
 
 
 def _deviation(scores: Floats, y: NDArray[np.int64]) -> float:
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
-def _with_interval(found: tuple[float, Floats]) -> tuple[float, float, float]:
-    return (found[0], *interval(found[1]))
-
-
 def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), _with_interval(found), strict=True))
+    low, high = interval(found[1])
+    return {name: found[0], f"{name}_low": low, f"{name}_high": high}
 
 
 def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

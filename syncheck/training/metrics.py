@@ -127,7 +127,8 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
     summed = (np.diff(found, axis=1, prepend=0.0) * precision).sum(axis=1)
     total = found[:, -1] if len(ends) else np.zeros(len(weights))
-    return np.divide(summed, total, out=np.full(len(weights), np.nan), where=total > 0)
+    precisions: Floats = np.divide(summed, total, out=np.full(len(weights), np.nan), where=total > 0)
+    return precisions
 
 
 def _share(draws: Draws, right: Floats, chosen: Flags) -> tuple[float, Floats]:

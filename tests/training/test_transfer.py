@@ -114,7 +114,10 @@ def measured(seed, *, shift=2.0, schema="paper-no-lid.v1", responses=40):
 
 class TestSurrogates:
     def test_rows_are_surrogates_and_columns_generators(self):
-        sets = {"clear": labelled_set(measured(0, shift=4), "strict"), "blind": labelled_set(measured(1, shift=0), "strict")}
+        sets = {
+            "clear": labelled_set(measured(0, shift=4), "strict"),
+            "blind": labelled_set(measured(1, shift=0), "strict"),
+        }
         matrix = surrogate_matrix(sets, kind="lr", folds=4, repeats=2)
         assert (matrix.rows, matrix.columns) == (("clear", "blind"), ("m", "n", "all"))
         assert matrix.cell("clear", "all").auroc > 0.85 > 0.7 > matrix.cell("blind", "all").auroc
