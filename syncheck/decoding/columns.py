@@ -50,8 +50,13 @@ class Columns:
         """Columns that the branch without the context has read."""
         return max(len(self.contrast) - 1, 0)
 
-    def was_fed(self, logits: Tensor, states: Sequence[Tensor]) -> None:
-        """Add what followed the next columns: (B, n, V) logits and (B, n, H) states by layer."""
+    def was_fed(self, logits: Tensor, states: Sequence[Tensor], *, rows: Sequence[int] | None = None) -> None:
+        """Add what followed the next columns: (B, n, V) logits and (B, n, H) states by layer.
+
+        ``rows`` are those that these belong to, None for all; the others get nothing that may be used.
+        """
+        if rows is not None:
+            logits, *states = (_spread(values, rows, len(self.ids[0])) for values in (logits, *states))
         self.logits += logits.unbind(1)
         for kept, new in zip(self._states, states, strict=True):
             kept += new.unbind(1)
@@ -85,3 +90,10 @@ class Columns:
         for layer in self._states:
             del layer[:count]
         self._fed -= count
+
+
+def _spread(values: Tensor, rows: Sequence[int], count: int) -> Tensor:
+    """Put (b, n, W) values of some rows where they belong among ``count``; zeros elsewhere."""
+    spread = values.new_zeros((count, *values.shape[1:]))
+    spread[list(rows)] = values
+    return spread

@@ -103,6 +103,7 @@ class DecodingSession(Scoped):
         self._firsts: list[int]  # token of each row's response that column 0 holds
         self._sequences: Sequences
         self._is_measured: bool
+        self._one_sentence: bool
         self._begin_round(None if self._main is None else self._main.next_logits)
 
     @property
@@ -110,6 +111,25 @@ class DecodingSession(Scoped):
         """(B, V) raw logits of the next token; feeds the token pushed last, if it is not yet fed."""
         self._feed_pending()
         return self._columns.logits[-1]
+
+    @property
+    def contrast_logits(self) -> Tensor:
+        """(B, V) raw logits of the next token without the context; that branch reads what was pushed so far.
+
+        Raises
+        ------
+        NotReadyError
+            If no prompt has a context: there is no such branch.
+        """
+        if self._contrast is None:
+            raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
+        self._contrast_to(len(self._columns.ids))
+        return self._columns.contrast[len(self._columns.ids)]
+
+    @property
+    def running(self) -> list[int]:
+        """Rows that have closed no sentence in this round and are not over."""
+        return [index for index, row in enumerate(self.rows) if not (row.closed or row.ended)]
 
     @property
     def room(self) -> int | None:
@@ -139,14 +159,18 @@ class DecodingSession(Scoped):
         end_tokens
             Tokens that end a continuation; they are not part of its text.
         one_sentence
-            Drop what is pushed to a row that has closed a sentence in this round, too: a search takes one each.
+            Drop what is pushed to a row that has closed a sentence in this round, too: a search takes one each. Such
+            rows leave the batch, which runs on without them, and come back by :meth:`select`.
 
         Returns
         -------
         list of str
             The text each row's token completed.
         """
+        if self._one_sentence and not one_sentence:
+            raise NotReadyError("rows of this round have left the batch behind a sentence; call select() first")
         self._feed_pending()
+        self._one_sentence = one_sentence
         self._columns.ids.append(token_ids)
         self._sequences.append(token_ids)
         texts = []
@@ -162,7 +186,7 @@ class DecodingSession(Scoped):
 
     def complete(self) -> bool:
         """Whether every row has closed a sentence or is over."""
-        return all(row.closed or row.ended for row in self.rows)
+        return not self.running
 
     def due(self) -> bool:
         """Whether there is a sentence to measure, and every row has one or many tokens are held."""
@@ -190,7 +214,15 @@ class DecodingSession(Scoped):
         return [self._measure_row(index, row) for index, row in enumerate(self.rows)]
 
     def advance(self) -> None:
-        """Begin the next round behind the measured sentences, keeping the tokens decoded since."""
+        """Begin the next round behind the measured sentences, keeping the tokens decoded since.
+
+        Raises
+        ------
+        NotReadyError
+            If sentences are not measured yet, or rows have left the batch, see :meth:`push`.
+        """
+        if self._one_sentence:
+            raise NotReadyError("rows of this round have left the batch behind a sentence; call select()")
         self._check_measured(any(row.closed for row in self.rows))
         for row in self.rows:
             row.advance()
@@ -289,6 +321,7 @@ class DecodingSession(Scoped):
         ids = [[*row.prompt.with_context_ids, *row.token_ids] for row in self.rows]
         self._sequences = Sequences(ids, self._model.device)
         self._is_measured = False
+        self._one_sentence = False
 
     def _closed_columns(self, row: int) -> int:
         """Columns up to the end of the row's closed sentences."""
@@ -302,9 +335,22 @@ class DecodingSession(Scoped):
         columns = self._columns
         if columns.fed == len(columns.ids):
             return
+        own, ids = self._own, columns.ids[columns.fed]
+        if self._one_sentence:
+            own.narrow(self._unfinished() or own.fed)
+        fed = own.fed if len(own.fed) < len(self.rows) else None
         with self._taps.recording() as recorded:
-            logits = self._own.feed(columns.ids[columns.fed][:, None])
-        columns.was_fed(logits, [layer[0] for layer in recorded])
+            logits = own.feed((ids if fed is None else ids[fed])[:, None])
+        columns.was_fed(logits, [layer[0] for layer in recorded], rows=fed)
+
+    def _unfinished(self) -> list[int]:
+        """Rows that have closed no sentence, or one whose last token has not been fed."""
+        fed = self._columns.fed
+        return [
+            index
+            for index, row in enumerate(self.rows)
+            if not (row.closed or row.ended) or self._closed_columns(index) > fed
+        ]
 
     def _contrast_to(self, stop: int) -> None:
         """Let the branch without the context read the columns before ``stop``."""
@@ -336,7 +382,7 @@ def _tokens_at_once(logits: Tensor) -> int:
 
 def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
     """Select rows; where they stay as they are, rewind, which costs no copy."""
-    if list(rows) == list(range(branch.rows)) and len(set(dropped)) == 1:
+    if list(rows) == list(range(branch.rows)) == branch.fed and len(set(dropped)) == 1:
         branch.rewind(dropped[0], next_logits)
     else:
         branch.select(rows, dropped, next_logits)

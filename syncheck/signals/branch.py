@@ -18,7 +18,8 @@ __all__ = ["Branch", "check_window", "window_of"]
 class Branch:
     """B continuations, each with its own cache row; never encodes a token twice.
 
-    Rows may differ in length: shorter ones are padded on the left and masked.
+    Rows may differ in length: shorter ones are padded on the left and masked. Rows that need no more tokens can be
+    left out of the batch, :meth:`narrow`, until the next :meth:`select`.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Branch:
     Attributes
     ----------
     next_logits : Tensor of shape (B, V)
-        Raw logits, in the model's dtype, of the token that comes next.
+        Raw logits, in the model's dtype, of the token that comes next; of the rows :attr:`fed`.
 
     Raises
     ------
@@ -50,7 +51,9 @@ class Branch:
         self._arguments = ForwardArguments(model)
         self._cache = new_cache(model)
         self._width = width
-        self._lengths = lengths
+        self._starts = [width - length for length in lengths]  # columns of padding before each row
+        self._order = list(range(len(lengths)))  # row in each place of the cache
+        self._fed = len(lengths)  # places that go on
         ids = torch.tensor([[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique], device=model.device)
         self.next_logits = self._forward(ids, before=0, keep=1)[:, -1]
         if len(unique) < len(prompts):
@@ -60,7 +63,12 @@ class Branch:
     @property
     def rows(self) -> int:
         """Number of continuations."""
-        return len(self._lengths)
+        return len(self._starts)
+
+    @property
+    def fed(self) -> list[int]:
+        """The rows that :meth:`feed` takes tokens for, in its order: all, until :meth:`narrow`."""
+        return self._order[: self._fed]
 
     @property
     def width(self) -> int:
@@ -68,7 +76,7 @@ class Branch:
         return self._width
 
     def feed(self, token_ids: Tensor) -> Tensor:
-        """Append tokens to every row and return their logits.
+        """Append tokens to every row that is fed and return their logits.
 
         Parameters
         ----------
@@ -87,7 +95,6 @@ class Branch:
         parts = []
         for chunk in torch.split(token_ids, at_once, dim=1):
             before, self._width = self._width, self._width + chunk.shape[1]
-            self._lengths = [length + chunk.shape[1] for length in self._lengths]
             parts.append(self._forward(chunk, before=before, keep=chunk.shape[1]))
         logits = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         self.next_logits = logits[:, -1]
@@ -95,13 +102,31 @@ class Branch:
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
-        if tokens > min(self._lengths):
-            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._lengths}")
+        lengths = [self._width - start for start in self._starts]
+        if tokens > min(lengths):
+            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {lengths}")
+        if self._fed < self.rows:
+            raise NotReadyError("some rows are left out of the batch and hold fewer tokens; call select()")
         if tokens:
             self._rewindable().rewind(tokens)
         self._width -= tokens
-        self._lengths = [length - tokens for length in self._lengths]
         self.next_logits = next_logits
+
+    def narrow(self, rows: Sequence[int]) -> None:
+        """Go on with these rows only, of those that are fed; the others wait for :meth:`select`.
+
+        Nothing is copied but the rows that change places. Where the state cannot be rewound all rows go on.
+        """
+        if not isinstance(self._cache, RewindableCache) or set(rows) == set(self.fed):
+            return
+        going_on = set(rows)
+        left = [place for place in range(len(rows)) if self._order[place] not in going_on]
+        come = [place for place in range(len(rows), self._fed) if self._order[place] in going_on]
+        swaps = list(zip(left, come, strict=True))
+        for one, other in swaps:
+            self._order[one], self._order[other] = self._order[other], self._order[one]
+        self._fed = len(rows)
+        self._cache.narrow(self._fed, swaps)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
         """Continue with copies of some rows, each without its last tokens.
@@ -111,18 +136,20 @@ class Branch:
         rows
             Row to copy for each new row; a row may come several times or not at all.
         dropped
-            Tokens to take back of each new row.
+            Columns to take back of each new row; of a row that was left out at least those it has not been fed.
         next_logits
             (len(rows), V), the logits saved where each new row now ends.
         """
-        starts = [self._width - self._lengths[row] for row in rows]
-        lengths = [self._lengths[row] - drop for row, drop in zip(rows, dropped, strict=True)]
+        starts = [self._starts[row] for row in rows]
+        lengths = [self._width - start - drop for start, drop in zip(starts, dropped, strict=True)]
         if any(dropped) or isinstance(self._cache, RewindableCache):
-            self._rewindable().gather(rows, starts, lengths)
+            self._rewindable().gather([self._order.index(row) for row in rows], starts, lengths)
             self._width = max(lengths)
         else:
             self._cache.reorder_cache(torch.tensor(list(rows), device=next_logits.device))
-        self._lengths = lengths
+        self._starts = [self._width - length for length in lengths]
+        self._order = list(range(len(lengths)))
+        self._fed = len(lengths)
         self.next_logits = next_logits
 
     def _rewindable(self) -> RewindableCache:
@@ -134,8 +161,9 @@ class Branch:
         """Run the model over the last columns, of which there are ``before`` more in the cache."""
         columns = torch.arange(before + token_ids.shape[1], device=token_ids.device)
         mask, positions = None, columns[None, before:]  # (1, n)
-        if min(self._lengths) < self._width:
-            pads = torch.tensor([[self._width - length] for length in self._lengths], device=token_ids.device)  # (B, 1)
+        starts = [self._starts[row] for row in self.fed]
+        if any(starts):
+            pads = torch.tensor(starts, device=token_ids.device)[:, None]  # (B, 1)
             mask = (columns >= pads).long()  # (B, before + n)
             positions = (positions - pads).clamp_min(0)  # (B, n)
         with torch.inference_mode():

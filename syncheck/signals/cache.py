@@ -25,13 +25,14 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """One attention layer's keys and values in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
     Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any
-    number of tokens can be taken back.
+    number of tokens can be taken back. After :meth:`narrow` only the first rows of the buffer go on.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
         super().__init__(**kwargs)
         self._buffers: tuple[Tensor, Tensor] | None = None
         self._used = 0
+        self._rows: int | None = None  # that go on; None for all
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Take dtype and device from the first states."""
@@ -51,7 +52,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         start, stop = self._used, self._used + key_states.shape[-2]
         buffers = self._room_for(stop, key_states, value_states)
         for buffer, states in zip(buffers, (key_states, value_states), strict=True):
-            buffer[:, :, start:stop] = states
+            buffer[: len(states), :, start:stop] = states
         self._show(stop)
         return self.keys, self.values
 
@@ -79,14 +80,28 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
                 new[i, :, width - length : width] = buffer[row, :, start : start + length]
             gathered.append(new)
         self._buffers = (gathered[0], gathered[1])
+        self._rows = None
         self._show(width)
+
+    def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
+        """Let only the first rows go on, after these pairs have changed places; the others stay as they are."""
+        if self._buffers is None:
+            return
+        for buffer in self._buffers:
+            for one, other in swaps:
+                kept = buffer[one, :, : self._used].clone()
+                buffer[one, :, : self._used] = buffer[other, :, : self._used]
+                buffer[other, :, : self._used] = kept
+        self._rows = rows
+        self._show(self._used)
 
     def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         if self._buffers is None or self._buffers[0].shape[2] < columns:
             capacity = max(_MIN_CAPACITY, columns + min(columns // 2, _MOST_SPARE))
             grown = []
             for index, states in enumerate((keys, values)):
-                new = states.new_empty((*states.shape[:2], capacity, states.shape[3]))
+                rows = len(states) if self._buffers is None else len(self._buffers[index])
+                new = states.new_empty((rows, states.shape[1], capacity, states.shape[3]))
                 if self._buffers is not None:
                     new[:, :, : self._used] = self._buffers[index][:, :, : self._used]
                 grown.append(new)
@@ -96,7 +111,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     def _show(self, columns: int) -> None:
         assert self._buffers is not None
         self._used = columns
-        self.keys, self.values = (buffer[:, :, :columns] for buffer in self._buffers)
+        self.keys, self.values = (buffer[: self._rows, :, :columns] for buffer in self._buffers)
 
 
 class RewindableCache(Cache):  # type: ignore[misc]
@@ -114,6 +129,11 @@ class RewindableCache(Cache):  # type: ignore[misc]
         """Keep parts of rows, aligned to the right; see :meth:`GrowLayer.gather`."""
         for layer in self.layers:
             layer.gather(rows, starts, lengths)
+
+    def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
+        """Let only the first rows go on; see :meth:`GrowLayer.narrow`."""
+        for layer in self.layers:
+            layer.narrow(rows, swaps)
 
 
 def new_cache(model: PreTrainedModel) -> Cache:

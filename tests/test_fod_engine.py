@@ -1,0 +1,142 @@
+"""The batch of a round shrinks as rows finish their sentence, and nothing that is measured changes by it."""
+
+import pytest
+import torch
+from doubles import LAYERS, PASSAGES, QUESTION
+
+from fod import FODGenerator
+from syncheck import DecodingSession, NotReadyError, SegmenterConfig, build_prompt
+
+TEXTS = (" No.", " He is a player.", " The farm in New South Wales lies far from any other farm.")
+FILLER = 5
+
+
+@pytest.fixture
+def prompt(golden):
+    return build_prompt(golden.tokenizer, question=QUESTION, context=PASSAGES)
+
+
+@pytest.fixture
+def session(golden, prompt):
+    with DecodingSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
+        opened.select([0] * len(TEXTS))
+        yield opened
+
+
+def columns(golden, texts):
+    """The tokens of each text with the one behind it that closes the sentence."""
+    return [golden.tokenizer(text + " The", add_special_tokens=False)["input_ids"] for text in texts]
+
+
+def write(session, rows, **options):
+    for step in range(max(map(len, rows))):
+        session.push(torch.tensor([row[step] if step < len(row) else FILLER for row in rows]), **options)
+
+
+@pytest.fixture
+def fed(golden):
+    """Shape of the ids of every forward."""
+    shapes = []
+    handle = golden.model.register_forward_pre_hook(
+        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    yield shapes
+    handle.remove()
+
+
+def test_rows_leave_the_batch_behind_their_sentence(golden, session, fed):
+    rows = columns(golden, TEXTS)
+    write(session, rows, one_sentence=True)
+    assert session.complete() and session.running == []
+    lengths = [len(row) - 1 for row in rows]  # the token that closes a sentence is not fed
+    batches = [shape[0] for shape in fed]
+    assert batches == [sum(length > step for length in lengths) for step in range(max(lengths))]
+    session.measure()
+    assert fed[len(batches) :] == [(3, max(lengths))]  # one pass without the context
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
+def test_what_is_measured_and_what_follows_is_that_of_rows_alone(golden, prompt, session, order):
+    texts = [TEXTS[i] for i in order]
+    rows = columns(golden, texts)
+    write(session, rows, one_sentence=True)
+    measured = session.measure()
+    session.select([2, 0, 1, 0])
+    after = session.next_logits
+    for place, row in enumerate([2, 0, 1, 0]):
+        with DecodingSession(
+            golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()
+        ) as alone:
+            write(alone, rows[row : row + 1])
+            ((expected,),) = alone.measure()
+            alone.select([0])
+            torch.testing.assert_close(after[place], alone.next_logits[0], rtol=0, atol=1e-4)
+        (found,) = measured[row]
+        assert (found.text, found.span.token_stop) == (expected.text, expected.span.token_stop)
+        for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+            torch.testing.assert_close(
+                torch.tensor(getattr(found, name)), torch.tensor(getattr(expected, name)), rtol=0, atol=1e-4
+            )
+        for layer in LAYERS:
+            torch.testing.assert_close(
+                torch.tensor(found.activations[layer]), torch.tensor(expected.activations[layer]), rtol=0, atol=5e-4
+            )
+
+
+def test_backtracking_while_rows_are_left_out(golden, session):
+    before = session.next_logits.clone()
+    write(session, columns(golden, TEXTS), one_sentence=True)
+    session.select([0, 1, 2], keep_sentences=False)
+    torch.testing.assert_close(session.next_logits, before, rtol=0, atol=0)
+    write(session, columns(golden, TEXTS), one_sentence=True)
+    assert [len(row) for row in session.measure()] == [1, 1, 1]
+
+
+def test_a_longer_round_than_the_buffer(golden, session):
+    """The buffers grow while a row is left out; it is still there afterwards."""
+    long = TEXTS[2].removesuffix(".") + " and the farm of the player" * 30 + "."
+    rows = columns(golden, [TEXTS[0], long, TEXTS[1]])
+    assert len(rows[1]) > 100
+    write(session, rows, one_sentence=True)
+    measured = session.measure()
+    session.select([0])
+    with_others = session.next_logits[0]
+    assert measured[0][0].text == TEXTS[0].strip()
+    session.push(torch.tensor([FILLER]))
+    assert with_others.isfinite().all() and session.next_logits.isfinite().all()
+
+
+@pytest.mark.parametrize("step", ["push", "advance"])
+def test_going_on_with_rows_that_have_left(golden, session, step):
+    write(session, columns(golden, TEXTS), one_sentence=True)
+    session.measure()
+    with pytest.raises(NotReadyError, match="call select"):
+        session.push(torch.tensor([FILLER] * 3)) if step == "push" else session.advance()
+
+
+def test_the_contrast_is_what_the_other_prompt_predicts(golden, prompt, session):
+    ids = columns(golden, [" He is a player"])[0][:-1]
+    for token in ids:
+        session.push(torch.tensor([token] * 3))
+    with torch.no_grad():
+        expected = golden.model(torch.tensor([[*prompt.without_context_ids, *ids]]), use_cache=False).logits[0, -1]
+    torch.testing.assert_close(session.contrast_logits[1], expected, rtol=0, atol=1e-4)
+
+
+def test_no_contrast_without_a_context(golden):
+    bare = build_prompt(golden.tokenizer, question=QUESTION, context="")
+    with DecodingSession(golden.model, golden.tokenizer, bare, segmenter=SegmenterConfig()) as session:
+        with pytest.raises(NotReadyError, match="nothing to contrast"):
+            session.contrast_logits  # noqa: B018 - a property that raises
+
+
+def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
+    from test_fod_generator import grammar
+
+    fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0)
+    out = fod.generate(
+        prompt, max_new_tokens=40, logits_processor=grammar(monitor, prompt), return_dict_in_generate=True
+    )
+    assert len(out.search.rounds) > 1
+    single = sum(rows for rows, length in fed if length == 1)
+    assert single <= out.sampled_tokens + 1  # only the token that is last at the limit is fed to be measured
