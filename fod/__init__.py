@@ -1,22 +1,71 @@
-"""Faithfulness-oriented decoding on top of a :class:`syncheck.Monitor`."""
+"""Faithfulness-oriented decoding on top of a :class:`syncheck.Monitor`, and what it is compared with."""
 
 from __future__ import annotations
 
+from fod.baselines import (
+    AbstainGenerator,
+    BacktrackGenerator,
+    BestOfNGenerator,
+    BestOfNOutput,
+    CADGenerator,
+    FLAREGenerator,
+    FLAREOutput,
+    FLAREQuery,
+    PassageIndex,
+    RerankGenerator,
+    Retrieval,
+    contrast_scores,
+)
 from fod.config import FODConfig
+from fod.drop_in import AnswerGenerator
+from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent, RetractEvent
 from fod.generator import FODGenerator, FODOutput
+from fod.on_nothing import Handover, OnNothing
+from fod.output import GeneratorOutput
 from fod.propose import SentenceProposer
-from fod.search import Propose, search
-from fod.types import Beam, Candidate, Round, SearchResult
+from fod.release import ImmediateRelease, VerifiedRelease
+from fod.sampling import nucleus, sample_nucleus
+from fod.search import Propose, search, walk
+from fod.trace import trace_of
+from fod.types import Beam, Candidate, Progress, Round, SearchResult
 
 __all__ = [
+    "AbstainGenerator",
+    "AnswerGenerator",
+    "BacktrackGenerator",
     "Beam",
+    "BestOfNGenerator",
+    "BestOfNOutput",
+    "CADGenerator",
     "Candidate",
+    "Event",
+    "FLAREGenerator",
+    "FLAREOutput",
+    "FLAREQuery",
     "FODConfig",
     "FODGenerator",
     "FODOutput",
+    "FinishEvent",
+    "GeneratorOutput",
+    "Handover",
+    "ImmediateRelease",
+    "NoticeEvent",
+    "OnNothing",
+    "PassageIndex",
+    "Progress",
     "Propose",
+    "ReleaseEvent",
+    "RerankGenerator",
+    "Retrieval",
+    "RetractEvent",
     "Round",
     "SearchResult",
     "SentenceProposer",
+    "VerifiedRelease",
+    "contrast_scores",
+    "nucleus",
+    "sample_nucleus",
     "search",
+    "trace_of",
+    "walk",
 ]

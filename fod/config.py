@@ -37,12 +37,18 @@ class FODConfig:
     """Stop when any kept beam has ended (the paper's choice) or when all have."""
     max_sentences: int = 32
     """Most sentences of an answer."""
+    beam_search: bool = True
+    """False ends the answer where stage 1 backtracks: FOD (BT) of the paper's Table 2."""
+    annotate: bool = False
+    """Go on with the best of a round in which nothing reaches tau_2, marked, where Algorithm 1 stops."""
+    max_handovers: int = 4
+    """How often one answer may ask the caller for another prompt when nothing passes."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InputError(f"{name} must be in [0, 1]; found {getattr(self, name)}")
-        for name in ("beam_size", "samples_per_step", "max_sentences"):
+        for name in ("beam_size", "samples_per_step", "max_sentences", "max_handovers"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; found {getattr(self, name)}")
         if not 0 < self.temperature < math.inf or not 0 < self.top_p <= 1:

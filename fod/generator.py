@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
-from transformers.utils import ModelOutput
 
 from fod.config import DEFAULTS, FODConfig
-from fod.propose import SentenceProposer
-from fod.search import search
+from fod.drop_in import AnswerGenerator
+from fod.events import Event, NoticeEvent
+from fod.on_nothing import ABSTENTION, Handover, OnNothing
+from fod.output import GeneratorOutput
+from fod.release import ImmediateRelease, Release, VerifiedRelease
 from fod.types import SearchResult
+from fod.writing import Writing
 from syncheck import (
     DecodingPlan,
     InputError,
@@ -23,10 +25,8 @@ from syncheck import (
     NotReadyError,
     RagPrompt,
     Report,
-    SentenceScore,
+    TraceNode,
     WrongTypeError,
-    plan_of,
-    prepare,
     require_rewindable,
 )
 
@@ -34,34 +34,29 @@ __all__ = ["FODGenerator", "FODOutput"]
 
 
 @dataclass
-class FODOutput(ModelOutput):  # type: ignore[misc]
+class FODOutput(GeneratorOutput):
     """What ``generate(return_dict_in_generate=True)`` returns.
 
     Attributes
     ----------
-    sequences : Tensor of shape (1, prompt + response), int64
-    report : Report
-        The answer with its scores; ``report.stop`` says why it ended.
     search : SearchResult
-        How the answer came about: what was taken back and each round's samples.
-    sampled_tokens : int
-        Tokens decoded, thrown away or not.
+        How the answer came about: what was taken back and each round's samples. Of the last part, where the caller
+        was asked to go on.
+    marked : tuple of int
+        Indices of the report's sentences that did not pass and were kept, ``on_nothing="annotate"``.
+    trace : tuple of TraceNode
+        The search as a tree, see :func:`fod.trace_of`; for :class:`syncheck.report.Answer`.
     """
 
-    # ModelOutput allows one field without a default; all are always set.
-    sequences: Tensor
-    report: Report = field(default=None)  # type: ignore[assignment]
     search: SearchResult = field(default=None)  # type: ignore[assignment]
-    sampled_tokens: int = field(default=None)  # type: ignore[assignment]
-
-    @property
-    def dropped(self) -> tuple[SentenceScore, ...]:
-        """Sentences that stage 1 took back."""
-        return self.search.dropped
+    marked: tuple[int, ...] = field(default=None)  # type: ignore[assignment]
+    trace: tuple[TraceNode, ...] = field(default=None)  # type: ignore[assignment]
 
 
-class FODGenerator:
+class FODGenerator(AnswerGenerator[FODOutput]):
     """Decodes so that every sentence it releases reaches a score (paper, section 3.3, Algorithm 1).
+
+    Stage 1 is greedy whatever ``do_sample`` says.
 
     Parameters
     ----------
@@ -79,6 +74,10 @@ class FODGenerator:
         ``any``: stop when a kept beam has ended, as the paper does; ``all``: when all have.
     max_sentences
         Most sentences of an answer.
+    on_nothing
+        What is done when no sample of a round reaches tau_2; see :data:`fod.OnNothing`.
+    message
+        What an answer ends with that abstains.
 
     Raises
     ------
@@ -94,6 +93,9 @@ class FODGenerator:
     >>> fod = FODGenerator(model, tokenizer, monitor)  # doctest: +SKIP
     >>> ids = fod.generate(prompt, max_new_tokens=200, seed=0)  # doctest: +SKIP
     >>> tokenizer.decode(ids[0, len(prompt.with_context_ids):])  # doctest: +SKIP
+    >>> for event in fod.stream(prompt, max_new_tokens=200):  # doctest: +SKIP
+    ...     if event.type == "sentence":
+    ...         print(event.sentence.text)
     """
 
     def __init__(
@@ -110,15 +112,16 @@ class FODGenerator:
         top_p: float = DEFAULTS.top_p,
         until: Literal["any", "all"] = DEFAULTS.until,
         max_sentences: int = DEFAULTS.max_sentences,
+        on_nothing: OnNothing = "stop",
+        message: str = ABSTENTION,
     ) -> None:
-        if model is not monitor.model:
-            raise InputError("model must be the one the monitor watches; pass monitor.model")
+        super().__init__(model, tokenizer, monitor)
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
         require_rewindable(model)
+        if not callable(on_nothing) and on_nothing not in ("stop", "abstain", "annotate"):
+            raise InputError(f"on_nothing must be 'stop', 'abstain', 'annotate' or a callable; found {on_nothing!r}")
         saved = monitor.config
-        self.monitor = monitor
-        self.tokenizer = tokenizer
         self.config = FODConfig(
             backtrack_threshold=saved.backtrack_threshold if backtrack_threshold is None else backtrack_threshold,
             prune_threshold=saved.prune_threshold if prune_threshold is None else prune_threshold,
@@ -128,97 +131,81 @@ class FODGenerator:
             top_p=top_p,
             until=until,
             max_sentences=max_sentences,
+            annotate=on_nothing == "annotate",
         )
+        self.on_nothing = on_nothing
+        self.message = message
 
-    @overload
-    def generate(
-        self, prompt: RagPrompt, *, seed: int = 0, return_dict_in_generate: Literal[False] = False, **kwargs: Any
-    ) -> Tensor: ...
-
-    @overload
-    def generate(
-        self, prompt: RagPrompt, *, seed: int = 0, return_dict_in_generate: Literal[True], **kwargs: Any
-    ) -> FODOutput: ...
-
-    def generate(
+    def stream(
         self,
         prompt: RagPrompt,
         *,
         seed: int = 0,
-        return_dict_in_generate: bool = False,
+        release: Literal["verified", "immediate"] = "verified",
         **kwargs: Any,
-    ) -> Tensor | FODOutput:
-        """Generate an answer.
+    ) -> Iterator[Event]:
+        """Generate an answer and yield its sentences.
+
+        Closing the stream ends the generation and leaves nothing behind.
 
         Parameters
         ----------
-        prompt
-            From ``monitor.prompt``; it must have a context.
-        seed
-            Of stage 2; the same seed gives the same answer.
-        return_dict_in_generate
-            Return a :class:`FODOutput` instead of the ids alone.
-        **kwargs
-            What ``model.generate`` takes. Stage 1 is greedy whatever ``do_sample`` says.
+        prompt, seed, **kwargs
+            As in :meth:`generate`.
+        release
+            ``verified``: a sentence comes when it can no longer be taken back: in stage 1 after its score, in stage 2
+            when all beams that are kept share it. ``immediate``: the best answer so far is shown after every step,
+            and a :class:`RetractEvent` takes back what is no longer part of it.
 
-        Returns
-        -------
-        Tensor of shape (1, prompt + response), int64, or FODOutput
-            Like ``model.generate``; an answer of which nothing passed is the prompt alone.
-
-        Raises
+        Yields
         ------
-        InputError
-            If the prompt has no context, or for beam search, several sequences and streamers.
-        PromptError
-            If the prompt does not fit the model's window.
+        ReleaseEvent, RetractEvent, NoticeEvent, FinishEvent
         """
-        if not isinstance(prompt, RagPrompt):
-            raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
-        if kwargs.get("streamer") is not None:
-            raise InputError(
-                "a streamer shows text that may still be taken back; leave it out and print the answer, or use "
-                "monitor.stream for greedy decoding"
-            )
-        plan = _for_one_answer(prepare(self.monitor.model, prompt, **kwargs))
-        output = self._run(prompt, plan, seed)
-        return output if return_dict_in_generate else output.sequences
+        if release not in ("verified", "immediate"):
+            raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
+        make: Callable[[], Release] = VerifiedRelease if release == "verified" else ImmediateRelease
+        return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))
 
-    def __call__(
-        self,
-        model: PreTrainedModel,
-        input_ids: Tensor,
-        logits_processor: LogitsProcessorList,
-        stopping_criteria: StoppingCriteriaList,
-        generation_config: GenerationConfig,
-        prompt: RagPrompt | None = None,
-        **model_kwargs: Any,  # noqa: ANN401 - what generate prepares for its own loop; the session has its own
-    ) -> Tensor | FODOutput:
-        """Serve ``model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt)``."""
-        if prompt is None or model is not self.monitor.model:
-            raise InputError("pass prompt=..., and call generate of the model the monitor watches")
-        plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
-        if input_ids.tolist() != [list(prompt.with_context_ids)]:
-            raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
-        output = self._run(prompt, plan, 0)
-        return output if generation_config.return_dict_in_generate else output.sequences
-
-    def _run(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> FODOutput:
-        if not prompt.has_context:
-            raise InputError("faithfulness is to a context, but the prompt has none; pass passages that are not empty")
+    def _told(
+        self, prompt: RagPrompt, plan: DecodingPlan, seed: int, release: Callable[[], Release] = VerifiedRelease
+    ) -> Generator[Event, None, FODOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
-        with self.monitor.session(prompt) as watched:
-            propose = SentenceProposer(watched, plan, self.config, generator=generator)
-            result = search(propose, self.config)
-            report = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
-        ids = [*prompt.with_context_ids, *propose.response_ids(result.beam)]
-        sequences = torch.tensor([ids], device=self.monitor.model.device)
-        return FODOutput(sequences=sequences, report=report, search=result, sampled_tokens=propose.sampled_tokens)
+        writing = Writing(self.monitor, prompt, plan, self.config, generator)
+        while True:
+            result = yield from writing.next_part(release())
+            report = writing.draft.report(stop=result.stop, seconds=time.perf_counter() - started)
+            reply = self._reply(writing, report) if result.stop == "nothing_passed" else None
+            if not isinstance(reply, RagPrompt):
+                break
+            writing.prompt = reply
+        ids, message = writing.response_ids, None
+        if reply:
+            report = replace(report, stop="abstained" if self.on_nothing == "abstain" else "handed_over")
+            message = reply if not report.response else f" {reply.lstrip()}"
+            added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
+            ids = [*ids, *added]
+            yield NoticeEvent(message, tuple(added))
+        return FODOutput(
+            sequences=self._sequences(prompt, ids),
+            report=report,
+            sampled_tokens=writing.sampled_tokens,
+            dropped=tuple(writing.dropped),
+            message=message,
+            search=result,
+            marked=tuple(writing.marked),
+            trace=tuple(writing.trace),
+        )
 
-
-def _for_one_answer(plan: DecodingPlan) -> DecodingPlan:
-    several = plan.config.num_return_sequences or 1
-    if several > 1:
-        raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")
-    return plan
+    def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
+        """Return what is to follow an answer to which nothing could be added."""
+        if self.on_nothing == "abstain":
+            return self.message
+        if not callable(self.on_nothing) or writing.is_full or writing.parts > self.config.max_handovers:
+            return None
+        reply = self.on_nothing(Handover(writing.prompt, report, writing.rejected, writing.parts - 1))
+        if reply is not None and not isinstance(reply, RagPrompt | str):
+            raise WrongTypeError(f"on_nothing must return a RagPrompt, a string or None; found {type(reply).__name__}")
+        if isinstance(reply, RagPrompt) and not reply.has_context:
+            raise InputError("on_nothing returned a prompt without passages; pass some, or return None to stop")
+        return reply

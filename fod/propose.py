@@ -8,9 +8,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
 from fod.config import FODConfig
+from fod.sampling import sample_nucleus
 from fod.types import Beam, Candidate
 from syncheck import (
     DecodingPlan,
@@ -58,9 +58,7 @@ class SentenceProposer:
         self._watched = watched
         self._decoding = watched.decoding
         self._plan = plan
-        self._warpers = LogitsProcessorList(
-            [TemperatureLogitsWarper(config.temperature), TopPLogitsWarper(config.top_p)]
-        )
+        self._config = config
         self._generator = generator
         self._round = 0
         self._stops: list[Stop | None] = []
@@ -116,23 +114,28 @@ class SentenceProposer:
         self._stops = [None] * len(self._decoding.rows)
 
     def _step(self, *, greedy: bool) -> None:
-        sequences, logits = self._decoding.sequences(), self._decoding.next_logits
+        running = self._decoding.running
+        sequences, logits = self._decoding.sequences()[running], self._decoding.next_logits[running]
         scores: Tensor = self._plan.processors(sequences, logits.to(torch.float32, copy=True))
-        if greedy:
-            tokens = scores.argmax(-1)
-        else:
-            probabilities = self._warpers(sequences, scores).softmax(-1)
-            tokens = torch.multinomial(probabilities, 1, generator=self._generator)[:, 0]
+        tokens = torch.full((len(self._decoding.rows),), self._plan.pad_token, device=scores.device)
+        tokens[running] = self._chosen(scores, greedy=greedy)
         self._decoding.push(tokens, end_tokens=self._plan.end_tokens, one_sentence=not greedy)
         room = self._decoding.room
-        for index, row in enumerate(self._decoding.rows):
+        for place, index in enumerate(running):
+            row = self._decoding.rows[index]
             if row.ended:
-                self._stops[index] = self._stops[index] or "end_of_text"
-            elif not row.closed or len(self._decoding.rows) == 1:
+                self._stops[index] = "end_of_text"
+            elif greedy or not row.closed:
                 self.sampled_tokens += 1
-                if (room is not None and room <= 0) or self._at_limit(index, scores[index : index + 1]):
+                if (room is not None and room <= 0) or self._at_limit(index, scores[place : place + 1]):
                     row.end()
                     self._stops[index] = "length"
+
+    def _chosen(self, scores: Tensor, *, greedy: bool) -> Tensor:
+        if greedy:
+            return scores.argmax(-1)
+        config = self._config
+        return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
 
     def _at_limit(self, index: int, scores: Tensor) -> bool:
         return bool(self._plan.criteria(self._decoding.sequences(index), scores).any())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from fod.config import FODConfig
-from fod.types import Beam, Candidate, Round, SearchResult, StopReason
+from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 
-__all__ = ["Propose", "passes", "search"]
+__all__ = ["Propose", "best_of", "passes", "search", "walk"]
 
 
 class Propose(Protocol):
@@ -56,10 +56,24 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
     sentences, ties going to the one proposed earlier. A candidate of several sentences passes when each does; one
     that ends the text at once adds nothing that could be unfaithful and passes.
     """
-    beam, dropped, stop = _greedy(propose, config)
+    steps = walk(propose, config)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: SearchResult = end.value
+            return result
+
+
+def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, SearchResult]:
+    """Search as :func:`search` does, and say after each step what is kept.
+
+    Sentences that all beams of a :class:`Progress` share are part of every answer that can still come out.
+    """
+    greedy, dropped, stop = yield from _greedy(propose, config)
     if stop is not None:
-        return SearchResult(beam, stop, bool(dropped), dropped, ())
-    beams: tuple[Beam, ...] = (beam,)
+        return SearchResult(greedy, stop, bool(dropped), dropped, (), greedy)
+    beams: tuple[Beam, ...] = (greedy,)
     rounds: list[Round] = []
     while True:
         # Beams that have ended wait for the others when all have to end.
@@ -67,15 +81,15 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
         ended = [b for b in beams if b.stop is not None]
         candidates = propose(open_beams, samples=config.samples_per_beam)
         passed = [c for c in candidates if all(passes(s, config.prune_threshold) for s in c.sentences)]
-        pool = ended + [open_beams[c.parent].extended(c) for c in passed]
-        kept = tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
-        rounds.append(Round(tuple(candidates), tuple(passed), kept if passed else beams))
-        if not passed:
-            return SearchResult(_best(beams), "nothing_passed", True, dropped, tuple(rounds))
+        pool = ended + [_extended(open_beams, c, config) for c in passed or (candidates if config.annotate else ())]
+        is_over = not passed and not config.annotate
+        kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
+        rounds.append(Round(tuple(candidates), tuple(passed), kept))
         beams = kept
-        reason = _finished(beams, config)
+        yield Progress(beams)
+        reason: StopReason | None = "nothing_passed" if is_over else _finished(beams, config)
         if reason is not None:
-            return SearchResult(_best(beams), reason, True, dropped, tuple(rounds))
+            return SearchResult(best_of(beams), reason, True, dropped, tuple(rounds), greedy)
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
@@ -85,27 +99,37 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
     return sentence.score is not None and sentence.score >= threshold
 
 
-def _greedy(propose: Propose, config: FODConfig) -> tuple[Beam, tuple[SentenceScore, ...], StopReason | None]:
+def _greedy(
+    propose: Propose, config: FODConfig
+) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
     """Stage 1: returns the answer so far, what was taken back, and a reason if that is the whole answer."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
         if not all(passes(s, config.backtrack_threshold) for s in candidate.sentences):
-            return beam, candidate.sentences, None
+            yield Progress((beam,), beam.extended(candidate))
+            return beam, candidate.sentences, None if config.beam_search else "backtracked"
         beam = beam.extended(candidate)
+        yield Progress((beam,))
         if beam.stop is not None:
             return beam, (), beam.stop
     return beam, (), "max_sentences"
 
 
+def _extended(beams: Sequence[Beam], candidate: Candidate, config: FODConfig) -> Beam:
+    failing = [s for s in candidate.sentences if not passes(s, config.prune_threshold)]
+    return beams[candidate.parent].extended(candidate, failing=failing)
+
+
 def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
     over = [b.stop for b in beams if b.stop is not None]
     if over and (config.until == "any" or len(over) == len(beams)):
-        return _best(beams).stop or "other_beam_ended"
+        return best_of(beams).stop or "other_beam_ended"
     if any(len(b.sentences) >= config.max_sentences for b in beams):
         return "max_sentences"
     return None
 
 
-def _best(beams: Sequence[Beam]) -> Beam:
-    return max(beams, key=lambda b: b.faithfulness)  # the first of equals
+def best_of(beams: Sequence[Beam]) -> Beam:
+    """Return the most faithful beam, the first of equals."""
+    return max(beams, key=lambda b: b.faithfulness)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from syncheck import SentenceScore
 
-__all__ = ["Beam", "Candidate", "Round", "SearchResult", "StopReason"]
+__all__ = ["Beam", "Candidate", "Progress", "Round", "SearchResult", "StopReason"]
 
-StopReason = Literal["end_of_text", "length", "nothing_passed", "max_sentences", "other_beam_ended"]
+StopReason = Literal["end_of_text", "length", "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
 """Why the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another beam
-than the answer's came to its end, which stops the search with ``until="any"``."""
+than the answer's came to its end, which stops the search with ``until="any"``; ``backtracked``: a greedy sentence fell
+below tau_1 and there is no stage 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A partial answer; ``handles`` are those of the candidates it is made of, in order."""
+    """A partial answer.
+
+    ``handles`` are those of the candidates it is made of, in order; ``marked`` are the indices of sentences that were
+    kept although they did not pass.
+    """
 
     sentences: tuple[SentenceScore, ...] = ()
     token_ids: tuple[int, ...] = ()
     stop: Literal["end_of_text", "length"] | None = None
     handles: tuple[tuple[int, int], ...] = ()
+    marked: tuple[int, ...] = ()
 
     @property
     def faithfulness(self) -> float:
@@ -54,13 +61,15 @@ class Beam:
         scores = [s.score for s in self.sentences if s.score is not None]
         return sum(scores) / len(scores) if scores else -1.0
 
-    def extended(self, candidate: Candidate) -> Beam:
-        """Return this beam with a candidate appended."""
+    def extended(self, candidate: Candidate, *, failing: Collection[SentenceScore] = ()) -> Beam:
+        """Return this beam with a candidate appended, those of its sentences marked that are failing."""
+        first = len(self.sentences)
         return Beam(
             self.sentences + candidate.sentences,
             self.token_ids + candidate.token_ids,
             candidate.stop,
             (*self.handles, candidate.handle),
+            (*self.marked, *(first + i for i, sentence in enumerate(candidate.sentences) if sentence in failing)),
         )
 
 
@@ -71,6 +80,22 @@ class Round:
     candidates: tuple[Candidate, ...]
     passed: tuple[Candidate, ...]
     beams: tuple[Beam, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is kept after a step of the search.
+
+    Attributes
+    ----------
+    beams : tuple of Beam
+        One in stage 1, at most K in stage 2.
+    tried : Beam or None
+        The greedy answer with the sentence that stage 1 has just taken back.
+    """
+
+    beams: tuple[Beam, ...]
+    tried: Beam | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +113,8 @@ class SearchResult:
         What stage 1 took back.
     rounds : tuple of Round
         Stage 2, empty when it was not needed.
+    greedy : Beam
+        What stage 1 kept, where stage 2 began.
     """
 
     beam: Beam
@@ -95,3 +122,4 @@ class SearchResult:
     backtracked: bool
     dropped: tuple[SentenceScore, ...]
     rounds: tuple[Round, ...]
+    greedy: Beam = Beam()

@@ -8,7 +8,9 @@ from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
 from syncheck.errors import (
     CheckpointError,
+    EvaluatorError,
     InputError,
+    InsufficientDataError,
     MismatchError,
     MissingExtraError,
     NotReadyError,
@@ -24,7 +26,7 @@ from syncheck.judging import SentenceJudge
 from syncheck.monitor import Monitor
 from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt, prompt_from_texts
-from syncheck.report import Report
+from syncheck.report import Report, TraceNode
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank, require_rewindable, token_statistics
 from syncheck.types import (
@@ -51,9 +53,11 @@ __all__ = [
     "DecodingSession",
     "ENGLISH_ABBREVIATIONS",
     "EndEvent",
+    "EvaluatorError",
     "Evidence",
     "FeatureSchema",
     "InputError",
+    "InsufficientDataError",
     "JudgedAnswer",
     "MismatchError",
     "MissingExtraError",
@@ -79,6 +83,7 @@ __all__ = [
     "SyncheckError",
     "TokenEvent",
     "TokenSignals",
+    "TraceNode",
     "Transcript",
     "UnsupportedModelError",
     "Watch",

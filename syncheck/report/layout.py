@@ -19,17 +19,19 @@ from syncheck.report.views import (
     SentenceView,
     SignalView,
     TokenView,
+    TraceView,
 )
 from syncheck.types import SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     from syncheck.report.report import Answer, Case
+    from syncheck.report.trace import TraceNode
 
 __all__ = ["case_view", "glossary", "mark_passage"]
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
-_SMALLEST_LONGEST_BAR = 0.05
-"""Changes of P(faithful) below this never fill a bar, however small all of them are."""
+_SMALLEST_LONGEST_BAR = 0.5
+"""Nats of log-odds; less never fills a bar, however small all contributions are."""
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
@@ -120,6 +122,19 @@ def _answer_view(answer: Answer, anchor: str, case_anchor: str) -> AnswerView:
         facts=answer_facts(answer),
         sentences=tuple(drawn),
         dropped=trailing,
+        trace=tuple(_trace_view(node) for node in answer.trace),
+        trace_size=sum(node.size for node in answer.trace),
+    )
+
+
+def _trace_view(node: TraceNode) -> TraceView:
+    return TraceView(
+        text=node.text,
+        score=_decimal(node.score),
+        fate=node.fate.replace("_", "-"),
+        reason=node.reason,
+        tint=None if node.score is None else tint(node.score),
+        children=tuple(_trace_view(child) for child in node.children),
     )
 
 

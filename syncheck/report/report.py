@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from syncheck.errors import MissingExtraError
 from syncheck.report.html import render_fragment, render_html
 from syncheck.report.terminal import render_text
+from syncheck.report.trace import TraceNode
 from syncheck.types import RagPrompt, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
@@ -118,12 +119,15 @@ class Answer:
         Sentences that the decoder tried and took back, where they would have begun.
     seconds : float or None
         Wall time of the decoder; None takes the report's.
+    trace : tuple of TraceNode
+        What the decoder tried, as trees; empty for one that tries nothing.
     """
 
     label: str
     report: Report
     dropped: tuple[SentenceScore, ...] = ()
     seconds: float | None = None
+    trace: tuple[TraceNode, ...] = ()
 
     @property
     def wall_seconds(self) -> float | None:

@@ -16,6 +16,7 @@ __all__ = [
     "SentenceView",
     "SignalView",
     "TokenView",
+    "TraceView",
 ]
 
 
@@ -90,8 +91,23 @@ class SentenceView:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceView:
+    """A sentence that the decoder tried, with those it tried behind it; ``fate`` is a class of the style sheet."""
+
+    text: str
+    score: str
+    fate: str
+    reason: str
+    tint: Tint | None
+    children: tuple[TraceView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerView:
-    """One decoder's answer; ``dropped`` are the sentences taken back after its last one."""
+    """One decoder's answer; ``dropped`` are the sentences taken back after its last one.
+
+    ``trace_size`` counts the sentences of ``trace``.
+    """
 
     label: str
     anchor: str
@@ -101,6 +117,8 @@ class AnswerView:
     facts: tuple[str, ...]
     sentences: tuple[SentenceView, ...]
     dropped: tuple[DroppedView, ...]
+    trace: tuple[TraceView, ...]
+    trace_size: int
 
 
 @dataclass(frozen=True, slots=True)

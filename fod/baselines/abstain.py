@@ -1,0 +1,110 @@
+"""Abstention: an answer with a sentence below the threshold is not given at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from fod.drop_in import AnswerGenerator
+from fod.events import Event, NoticeEvent
+from fod.output import GeneratorOutput
+from fod.scored import ids_of, release_of, scored
+from fod.search import passes
+from syncheck import (
+    DecodingPlan,
+    InputError,
+    JudgedAnswer,
+    Monitor,
+    MonitoredSession,
+    NotReadyError,
+    RagPrompt,
+    SentenceScore,
+    Transcript,
+)
+
+__all__ = ["AbstainGenerator"]
+
+
+class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
+    """Gives an answer only when each of its sentences reaches the threshold (paper, section 4.3).
+
+    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report is empty and
+    ``dropped`` holds what was written.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        A trained monitor.
+    threshold
+        In [0, 1]; None takes the monitor's tau_1. The paper has 0.7.
+    message
+        What is said instead; empty for an empty answer.
+
+    Raises
+    ------
+    NotReadyError
+        If the monitor has no aggregator.
+    InputError
+        If the threshold is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        threshold: float | None = None,
+        message: str = "",
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        if monitor.aggregator is None:
+            raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+        self.threshold = monitor.config.backtrack_threshold if threshold is None else threshold
+        if not 0.0 <= self.threshold <= 1.0:
+            raise InputError(f"threshold must be in [0, 1]; found {self.threshold}")
+        self.message = message
+
+    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, GeneratorOutput]:
+        started = time.perf_counter()
+        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        with self.monitor.session(prompt) as watched:
+            stop = self._written(watched, plan, generator)
+            seconds = time.perf_counter() - started
+            row, (answer,) = watched.decoding.rows[0], watched.answers
+            dropped: tuple[SentenceScore, ...] = ()
+            if stop == "abstained":
+                dropped = tuple(answer.sentences)
+                report = JudgedAnswer(watched.judge).report(Transcript("", ()), stop=stop, seconds=seconds)
+                ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
+            else:
+                (report,) = watched.reports(stops=[stop], seconds=seconds)
+                ids = ids_of(row)
+        if stop == "abstained" and self.message:
+            yield NoticeEvent(self.message, tuple(ids))
+        for sentence in report.sentences:
+            yield release_of(sentence, row)
+        return GeneratorOutput(
+            sequences=self._sequences(prompt, ids),
+            report=report,
+            sampled_tokens=len(row.token_ids),
+            dropped=dropped,
+            message=(self.message or None) if stop == "abstained" else None,
+        )
+
+    def _written(self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator) -> str | None:
+        """Write the answer, as far as it passes; returns why it ended."""
+        rounds = scored(watched, plan, generator=generator)
+        while True:
+            try:
+                (sentences,) = next(rounds)
+            except StopIteration as end:
+                stop: str | None = end.value[0]
+                return stop
+            if not all(passes(sentence, self.threshold) for sentence in sentences):
+                return "abstained"

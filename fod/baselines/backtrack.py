@@ -1,0 +1,48 @@
+"""FOD without its search: the greedy answer up to the first sentence below tau_1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from fod.config import DEFAULTS
+from fod.generator import FODGenerator
+from syncheck import Monitor
+
+__all__ = ["BacktrackGenerator"]
+
+
+class BacktrackGenerator(FODGenerator):
+    """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        A trained monitor.
+    backtrack_threshold
+        tau_1 in [0, 1]; None takes the monitor's own.
+    max_sentences
+        Most sentences of an answer.
+
+    Raises
+    ------
+    NotReadyError, InputError, UnsupportedModelError
+        As :class:`fod.FODGenerator`.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        backtrack_threshold: float | None = None,
+        max_sentences: int = DEFAULTS.max_sentences,
+    ) -> None:
+        super().__init__(
+            model, tokenizer, monitor, backtrack_threshold=backtrack_threshold, max_sentences=max_sentences
+        )
+        self.config = replace(self.config, beam_search=False)

@@ -1,0 +1,116 @@
+"""Best of N: whole answers are sampled, and a reward chooses among them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from fod.config import DEFAULTS
+from fod.drop_in import AnswerGenerator
+from fod.events import Event
+from fod.output import GeneratorOutput
+from fod.scored import ids_of, release_of, sampling, scored
+from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, Report
+
+__all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward"]
+
+Reward = Callable[[Report], float | None]
+"""Higher is better; None, as for an empty answer, is worse than any number."""
+
+
+@dataclass
+class BestOfNOutput(GeneratorOutput):
+    """What ``generate(return_dict_in_generate=True)`` returns.
+
+    Attributes
+    ----------
+    samples : tuple of Report
+        All answers that were sampled, in order.
+    rewards : tuple of float or None
+        What each is worth.
+    chosen : int
+        Index of the answer; the first of equals.
+    """
+
+    samples: tuple[Report, ...] = field(default=None)  # type: ignore[assignment]
+    rewards: tuple[float | None, ...] = field(default=None)  # type: ignore[assignment]
+    chosen: int = field(default=None)  # type: ignore[assignment]
+
+
+class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
+    """Samples N answers as one batch and returns the one with the highest reward.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        Scores the sentences.
+    reward
+        Judges a whole answer with its scores; see :data:`Reward`.
+    samples
+        N: answers to choose from.
+    temperature, top_p
+        Of the sampling; by default those of FOD's stage 2.
+
+    Raises
+    ------
+    InputError
+        If a parameter is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        reward: Reward,
+        samples: int = DEFAULTS.samples_per_step,
+        temperature: float = DEFAULTS.temperature,
+        top_p: float = DEFAULTS.top_p,
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        if samples < 1:
+            raise InputError(f"samples must be at least 1; found {samples}")
+        if not 0 < temperature < math.inf or not 0 < top_p <= 1:
+            raise InputError(
+                f"temperature must be above 0, finite, and top_p in (0, 1]; found {temperature} and {top_p}"
+            )
+        self.reward = reward
+        self.samples = samples
+        self.temperature = temperature
+        self.top_p = top_p
+
+    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, BestOfNOutput]:
+        started = time.perf_counter()
+        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
+        with self.monitor.session([prompt] * self.samples) as watched:
+            rounds = scored(watched, sampled, generator=generator)
+            while True:
+                try:
+                    next(rounds)
+                except StopIteration as end:
+                    stops = end.value
+                    break
+            rows = watched.decoding.rows
+            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+        rewards = tuple(self.reward(report) for report in reports)
+        chosen = max(range(self.samples), key=lambda i: -math.inf if rewards[i] is None else rewards[i])
+        for sentence in reports[chosen].sentences:
+            yield release_of(sentence, rows[chosen])
+        return BestOfNOutput(
+            sequences=self._sequences(prompt, ids_of(rows[chosen])),
+            report=reports[chosen],
+            sampled_tokens=sum(len(row.token_ids) for row in rows),
+            dropped=(),
+            samples=tuple(reports),
+            rewards=rewards,
+            chosen=chosen,
+        )

@@ -1,0 +1,128 @@
+"""Context-aware decoding: what the context changes in the logits is amplified at every token."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.generation import LogitsProcessor, LogitsProcessorList
+
+from fod.drop_in import AnswerGenerator
+from fod.events import Event
+from fod.output import GeneratorOutput
+from fod.scored import ids_of, release_of, scored
+from syncheck import DecodingPlan, DecodingSession, InputError, Monitor, RagPrompt
+
+__all__ = ["CADGenerator", "contrast_scores"]
+
+ALPHA = 0.5
+"""Shi et al. (2024), "Trusting your evidence", section 4."""
+
+
+def contrast_scores(
+    with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
+) -> Tensor:
+    """Return the scores whose softmax context-aware decoding samples from.
+
+    Parameters
+    ----------
+    with_context, without_context
+        (B, V) raw logits.
+    alpha
+        How much the context's influence is amplified, at least 0; 0 gives ``with_context``.
+    plausibility
+        In [0, 1]: tokens less likely with the context than this share of the likeliest one's probability get -inf.
+
+    Returns
+    -------
+    Tensor of shape (B, V), float32
+
+    Notes
+    -----
+    ``(1 + alpha) * logits(y | c, x) - alpha * logits(y | x)`` (Shi et al., 2024, equation 2); the plausibility
+    constraint is that of contrastive decoding (Li et al., 2023). What has no chance with the context, -inf, keeps none.
+    """
+    known, other = with_context.float(), without_context.float()
+    scores = (1 + alpha) * known - alpha * other if alpha else known
+    least = known.amax(-1, keepdim=True) + math.log(plausibility) if plausibility else torch.tensor(-math.inf)
+    return scores.masked_fill((known < least.to(known.device)) | known.isneginf(), -math.inf)
+
+
+class CADGenerator(AnswerGenerator[GeneratorOutput]):
+    """Decodes from both distributions at each step; the monitor scores the sentences and changes nothing.
+
+    Signals and scores are of the raw logits with the context, as everywhere. What is released is scored and not
+    verified: there is no threshold.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        Scores the sentences.
+    alpha, plausibility
+        See :func:`contrast_scores`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        alpha: float = ALPHA,
+        plausibility: float = 0.0,
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        if not 0 <= alpha < math.inf or not 0 <= plausibility <= 1:
+            raise InputError(
+                f"alpha must be 0 or more, finite, and plausibility in [0, 1]; found {alpha} and {plausibility}"
+            )
+        self.alpha = alpha
+        self.plausibility = plausibility
+
+    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, GeneratorOutput]:
+        started = time.perf_counter()
+        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        with self.monitor.session(prompt) as watched:
+            contrast = _Contrast(watched.decoding, self.alpha, self.plausibility)
+            contrasted = replace(plan, processors=LogitsProcessorList([contrast, *plan.processors]))
+            (row,) = watched.decoding.rows
+            rounds = scored(watched, contrasted, generator=generator)
+            while True:
+                try:
+                    (sentences,) = next(rounds)
+                except StopIteration as end:
+                    stops = end.value
+                    break
+                for sentence in sentences:
+                    yield release_of(sentence, row)
+            (report,) = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+        return GeneratorOutput(
+            sequences=self._sequences(prompt, ids_of(row)),
+            report=report,
+            sampled_tokens=len(row.token_ids),
+            dropped=(),
+        )
+
+
+class _Contrast(LogitsProcessor):  # type: ignore[misc]
+    def __init__(self, session: DecodingSession, alpha: float, plausibility: float) -> None:
+        self._session = session
+        self._alpha = alpha
+        self._plausibility = plausibility
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return contrast_scores(
+            scores, self._session.contrast_logits, alpha=self._alpha, plausibility=self._plausibility
+        )

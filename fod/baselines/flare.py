@@ -1,0 +1,224 @@
+"""FLARE: a sentence with an unlikely token is written anew, under passages retrieved for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from fod.drop_in import AnswerGenerator, plan_within
+from fod.events import Event
+from fod.output import GeneratorOutput
+from fod.parts import Draft, continued
+from fod.scored import ids_of, release_of, scored
+from syncheck import (
+    DecodingPlan,
+    InputError,
+    JudgedAnswer,
+    Monitor,
+    MonitoredSession,
+    RagPrompt,
+    SentenceScore,
+    SentenceSignals,
+    Transcript,
+    WrongTypeError,
+)
+
+__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "Retrieval", "Retriever"]
+
+
+@dataclass(frozen=True, slots=True)
+class FLAREQuery:
+    """What a retriever is asked.
+
+    Attributes
+    ----------
+    question : str
+    written : str
+        The answer before the sentence.
+    sentence : SentenceScore
+        The sentence that is taken back.
+    tokens : tuple of (str, float)
+        Its tokens' texts with their probabilities.
+    text : str
+        The sentence without the tokens that are less likely than the threshold: what the model is sure of.
+    """
+
+    question: str
+    written: str
+    sentence: SentenceScore
+    tokens: tuple[tuple[str, float], ...]
+    text: str
+
+
+Retriever = Callable[[FLAREQuery], Sequence[str]]
+"""Returns passages, best first; none lets the sentence stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One retrieval: what was asked and what was found."""
+
+    query: FLAREQuery
+    passages: tuple[str, ...]
+
+
+@dataclass
+class FLAREOutput(GeneratorOutput):
+    """What ``generate(return_dict_in_generate=True)`` returns; the report's passages are those of all retrievals."""
+
+    retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[assignment]
+
+
+class FLAREGenerator(AnswerGenerator[FLAREOutput]):
+    """Retrieves again whenever a sentence holds a token below the threshold (Jiang et al., 2023).
+
+    The sentence is taken back, the passages found replace those of the prompt, and it is written anew behind the text
+    so far; as it then comes it stays. The monitor scores the sentences and changes nothing.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        Scores the sentences.
+    retriever
+        Finds passages; see :class:`FLAREQuery` and, for a list of passages, :class:`fod.PassageIndex`.
+    threshold
+        Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so that there is
+        no default.
+    max_retrievals
+        Most retrievals of an answer.
+
+    Raises
+    ------
+    InputError
+        If a parameter is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        retriever: Retriever,
+        threshold: float,
+        max_retrievals: int = 8,
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        if not 0 <= threshold <= 1:
+            raise InputError(f"threshold must be in [0, 1]; found {threshold}")
+        if max_retrievals < 1:
+            raise InputError(f"max_retrievals must be at least 1; found {max_retrievals}")
+        self.retriever = retriever
+        self.threshold = threshold
+        self.max_retrievals = max_retrievals
+
+    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, FLAREOutput]:
+        started = time.perf_counter()
+        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        room = plan.config.max_length - len(prompt.with_context_ids)
+        answer = _Answer(Draft(prompt))
+        current = prompt
+        while True:
+            part = continued(current, answer.draft.token_ids, answer.draft.text)
+            limited = plan_within(plan, len(current.with_context_ids) + room)
+            with self.monitor.session(part) as watched:
+                retrieval = yield from self._part(watched, limited, generator, answer)
+            if retrieval is None:
+                break
+            current = self.monitor.prompt(question=prompt.question, context=retrieval.passages)
+        report = answer.draft.report(stop=answer.stop, seconds=time.perf_counter() - started)
+        return FLAREOutput(
+            sequences=self._sequences(prompt, answer.response_ids),
+            report=report,
+            sampled_tokens=answer.sampled_tokens,
+            dropped=tuple(r.query.sentence for r in answer.retrievals),
+            retrievals=tuple(answer.retrievals),
+        )
+
+    def _part(
+        self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator, answer: _Answer
+    ) -> Generator[Event, None, Retrieval | None]:
+        """Write under one prompt until passages for another are found, which are returned, or to the end."""
+        (row,), (judged,) = watched.decoding.rows, watched.answers
+        rounds = scored(watched, plan, generator=generator)
+        seen = 0
+        while True:
+            try:
+                next(rounds)
+            except StopIteration as end:
+                (stop,) = end.value
+                answer.take(watched, len(judged.sentences), stop=stop)
+                return None
+            while seen < len(judged.sentences):
+                retrieval = self._retrieval(watched, seen, answer)
+                if retrieval is not None:
+                    answer.retrievals.append(retrieval)
+                    answer.take(watched, seen, stop=None)
+                    return retrieval
+                event = release_of(judged.sentences[seen], row)
+                yield replace(event, sentence=answer.draft.placed(event.sentence, judged.judge.prompt))
+                seen += 1
+
+    def _retrieval(self, watched: MonitoredSession, index: int, answer: _Answer) -> Retrieval | None:
+        """Ask for passages if a sentence has a token that is too unlikely."""
+        (judged,), (row,) = watched.answers, watched.decoding.rows
+        signals, is_rewritten = judged.signals[index], bool(answer.retrievals) and index == 0
+        probabilities = [math.exp(value) for value in signals.log_prob.tolist()]
+        if is_rewritten or len(answer.retrievals) >= self.max_retrievals:
+            return None
+        if min(probabilities, default=1.0) >= self.threshold:
+            return None
+        spans = row.char_spans[signals.span.token_start : signals.span.token_stop]
+        texts = [row.text[start:stop] for start, stop in spans]
+        tokens = tuple(zip(texts, probabilities, strict=True))
+        query = FLAREQuery(
+            question=judged.judge.prompt.question,
+            written=answer.draft.text + _cut(watched, index).text,
+            sentence=answer.draft.placed(judged.sentences[index], judged.judge.prompt),
+            tokens=tokens,
+            text="".join(text for text, probability in tokens if probability >= self.threshold).strip(),
+        )
+        passages = self.retriever(query)
+        if isinstance(passages, str) or not all(isinstance(passage, str) for passage in passages):
+            raise WrongTypeError("a retriever must return a list of strings, the passages")
+        return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
+
+
+class _Answer:
+    """An answer that is being written under one prompt after another."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.retrievals: list[Retrieval] = []
+        self.response_ids: list[int] = []
+        self.sampled_tokens = 0
+        self.stop: str | None = None
+
+    def take(self, watched: MonitoredSession, sentences: int, *, stop: str | None) -> None:
+        """Keep the first sentences of a session; all that it wrote when it has come to its end."""
+        (judged,), (row,) = watched.answers, watched.decoding.rows
+        self.sampled_tokens += len(row.token_ids)
+        self.response_ids = [*self.draft.token_ids, *ids_of(row)]
+        self.stop = stop
+        if stop is None:
+            kept = JudgedAnswer(judged.judge)
+            signals: list[SentenceSignals] = judged.signals[:sentences]
+            kept.keep(signals, judged.sentences[:sentences])
+            self.draft.add(kept.report(_cut(watched, sentences), stop=None, seconds=None))
+        else:
+            self.draft.add(watched.reports(stops=[stop], seconds=None)[0])
+
+
+def _cut(watched: MonitoredSession, sentences: int) -> Transcript:
+    """Return what the session wrote before one of its sentences."""
+    (judged,), (row,) = watched.answers, watched.decoding.rows
+    tokens = judged.sentences[sentences - 1].token_end if sentences else 0
+    spans = row.char_spans[:tokens]
+    return Transcript(row.text[: spans[-1][1]] if spans else "", spans)

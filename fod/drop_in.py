@@ -1,0 +1,257 @@
+"""What every generator shares: it is called as ``model.generate`` is, alone, through it, or as a stream."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Generic, Literal, TypeVar, overload
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.generation import GenerationConfig, LogitsProcessorList, MaxLengthCriteria, StoppingCriteriaList
+from transformers.generation.streamers import BaseStreamer
+
+from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
+from fod.output import GeneratorOutput, padded
+from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, plan_of, prepare
+
+__all__ = ["AnswerGenerator", "plan_within"]
+
+O = TypeVar("O", bound=GeneratorOutput)  # noqa: E741 - of the output
+Told = Generator[Event, None, O]
+"""Yields what a reader is told and returns the output."""
+
+
+class AnswerGenerator(ABC, Generic[O]):
+    """Answers prompts of a monitor; a drop-in for ``model.generate``.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        Scores the sentences.
+
+    Raises
+    ------
+    InputError
+        If model and monitor do not belong together.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, monitor: Monitor) -> None:
+        if model is not monitor.model:
+            raise InputError("model must be the one the monitor watches; pass monitor.model")
+        self.monitor = monitor
+        self.tokenizer = tokenizer
+
+    @overload
+    def generate(
+        self,
+        prompts: RagPrompt | Sequence[RagPrompt],
+        *,
+        seed: int = 0,
+        return_dict_in_generate: Literal[False] = False,
+        streamer: BaseStreamer | None = None,
+        **kwargs: Any,
+    ) -> Tensor: ...
+
+    @overload
+    def generate(
+        self,
+        prompts: RagPrompt,
+        *,
+        seed: int = 0,
+        return_dict_in_generate: Literal[True],
+        streamer: BaseStreamer | None = None,
+        **kwargs: Any,
+    ) -> O: ...
+
+    @overload
+    def generate(
+        self,
+        prompts: Sequence[RagPrompt],
+        *,
+        seed: int = 0,
+        return_dict_in_generate: Literal[True],
+        streamer: BaseStreamer | None = None,
+        **kwargs: Any,
+    ) -> list[O]: ...
+
+    def generate(
+        self,
+        prompts: RagPrompt | Sequence[RagPrompt],
+        *,
+        seed: int = 0,
+        return_dict_in_generate: bool = False,
+        streamer: BaseStreamer | None = None,
+        **kwargs: Any,
+    ) -> Tensor | O | list[O]:
+        """Generate answers.
+
+        Parameters
+        ----------
+        prompts
+            From ``monitor.prompt``, with a context. A list is answered one after another, each as it would be alone.
+        seed
+            Of all sampling; the same seed gives the same answer.
+        return_dict_in_generate
+            Return the output, with the report, instead of the ids alone; a list of them for a list of prompts.
+        streamer
+            Is given the prompt's ids and then sentences, each when it can no longer be taken back; for one prompt.
+        **kwargs
+            What ``model.generate`` takes.
+
+        Returns
+        -------
+        Tensor of shape (B, prompt + response), int64, or the output
+            Ids as of ``model.generate``: short prompts of a list are padded on the left, short responses on the right.
+
+        Raises
+        ------
+        InputError
+            If a prompt has no context, for a streamer with several prompts, for beam search and several sequences.
+        PromptError
+            If a prompt does not fit the model's window.
+        """
+        given = _prompts_of(prompts)
+        if streamer is not None and len(given) > 1:
+            raise InputError(f"a streamer shows one answer; found {len(given)} prompts. Call once for each")
+        plan = _for_one_answer(prepare(self.monitor.model, given, **kwargs))
+        outputs = self._outputs(given, plan, seed, streamer)
+        if return_dict_in_generate:
+            return outputs[0] if isinstance(prompts, RagPrompt) else outputs
+        return padded(outputs, pad_token=plan.pad_token)
+
+    def __call__(
+        self,
+        model: PreTrainedModel,
+        input_ids: Tensor,
+        logits_processor: LogitsProcessorList,
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: GenerationConfig,
+        prompt: RagPrompt | Sequence[RagPrompt] | None = None,
+        **model_kwargs: Any,  # noqa: ANN401 - what generate prepares for its own loop; the session has its own
+    ) -> Tensor | O | list[O]:
+        """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt)``.
+
+        For a batch ``prompt`` is the list of its prompts. A streamer does not get here: transformers keeps it from a
+        callable; pass it to :meth:`generate`.
+        """
+        if prompt is None or model is not self.monitor.model:
+            raise InputError("pass prompt=..., and call generate of the model the monitor watches")
+        plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
+        given = _prompts_of(prompt)
+        _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
+        outputs = self._outputs(given, plan, 0, None)
+        if generation_config.return_dict_in_generate:
+            return outputs[0] if isinstance(prompt, RagPrompt) else outputs
+        return padded(outputs, pad_token=plan.pad_token, prompts=input_ids)
+
+    def stream(self, prompt: RagPrompt, *, seed: int = 0, **kwargs: Any) -> Iterator[Event]:
+        """Generate an answer and yield its sentences, each when it can no longer be taken back.
+
+        Closing the stream ends the generation and leaves nothing behind.
+
+        Parameters
+        ----------
+        prompt, seed, **kwargs
+            As in :meth:`generate`.
+
+        Yields
+        ------
+        ReleaseEvent, NoticeEvent, FinishEvent
+            The last is the only :class:`FinishEvent`.
+        """
+        return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
+
+    def _streamed(self, prompt: RagPrompt, kwargs: dict[str, Any], told: Any) -> Iterator[Event]:
+        (one,) = _prompts_of([prompt])
+        if kwargs.pop("streamer", None) is not None:
+            raise InputError("a stream is read, so it takes no streamer; leave it out, or pass it to generate")
+        plan = _for_one_answer(prepare(self.monitor.model, one, **kwargs))
+
+        def events() -> Iterator[Event]:
+            output = yield from told(one, plan)
+            yield FinishEvent(output)
+
+        return events()
+
+    @abstractmethod
+    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Told[O]:
+        """Answer one prompt."""
+
+    def _outputs(
+        self, prompts: Sequence[RagPrompt], plan: DecodingPlan, seed: int, streamer: BaseStreamer | None
+    ) -> list[O]:
+        longest = max(len(prompt.with_context_ids) for prompt in prompts)
+        limits = [plan.config.max_length - longest + len(prompt.with_context_ids) for prompt in prompts]
+        return [
+            _heard(self._told(prompt, plan_within(plan, limit), seed), streamer, prompt)
+            for prompt, limit in zip(prompts, limits, strict=True)
+        ]
+
+    def _sequences(self, prompt: RagPrompt, response_ids: Sequence[int]) -> Tensor:
+        return torch.tensor([[*prompt.with_context_ids, *response_ids]], device=self.monitor.model.device)
+
+
+def plan_within(plan: DecodingPlan, max_length: int) -> DecodingPlan:
+    """Return the plan with another limit on prompt and response together, in tokens."""
+    if max_length == plan.config.max_length:
+        return plan
+    config = copy.deepcopy(plan.config)
+    config.max_length = max_length
+    criteria = StoppingCriteriaList(
+        MaxLengthCriteria(max_length) if isinstance(criterion, MaxLengthCriteria) else criterion
+        for criterion in plan.criteria
+    )
+    return replace(plan, criteria=criteria, config=config)
+
+
+def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O:
+    """Run a generation to its end; a streamer is given what is released."""
+    if streamer is not None:
+        streamer.put(torch.tensor([prompt.with_context_ids]))
+    put = 0
+    while True:
+        try:
+            event = next(told)
+        except StopIteration as end:
+            output: O = end.value
+            break
+        if streamer is not None and isinstance(event, ReleaseEvent | NoticeEvent) and event.token_ids:
+            streamer.put(torch.tensor(event.token_ids))
+            put += len(event.token_ids)
+    if streamer is not None:
+        if output.response_ids[put:]:  # an end-of-text token, or white space that belongs to no sentence
+            streamer.put(torch.tensor(output.response_ids[put:]))
+        streamer.end()
+    return output
+
+
+def _prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+    given = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
+    if not given:
+        raise InputError("expected at least one prompt; found an empty list")
+    for prompt in given:
+        if not isinstance(prompt, RagPrompt):
+            raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
+        if not prompt.has_context:
+            raise InputError("faithfulness is to a context, but the prompt has none; pass passages that are not empty")
+    return given
+
+
+def _check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
+    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+    found = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
+    if found != [list(prompt.with_context_ids) for prompt in prompts]:
+        raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
+
+
+def _for_one_answer(plan: DecodingPlan) -> DecodingPlan:
+    several = plan.config.num_return_sequences or 1
+    if several > 1:
+        raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")
+    return plan

@@ -1,0 +1,146 @@
+"""What is done when no sample of a round reaches tau_2."""
+
+import numpy as np
+import pytest
+from doubles import PASSAGES, QUESTION
+from test_fod_generator import grammar, response_of
+
+from fod import FODGenerator
+from syncheck import InputError, WrongTypeError
+
+
+def run(monitor, prompt, tau_1, tau_2, *, seed=0, max_new_tokens=60, **options):
+    fod = FODGenerator(
+        monitor.model, monitor.tokenizer, monitor, backtrack_threshold=tau_1, prune_threshold=tau_2, **options
+    )
+    options = {"seed": seed, "max_new_tokens": max_new_tokens, "logits_processor": grammar(monitor, prompt)}
+    return fod, options, fod.generate(prompt, return_dict_in_generate=True, **options)
+
+
+def second_best(monitor, prompt):
+    """A threshold that greedy's first sentence reaches, and a later one does not."""
+    scores = [s.score for s in run(monitor, prompt, 0.0, 0.0)[2].report.sentences]
+    return scores[0] - 1e-6 if min(scores) < scores[0] - 1e-6 else None
+
+
+class TestAbstain:
+    def test_the_message_is_the_answer(self, monitor, prompt):
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_nothing="abstain", message="No more.")
+        assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "abstained")
+        assert out.message == "No more."
+        assert monitor.tokenizer.decode(response_of(prompt, out.sequences)) == "No more."
+        notice, end = fod.stream(prompt, **options)
+        assert (notice.type, notice.text, list(notice.token_ids)) == (
+            "notice",
+            "No more.",
+            response_of(prompt, out.sequences),
+        )
+        assert end.output.message == "No more."
+
+    def test_what_was_released_stays_before_it(self, monitor, prompt):
+        threshold = second_best(monitor, prompt)
+        if threshold is None:
+            pytest.skip("greedy's first sentence is its worst")
+        _, _, out = run(monitor, prompt, threshold, 1.0, on_nothing="abstain", message="No more.")
+        assert out.report.sentences and out.message == " No more."
+        decoded = monitor.tokenizer.decode(response_of(prompt, out.sequences))
+        assert decoded.strip() == f"{out.report.response} No more.".strip()
+
+    def test_no_message_where_something_passes(self, monitor, prompt):
+        _, _, out = run(monitor, prompt, 0.0, 0.0, on_nothing="abstain")
+        assert out.message is None and out.report.stop != "abstained"
+
+
+class TestAnnotate:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_decoding_goes_on_and_says_which_sentences_did_not_pass(self, monitor, prompt, seed):
+        _, _, out = run(monitor, prompt, 0.7, 0.9, seed=seed, on_nothing="annotate")
+        assert out.report.stop != "nothing_passed" and out.report.sentences
+        greedy = len(out.search.greedy.sentences)
+        below = [i for i, s in enumerate(out.report.sentences) if s.score < (0.7 if i < greedy else 0.9)]
+        assert list(out.marked) == below
+
+    def test_the_stream_marks_them(self, monitor, prompt):
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_nothing="annotate")
+        *events, _ = fod.stream(prompt, **options)
+        assert out.marked and [i for i, event in enumerate(events) if event.marked] == list(out.marked)
+
+
+class TestHandover:
+    def test_it_is_told_what_there_is(self, monitor, prompt):
+        asked = []
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=asked.append)
+        (handover,) = asked
+        assert handover.prompt == prompt and handover.attempt == 0 and handover.report.response == ""
+        assert {s.text for s in handover.rejected} == {
+            s.text for c in out.search.rounds[-1].candidates for s in c.sentences
+        }
+        assert (out.report.stop, out.message) == ("nothing_passed", None)
+
+    def test_a_text_ends_the_answer(self, monitor, prompt):
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: "Ask a librarian.")
+        assert (out.report.stop, out.message) == ("handed_over", "Ask a librarian.")
+
+    def test_under_a_prompt_the_answer_goes_on(self, monitor, prompt):
+        """Without anything written before, it is the answer under that prompt, with the room that is left."""
+        other = monitor.prompt(question=QUESTION, context=["He plays far from the farm.", PASSAGES[0]])
+        tau = 0.9
+        for seed in range(6):
+            _, _, out = run(
+                monitor, prompt, tau, tau, seed=seed, on_nothing=lambda handover: None if handover.attempt else other
+            )
+            if out.report.prompt != prompt:
+                break
+        else:
+            pytest.fail("no seed was handed over")
+        report = out.report
+        assert report.prompt.passages == (*PASSAGES, "He plays far from the farm.")
+        assert all(s.score >= tau for s in report.sentences)
+        assert [s.token_start for s in report.sentences] == [0, *(s.token_end for s in report.sentences)][
+            : len(report.sentences)
+        ]
+        for sentence in report.sentences:
+            assert report.response[sentence.start : sentence.end] == sentence.text
+        ids = [i for i in response_of(prompt, out.sequences) if i != monitor.tokenizer.eos_token_id]
+        assert report.tokens.token_ids.tolist() == ids and len(ids) <= 60
+        assert monitor.tokenizer.decode(ids).strip() == report.response.strip()
+
+    def test_it_is_not_asked_for_ever(self, monitor, prompt):
+        asked = []
+
+        def again(handover):
+            asked.append(handover.attempt)
+            return prompt
+
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=again)
+        assert asked == [0, 1, 2, 3] and out.report.stop == "nothing_passed"
+
+    def test_errors(self, monitor, prompt):
+        with pytest.raises(WrongTypeError, match="must return a RagPrompt, a string or None; found int"):
+            run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: 3)
+        bare = monitor.prompt(question=QUESTION, context="")
+        with pytest.raises(InputError, match="a prompt without passages"):
+            run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: bare)
+        with pytest.raises(InputError, match="on_nothing must be 'stop', 'abstain', 'annotate' or a callable"):
+            run(monitor, prompt, 1.0, 1.0, on_nothing="guess")
+
+
+def test_signals_after_a_handover_are_those_of_a_replay(monitor, prompt):
+    """The second part's signals are of its own prompt, behind the first part's tokens."""
+    threshold = second_best(monitor, prompt)
+    if threshold is None:
+        pytest.skip("greedy's first sentence is its worst")
+    other = monitor.prompt(question=QUESTION, context=["He plays far from the farm.", *PASSAGES])
+    calls = []
+
+    def handed(handover):
+        calls.append(handover.report)
+        return other if len(calls) == 1 else None
+
+    _, _, out = run(monitor, prompt, threshold, 1.0, on_nothing=handed, max_new_tokens=80)
+    first = len(calls[0].tokens)
+    assert 0 < first
+    ids = out.report.tokens.token_ids.tolist()
+    again = monitor.score(other, response_token_ids=ids)
+    np.testing.assert_allclose(out.report.tokens.kl[first:], again.tokens.kl[first:], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(out.report.tokens.kl[:first], calls[0].tokens.kl, rtol=0, atol=0)
