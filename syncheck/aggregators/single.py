@@ -41,18 +41,19 @@ class Column:
         """
         values = X[:, self.index].astype(np.float64)
         absent = np.isnan(values)
-        if absent.any() and self.missing is None:
+        if self.missing is not None:
+            values[absent] = self.missing
+        elif absent.any():
             raise InputError(
                 f"the signal in column {self.index}, which is the whole score, was not measured for "
                 f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner, or say what they score "
                 "(missing=)"
             )
-        scores = np.where(absent, self.missing, values).astype(np.float64) if absent.any() else values
-        if ((scores < 0) | (scores > 1)).any():
+        if ((values < 0) | (values > 1)).any():
             raise InputError(
-                f"the signal in column {self.index} must be in [0, 1]; found {scores.min()}..{scores.max()}"
+                f"the signal in column {self.index} must be in [0, 1]; found {values.min()}..{values.max()}"
             )
-        return scores
+        return values
 
     def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the signal itself in its place and 0 elsewhere, (F,) float64; nothing is learnt, nothing added up."""
