@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from syncheck.commands.passages import read_passages
 from syncheck.errors import InputError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.report import Answer, Case, render_html, render_text, wants_colour
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         found = generator.generate(
             prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
         )
-        answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped))
+        answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped, trace=found.trace))
         cases.append(Case(question, prompt.passages, answers))
         sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()
@@ -44,11 +45,4 @@ def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
         raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
     if args.question is None:
         return [(q.question, list(q.passages)) for q in demo_questions()]
-    try:
-        text = Path(args.context).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read --context {args.context!r} as UTF-8 text: {error}") from error
-    passages = [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]
-    if not passages:
-        raise InputError(f"--context {args.context!r} holds no text; paragraphs in it become passages")
-    return [(args.question, passages)]
+    return [(args.question, read_passages(args.context, option="--context"))]
