@@ -232,7 +232,7 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
 
 
 def _prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    given = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
+    given: list[Any] = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
     if not given:
         raise InputError("expected at least one prompt; found an empty list")
     for prompt in given:

@@ -49,8 +49,8 @@ class FODOutput(GeneratorOutput):
     """
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]
-    marked: tuple[int, ...] = field(default=None)  # type: ignore[assignment]
-    trace: tuple[TraceNode, ...] = field(default=None)  # type: ignore[assignment]
+    marked: tuple[int, ...] = field(default=None)  # type: ignore[arg-type]
+    trace: tuple[TraceNode, ...] = field(default=None)  # type: ignore[arg-type]
 
 
 class FODGenerator(AnswerGenerator[FODOutput]):

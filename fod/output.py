@@ -35,7 +35,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     sequences: Tensor
     report: Report = field(default=None)  # type: ignore[assignment]
     sampled_tokens: int = field(default=None)  # type: ignore[assignment]
-    dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[assignment]
+    dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
     message: str | None = None
 
     @property

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from fod.config import FODConfig
-from fod.types import Candidate, Round, SearchResult
+from fod.types import Beam, Candidate, Round, SearchResult
 from syncheck import SentenceScore, TraceNode
 
 __all__ = ["trace_of"]
@@ -30,7 +30,7 @@ def trace_of(result: SearchResult, config: FODConfig) -> tuple[TraceNode, ...]:
         What was tried first. The greedy sentences are a chain; behind it is what stage 1 took back, then the samples.
     """
     behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
-    parents = (result.greedy,)
+    parents: tuple[Beam, ...] = (result.greedy,)
     for step in result.rounds:
         open_beams = [beam for beam in parents if beam.stop is None]
         for candidate in step.candidates:

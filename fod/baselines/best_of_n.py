@@ -37,8 +37,8 @@ class BestOfNOutput(GeneratorOutput):
         Index of the answer; the first of equals.
     """
 
-    samples: tuple[Report, ...] = field(default=None)  # type: ignore[assignment]
-    rewards: tuple[float | None, ...] = field(default=None)  # type: ignore[assignment]
+    samples: tuple[Report, ...] = field(default=None)  # type: ignore[arg-type]
+    rewards: tuple[float | None, ...] = field(default=None)  # type: ignore[arg-type]
     chosen: int = field(default=None)  # type: ignore[assignment]
 
 
@@ -102,7 +102,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             rows = watched.decoding.rows
             reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
         rewards = tuple(self.reward(report) for report in reports)
-        chosen = max(range(self.samples), key=lambda i: -math.inf if rewards[i] is None else rewards[i])
+        worth = [-math.inf if reward is None else reward for reward in rewards]
+        chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
             yield release_of(sentence, rows[chosen])
         return BestOfNOutput(

@@ -71,7 +71,7 @@ class Retrieval:
 class FLAREOutput(GeneratorOutput):
     """What ``generate(return_dict_in_generate=True)`` returns; the report's passages are those of all retrievals."""
 
-    retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[assignment]
+    retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[arg-type]
 
 
 class FLAREGenerator(AnswerGenerator[FLAREOutput]):

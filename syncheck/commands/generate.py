@@ -74,8 +74,8 @@ def _generator(monitor: Monitor, args: argparse.Namespace) -> Any:  # noqa: ANN4
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
-    sampling = {n: v for n in ("temperature", "top_p") if (v := getattr(args, n)) is not None}
-    message = {} if args.message is None else {"message": args.message}
+    sampling: dict[str, Any] = {n: v for n in ("temperature", "top_p") if (v := getattr(args, n)) is not None}
+    message: dict[str, Any] = {} if args.message is None else {"message": args.message}
     if args.decoder == "fod":
         return fod.FODGenerator(
             *models,
@@ -84,8 +84,7 @@ def _generator(monitor: Monitor, args: argparse.Namespace) -> Any:  # noqa: ANN4
             beam_size=args.beam_size,
             samples_per_step=args.samples_per_step,
             on_nothing=args.on_nothing,
-            **message,
-            **sampling,
+            **(message | sampling),
         )
     if args.decoder == "fod-backtrack":
         return fod.BacktrackGenerator(*models, backtrack_threshold=args.backtrack_threshold)
