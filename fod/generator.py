@@ -175,7 +175,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         while True:
             result = yield from writing.next_part(release())
             report = writing.draft.report(stop=result.stop, seconds=time.perf_counter() - started)
-            reply = self._reply(writing, report) if result.stop == "nothing_passed" else None
+            is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
+            reply = self._reply(writing, report) if is_stuck else None
             if not isinstance(reply, RagPrompt):
                 break
             writing.prompt = reply

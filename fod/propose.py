@@ -76,7 +76,9 @@ class SentenceProposer:
         since = time.perf_counter()
         measured = self._decoding.measure()
         rows = self._without_repeats(each)
-        judged = self._judge([measured[row] for row in rows], since=since)
+        judged = self._watched.judge.answers(
+            [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
+        )
         candidates = []
         for row, sentences in zip(rows, judged, strict=True):
             handle = (self._round, row)
@@ -149,11 +151,6 @@ class SentenceProposer:
                 seen.add(key)
                 rows.append(row)
         return rows
-
-    def _judge(self, measured: Sequence[Sequence[SentenceSignals]], *, since: float) -> list[list[SentenceScore]]:
-        """Judge all rows' sentences in one batch."""
-        flat = iter(self._watched.judge([s for row in measured for s in row], since=since))
-        return [[next(flat) for _ in row] for row in measured]
 
     def _new_tokens(self, index: int) -> list[int]:
         row = self._decoding.rows[index]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from doubles import LAYERS, PASSAGES, QUESTION
+from test_fod_generator import grammar
 
 from fod import FODGenerator
 from syncheck import DecodingSession, NotReadyError, SegmenterConfig, build_prompt
@@ -131,8 +132,6 @@ def test_no_contrast_without_a_context(golden):
 
 
 def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
-    from test_fod_generator import grammar
-
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0)
     out = fod.generate(
         prompt, max_new_tokens=40, logits_processor=grammar(monitor, prompt), return_dict_in_generate=True
@@ -140,3 +139,17 @@ def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
     assert len(out.search.rounds) > 1
     single = sum(rows for rows, length in fed if length == 1)
     assert single <= out.sampled_tokens + 1  # only the token that is last at the limit is fed to be measured
+
+
+def test_an_exception_leaves_no_hooks(monitor, prompt):
+    def failing(input_ids, scores):
+        if len(input_ids) > 1:
+            raise ZeroDivisionError("in stage 2")
+        return scores
+
+    fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0)
+    constraint = grammar(monitor, prompt)
+    constraint.append(failing)
+    with pytest.raises(ZeroDivisionError, match="in stage 2"):
+        fod.generate(prompt, max_new_tokens=40, logits_processor=constraint)
+    assert not [h for m in monitor.model.modules() for h in m._forward_hooks.values() if "syncheck" in h.__module__]

@@ -1,11 +1,13 @@
 """What is done when no sample of a round reaches tau_2."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from doubles import PASSAGES, QUESTION
 from test_fod_generator import grammar, response_of
 
-from fod import FODGenerator
+from fod import FODGenerator, walk
 from syncheck import InputError, WrongTypeError
 
 
@@ -45,6 +47,18 @@ class TestAbstain:
         assert out.report.sentences and out.message == " No more."
         decoded = monitor.tokenizer.decode(response_of(prompt, out.sequences))
         assert decoded.strip() == f"{out.report.response} No more.".strip()
+
+    def test_no_message_behind_a_text_that_has_ended(self, monitor, prompt, monkeypatch):
+        """With until='all' the best beam may have ended when nothing passes behind another one; that is rare."""
+
+        def stuck(propose, config):
+            result = yield from walk(propose, config)
+            assert result.beam.stop is not None
+            return replace(result, stop="nothing_passed")
+
+        monkeypatch.setattr("fod.writing.walk", stuck)
+        _, _, out = run(monitor, prompt, 0.0, 0.0, on_nothing="abstain")
+        assert (out.report.stop, out.message) == ("nothing_passed", None)
 
     def test_no_message_where_something_passes(self, monitor, prompt):
         _, _, out = run(monitor, prompt, 0.0, 0.0, on_nothing="abstain")
