@@ -14,7 +14,8 @@ from typing import get_args
 from syncheck import __version__
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
-from syncheck.config import LineBreaks
+from syncheck.commands.span_options import add_spans, add_spans_score
+from syncheck.config import DEFAULT_SCHEMA, LineBreaks
 from syncheck.errors import SyncheckError
 
 __all__ = ["main"]
@@ -35,11 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
     # Imported here, so that --help does not wait for torch.
-    from syncheck.commands import ablate, calibrate, demo, evaluate, generate, score, train, transfer
+    from syncheck.commands import ablate, calibrate, demo, evaluate, generate, score, spans, train, transfer
 
     table: dict[str, Callable[[argparse.Namespace], int]] = {
         "demo": demo.run,
         "score": score.run,
+        "spans": spans.spans,
+        "spans-score": spans.score,
         "generate": generate.run,
         "train": train.train,
         "features": train.features,
@@ -59,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="answer questions with the bundled model, greedily and by FOD"))
     _add_score(commands.add_parser("score", help="score given responses, sentence by sentence"))
+    add_spans(commands.add_parser("spans", help="find the wrong characters of responses, in any language"))
+    add_spans_score(commands.add_parser("spans-score", help="IoU and correlation of spans that were found"))
     _add_generate(commands.add_parser("generate", help="answer questions and score the answers"))
     _add_train(commands.add_parser("train", help="train a monitor on labelled responses"))
     _add_features(commands.add_parser("features", help="measure labelled responses once, for train and evaluate"))
@@ -152,7 +157,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--aggregator", choices=("lr", "xgb", "mlp", "best"), default="mlp", help="best: by grouped cross-validation"
     )
-    parser.add_argument("--schema", default="syncheck.v1", help="feature schema (%(default)s)")
+    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
     parser.add_argument("--output", required=True, metavar="DIR")
 
 
@@ -160,8 +165,8 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
-    parser.set_defaults(untrained_schema="syncheck.v1")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v2)")
+    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
     parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
     add_extraction(parser)
 
@@ -169,8 +174,8 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
-    parser.set_defaults(untrained_schema="syncheck.v1")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v2)")
+    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
     add_evaluation(parser)
 
 

@@ -7,11 +7,22 @@ from typing import Literal, get_args
 
 from syncheck.errors import InputError
 
-__all__ = ["AggregatorKind", "LineBreaks", "MonitorConfig", "SegmenterConfig", "Template", "default_layers"]
+__all__ = [
+    "AggregatorKind",
+    "DEFAULT_SCHEMA",
+    "LineBreaks",
+    "MonitorConfig",
+    "SegmenterConfig",
+    "Template",
+    "default_layers",
+]
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 AggregatorKind = Literal["lr", "xgb", "mlp"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
+
+DEFAULT_SCHEMA = "syncheck.v2"
+"""Features that a monitor is trained on when nothing is said."""
 
 LARGE_KL_NATS = 3.0
 """A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""

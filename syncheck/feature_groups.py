@@ -18,8 +18,13 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
         *("mean_log_prob_gain", "min_log_prob_gain"),
     ),
     "aligner": ("align_score",),
-    "lexical": ("content_overlap", "bigram_overlap", "number_overlap", "name_overlap"),
+    "lexical": (
+        *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap"),
+        *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
+    ),
     "question and length": ("question_overlap", "log_tokens"),
+    "earlier sentences": ("sentence_index", "earlier_support_mean", "earlier_support_min"),
+    "phrasing": ("source_mention", "negation", "list_item"),
 }
 """Features by signal, each in one group, as in ``syncheck.features.FEATURES``. The first five are the paper's (Table
 4), whose "uncertainty" is entropy and LID; KL and the gain in log-probability both compare with no context."""

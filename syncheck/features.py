@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
-from math import log, nan
+from math import isnan, log, log1p, nan
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,18 @@ from numpy.typing import NDArray
 from syncheck.config import LARGE_KL_NATS
 from syncheck.errors import InputError
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
+from syncheck.phrasing import phrasing
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
-__all__ = ["FEATURES", "Feature", "SCHEMAS", "feature_schema", "needs_lid", "sentence_features"]
+__all__ = [
+    "EarlierSentences",
+    "FEATURES",
+    "Feature",
+    "SCHEMAS",
+    "feature_schema",
+    "needs_lid",
+    "sentence_features",
+]
 
 LID = "lid_layer_{k}"
 """Stands for one feature per tapped decoder block k, counted from 0."""
@@ -45,6 +55,13 @@ class Feature:
     unit: str
     direction: int
     cost: str
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSentences:
+    """The aligner's support of each sentence with a letter before the one that is measured; NaN where not asked."""
+
+    supports: tuple[float, ...] = ()
 
 
 _CONTRAST = "one pass over the sentence without the context"
@@ -87,6 +104,16 @@ FEATURES = (
     ),
     Feature("max_contrastive_kl", "largest KL(with || without context)", "nats, [0, 100]", 0, _CONTRAST),
     Feature("question_overlap", "content words that the question holds", "share, [0, 1]", 0, "none"),
+    Feature("stem_overlap", "content words whose stem the context holds", "share, [0, 1]", 1, "none"),
+    Feature("pair_overlap", "neighbouring content words that are near in a passage", "share, [0, 1]", 1, "none"),
+    Feature("copied_run", "longest run of words that stands in a passage", "share, [0, 1]", 1, "none"),
+    Feature("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1, "none"),
+    Feature("sentence_index", "ln(1 + the answer's earlier sentences)", "ln sentences, >= 0", -1, "none"),
+    Feature("earlier_support_mean", "mean support of the answer's earlier sentences", "probability, [0, 1]", 1, "none"),
+    Feature("earlier_support_min", "least support of the answer's earlier sentences", "probability, [0, 1]", 1, "none"),
+    Feature("source_mention", "whether it speaks of its sources (English)", "0 or 1", 0, "none"),
+    Feature("negation", "whether it denies something (English)", "0 or 1", 0, "none"),
+    Feature("list_item", "whether it begins as an item of a list", "0 or 1", 0, "none"),
 )
 """Every feature of every schema; NaN in any of them means not measured."""
 
@@ -94,16 +121,22 @@ _PAPER = (
     *("min_prob", "mean_prob", "max_entropy", "mean_entropy", LID),
     *("mean_contrastive_kl", "large_kl_pos", "align_score"),
 )
-_OURS = (
+_FIRST = (
     *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap", "log_tokens"),
     *("mean_log_prob", "min_log_prob", "mean_log_prob_gain", "min_log_prob_gain"),
     *("max_contrastive_kl", "question_overlap"),
+)
+_SECOND = (
+    *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
+    *("sentence_index", "earlier_support_mean", "earlier_support_min"),
+    *("source_mention", "negation", "list_item"),
 )
 
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
     "paper-no-lid.v1": tuple(name for name in _PAPER if name != LID),  # Table 4 for Summary and Data2txt
-    "syncheck.v1": _PAPER + _OURS,
+    "syncheck.v1": _PAPER + _FIRST,
+    "syncheck.v2": _PAPER + _FIRST + _SECOND,
 }
 """Features of each released version, in column order; a released version never changes."""
 
@@ -155,6 +188,7 @@ def sentence_features(
     support: Support | None,
     lexicon: ContextLexicon | None,
     question_words: AbstractSet[str],
+    earlier: EarlierSentences,
 ) -> SentenceFeatures:
     """Compute the features of one sentence, in float64.
 
@@ -171,11 +205,13 @@ def sentence_features(
         The words of the context; None, when there is no context, gives NaN.
     question_words
         Content words of the question; without any, ``question_overlap`` is NaN.
+    earlier
+        What came before the sentence in its answer.
 
     Returns
     -------
     SentenceFeatures
-        NaN where not measured: no context, no aligner, no number or name in the sentence.
+        NaN where not measured: no context, no aligner, no number or name in the sentence, no earlier sentence.
 
     Raises
     ------
@@ -192,6 +228,7 @@ def sentence_features(
     values |= {LID.format(k=k): value for k, value in signals.lid.items()}
     values |= _signal_features(signals)
     values |= _lexical_features(signals.text, lexicon, question_words)
+    values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
     values["align_score"] = nan if support is None else support.score
     return SentenceFeatures(schema, _in_order(values, schema))
 
@@ -228,6 +265,15 @@ def _lexical_features(text: str, lexicon: ContextLexicon | None, question_words:
     shares = LexicalShares() if lexicon is None else lexical_shares(text, lexicon)
     in_question = share(content_words(text), question_words) if question_words else nan
     return asdict(shares) | {"question_overlap": in_question}
+
+
+def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
+    supports = [support for support in earlier.supports if not isnan(support)]
+    return {
+        "sentence_index": log1p(len(earlier.supports)),
+        "earlier_support_mean": fmean(supports) if supports else nan,
+        "earlier_support_min": min(supports, default=nan),
+    }
 
 
 def _limited(nats: NDArray[np.float32]) -> NDArray[np.float64]:

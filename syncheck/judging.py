@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from math import nan
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, QuestionAligner
-from syncheck.features import sentence_features
+from syncheck.features import EarlierSentences, sentence_features
 from syncheck.lexical import ContextLexicon, content_words
 from syncheck.segments import is_checkable
 from syncheck.types import (
@@ -58,19 +59,49 @@ class SentenceJudge:
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
 
-    def __call__(self, sentences: Sequence[SentenceSignals], *, since: float | None = None) -> list[SentenceScore]:
-        """Score sentences together, with one batch for the aligner; their order does not matter.
+    def __call__(
+        self,
+        sentences: Sequence[SentenceSignals],
+        *,
+        earlier: Sequence[SentenceScore] = (),
+        since: float | None = None,
+    ) -> list[SentenceScore]:
+        """Score the next sentences of one answer; see :meth:`answers`."""
+        return self.answers([sentences], earlier=[earlier], since=since)[0]
 
-        ``since`` is the ``time.perf_counter()`` at which they were known to be complete, None for a given response.
+    def answers(
+        self,
+        answers: Sequence[Sequence[SentenceSignals]],
+        *,
+        earlier: Sequence[Sequence[SentenceScore]],
+        since: float | None = None,
+    ) -> list[list[SentenceScore]]:
+        """Score the next sentences of several answers together, with one batch for the aligner.
+
+        Parameters
+        ----------
+        answers
+            The sentences of each answer, in order.
+        earlier
+            What each answer's sentences before them were scored as.
+        since
+            The ``time.perf_counter()`` at which they were known to be complete, None for given responses.
+
+        Returns
+        -------
+        list of list of SentenceScore
+            As ``answers``.
         """
+        sentences = [sentence for answer in answers for sentence in answer]
         if not sentences:
-            return []
+            return [[] for _ in answers]
         supports, failure = self._supports([s.text for s in sentences])
-        features = [self.features(s, support) for s, support in zip(sentences, supports, strict=True)]
+        before = self._earlier(answers, earlier, supports)
+        features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
         statuses = [self._status(s, failure) for s in sentences]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
-        return [
+        scored = iter(
             SentenceScore(
                 text=sentence.text,
                 start=sentence.span.char_start,
@@ -89,9 +120,12 @@ class SentenceJudge:
             for sentence, support, values, status, score, attribution in zip(
                 sentences, supports, features, statuses, scores, attributions, strict=True
             )
-        ]
+        )
+        return [[next(scored) for _ in answer] for answer in answers]
 
-    def features(self, sentence: SentenceSignals, support: Support | None) -> SentenceFeatures:
+    def features(
+        self, sentence: SentenceSignals, support: Support | None, earlier: EarlierSentences
+    ) -> SentenceFeatures:
         """Compute the features of one sentence."""
         return sentence_features(
             self._schema,
@@ -99,7 +133,26 @@ class SentenceJudge:
             support=support,
             lexicon=self._lexicon,
             question_words=self._question_words,
+            earlier=earlier,
         )
+
+    def _earlier(
+        self,
+        answers: Sequence[Sequence[SentenceSignals]],
+        earlier: Sequence[Sequence[SentenceScore]],
+        supports: Sequence[Support | None],
+    ) -> list[EarlierSentences]:
+        """What came before each sentence in its answer; the number of a list item is no sentence here."""
+        found = []
+        own = iter(supports)
+        for answer, scored in zip(answers, earlier, strict=True):
+            before = [_known(s.features.get("align_score")) for s in scored if _has_letter(s.text)]
+            for sentence in answer:
+                found.append(EarlierSentences(tuple(before)))
+                support = next(own)
+                if _has_letter(sentence.text):
+                    before.append(nan if support is None else support.score)
+        return found
 
     def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], str | None]:
         """Align what can be checked; a failing aligner is reported as the sentences' reason, not raised."""
@@ -137,6 +190,14 @@ class SentenceJudge:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _has_letter(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _known(value: float | None) -> float:
+    return nan if value is None else value
 
 
 def _reason(sentence: SentenceSignals, status: Status, failure: str | None) -> str | None:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
-from math import nan
+from math import log1p, nan
 
-__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "share"]
+__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "share", "stem"]
+
+_STEM = 5
+"""Characters of a word that count as its stem."""
+_NEAR = 8
+"""Words within which two words of a passage are near each other."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Kana and Han are written without spaces, so that each character counts as a word."""
@@ -46,11 +51,20 @@ class ContextLexicon:
         Normalised words, and the numbers among them.
     bigrams : frozenset of tuple of str
         Neighbouring words of one passage, function words included.
+    stems : frozenset of str
+        The words without their endings; see :func:`stem`.
+    places : mapping of str to tuple of int
+        Where each word stands, passages one behind the other with a gap between them.
+    stem_places : mapping of str to tuple of int
+        The same of the stems.
     """
 
     words: frozenset[str]
     bigrams: frozenset[tuple[str, str]]
     numbers: frozenset[str]
+    stems: frozenset[str]
+    places: Mapping[str, tuple[int, ...]]
+    stem_places: Mapping[str, tuple[int, ...]]
 
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
@@ -58,29 +72,48 @@ class ContextLexicon:
         texts = [_words(passage) for passage in passages]
         words = frozenset(word for text in texts for word in text)
         bigrams = frozenset(pair for text in texts for pair in pairwise(text))
-        return cls(words, bigrams, frozenset(filter(_is_number, words)))
+        places = _places(texts)
+        stem_places = _places([[stem(word) for word in text] for text in texts])
+        numbers = frozenset(filter(_is_number, words))
+        return cls(words, bigrams, numbers, frozenset(stem_places), places, stem_places)
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalShares:
-    """Shares of one sentence's wording that the context holds, each in [0, 1]; NaN where there is nothing to count."""
+    """Shares of one sentence's wording that the context holds, each in [0, 1]; NaN where there is nothing to count.
+
+    ``novel_words`` alone is no share: ln(1 + distinct stems of content words that the context lacks).
+    """
 
     content_overlap: float = nan
     bigram_overlap: float = nan
     number_overlap: float = nan
     name_overlap: float = nan
+    stem_overlap: float = nan
+    pair_overlap: float = nan
+    copied_run: float = nan
+    novel_words: float = nan
 
 
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
 
     A name is a capitalised word other than the sentence's first and "I"; it counts as held when the context has the
-    word in any case. A word that occurs twice counts twice.
+    word in any case. A word that occurs twice counts twice. ``pair_overlap`` is of neighbouring content words: held are
+    those whose stems stand within eight words of each other in a passage, in either order. ``copied_run`` is the
+    longest run of the sentence's words that stands in a passage as it is.
     """
     words = _words(sentence)
     numbers = [word for word in words if _is_number(word)]
+    content = content_words(sentence)
+    stems = [stem(word) for word in content]
+    pairs = list(pairwise(stems))
     return LexicalShares(
-        content_overlap=share(content_words(sentence), lexicon.words),
+        stem_overlap=share(stems, lexicon.stems),
+        pair_overlap=sum(_are_near(pair, lexicon) for pair in pairs) / len(pairs) if pairs else nan,
+        copied_run=_longest_run(words, lexicon) / len(words) if words else nan,
+        novel_words=log1p(len(set(stems) - lexicon.stems)),
+        content_overlap=share(content, lexicon.words),
         bigram_overlap=share(list(pairwise(words)), lexicon.bigrams),
         number_overlap=share(numbers, lexicon.numbers),
         name_overlap=share(_names(sentence), lexicon.words),
@@ -95,6 +128,44 @@ def content_words(text: str) -> list[str]:
 def share(items: Sequence[object], known: AbstractSet[object]) -> float:
     """Return which share of the items is known; NaN when there are none."""
     return sum(item in known for item in items) / len(items) if items else nan
+
+
+def stem(word: str) -> str:
+    """Return the first five characters of a longer word that is no number: a stem that is right often enough."""
+    return word if _is_number(word) else word[:_STEM]
+
+
+def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    start = 0
+    for text in texts:
+        for place, word in enumerate(text, start):
+            found.setdefault(word, []).append(place)
+        start += len(text) + _NEAR  # so that nothing is near, or in a run, across passages
+    return {word: tuple(places) for word, places in found.items()}
+
+
+def _are_near(pair: tuple[str, str], lexicon: ContextLexicon) -> bool:
+    first, second = (lexicon.stem_places.get(stem, ()) for stem in pair)
+    i = j = 0
+    while i < len(first) and j < len(second):
+        if 0 < abs(first[i] - second[j]) <= _NEAR:
+            return True
+        # Of two occurrences of one stem the same place is not a neighbour of itself.
+        if first[i] <= second[j]:
+            i += 1
+        else:
+            j += 1
+    return False
+
+
+def _longest_run(words: Sequence[str], lexicon: ContextLexicon) -> int:
+    longest = 0
+    ends: dict[int, int] = {}  # place in the context -> length of the run that ends there
+    for word in words:
+        ends = {place: ends.get(place - 1, 0) + 1 for place in lexicon.places.get(word, ())}
+        longest = max([longest, *ends.values()])
+    return longest
 
 
 def _words(text: str) -> list[str]:

@@ -117,10 +117,11 @@ class MonitoredSession(Scoped):
         judged: list[list[SentenceScore]] = [[] for _ in self.answers]
         for judge in dict.fromkeys(answer.judge for answer in self.answers):
             rows = [row for row, answer in enumerate(self.answers) if answer.judge is judge]
-            flat = iter(judge([sentence for row in rows for sentence in measured[row]], since=since))
-            for row in rows:
-                judged[row] = [next(flat) for _ in measured[row]]
-                self.answers[row].keep(measured[row], judged[row])
+            earlier = [self.answers[row].sentences for row in rows]
+            found = judge.answers([measured[row] for row in rows], earlier=earlier, since=since)
+            for row, sentences in zip(rows, found, strict=True):
+                judged[row] = sentences
+                self.answers[row].keep(measured[row], sentences)
         return judged
 
 

@@ -17,7 +17,7 @@ from syncheck import (
 )
 
 CONFIG = MonitorConfig(
-    schema="syncheck.v1",
+    schema="syncheck.v2",
     layers=LAYERS,
     segmenter=SegmenterConfig(max_tokens=40),
     template="plain",

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.errors import InputError
-from syncheck.features import FEATURES, SCHEMAS, feature_schema, needs_lid, sentence_features
+from syncheck.features import FEATURES, SCHEMAS, EarlierSentences, feature_schema, needs_lid, sentence_features
 from syncheck.lexical import ContextLexicon
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
-ALL = feature_schema("syncheck.v1", (4, 2))
+ALL = feature_schema("syncheck.v2", (4, 2))
 LEXICON = ContextLexicon.from_passages(["Paris has 2 rivers."])
 
 
@@ -35,9 +35,17 @@ def signals(log_prob, *, without=None, entropy=None, kl=None, text="Paris has 3 
     )
 
 
-def features(sentence, schema=ALL, *, lid=None, support=None, lexicon=LEXICON, question=frozenset({"towers"})):
-    sentence = replace(sentence, lid=lid or {})
-    return sentence_features(schema, sentence, support=support, lexicon=lexicon, question_words=question)
+def features(
+    sentence, schema=ALL, *, lid=None, support=None, lexicon=LEXICON, question=frozenset({"towers"}), earlier=()
+):
+    return sentence_features(
+        schema,
+        replace(sentence, lid=lid or {}),
+        support=support,
+        lexicon=lexicon,
+        question_words=question,
+        earlier=EarlierSentences(earlier),
+    )
 
 
 def measured(found):
@@ -50,7 +58,7 @@ def not_measured(found):
 
 def test_values_by_hand():
     sentence = signals([-0.5, -2.0, -1.5], without=[-1.5, -1.0, -4.5], entropy=[0.25, 1.0, 0.5], kl=[3.0, 3.5, 0.25])
-    found = features(sentence, lid={2: 7.5, 4: 0.0}, support=Support(0.875, None))
+    found = features(sentence, lid={2: 7.5, 4: 0.0}, support=Support(0.875, None), earlier=(0.5, nan, 0.25))
     assert found.values.dtype == np.float64
     assert not_measured(found) == {"name_overlap"}
     assert measured(found) == pytest.approx(
@@ -74,6 +82,16 @@ def test_values_by_hand():
             "min_log_prob_gain": -1.0,
             "max_contrastive_kl": 3.5,
             "question_overlap": 1 / 3,
+            "stem_overlap": 1 / 3,
+            "pair_overlap": 0.0,
+            "copied_run": 2 / 4,  # paris has
+            "novel_words": log(3),  # 3, towers
+            "sentence_index": log(4),
+            "earlier_support_mean": 0.375,
+            "earlier_support_min": 0.25,
+            "source_mention": 0.0,
+            "negation": 0.0,
+            "list_item": 0.0,
         },
         rel=1e-15,
     )
@@ -94,7 +112,19 @@ def test_what_was_not_measured_is_nan():
         "min_log_prob_gain",
         "max_contrastive_kl",
         "question_overlap",
+        "stem_overlap",
+        "pair_overlap",
+        "copied_run",
+        "novel_words",
+        "earlier_support_mean",
+        "earlier_support_min",
     }
+
+
+def test_earlier_sentences_that_were_not_aligned_count_but_have_no_support():
+    found = features(signals([-1.0]), earlier=(nan, nan)).to_dict()
+    assert found["sentence_index"] == pytest.approx(log(3))
+    assert found["earlier_support_mean"] is found["earlier_support_min"] is None
 
 
 def test_no_large_kl_is_a_measured_zero():
@@ -108,7 +138,7 @@ def test_a_sentence_without_tokens_has_no_features():
 def test_an_impossible_token_leaves_values_finite():
     sentence = signals([-inf, -1.0], without=[-inf, -inf], kl=[inf, 1.0])
     found = features(sentence, lid={2: 1.0, 4: 1.0}, support=Support(0.0, None))
-    assert not_measured(found) == {"name_overlap"}
+    assert not_measured(found) == {"name_overlap", "earlier_support_mean", "earlier_support_min"}
     found = measured(found)
     assert np.isfinite(list(found.values())).all()
     assert found["min_log_prob"] == -100
@@ -156,9 +186,14 @@ def test_released_versions_stay_as_they_are():
     assert feature_schema("paper.v1", layers).names == paper + lid + contrast
     assert feature_schema("paper-no-lid.v1", layers).names == paper + contrast
     assert feature_schema("syncheck.v1", layers).names == paper + lid + contrast + ours
+    second = (
+        *("stem_overlap", "pair_overlap", "copied_run", "novel_words", "sentence_index", "earlier_support_mean"),
+        *("earlier_support_min", "source_mention", "negation", "list_item"),
+    )
+    assert feature_schema("syncheck.v2", layers).names == paper + lid + contrast + ours + second
     assert feature_schema("paper.v1", layers).directions == (1, 1, -1, -1, -1, -1, -1, 0, 0, 1)
     assert feature_schema("syncheck.v1", ()).units[-1] == "share, [0, 1]"
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True]
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True]
 
 
 def test_every_feature_is_in_a_schema_and_described():
@@ -170,7 +205,9 @@ def test_every_feature_is_in_a_schema_and_described():
 
 @pytest.mark.parametrize("call", [needs_lid, lambda version: feature_schema(version, ())])
 def test_an_unknown_version_names_the_known_ones(call):
-    with pytest.raises(InputError, match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1'; found 'paper.v2'"):
+    with pytest.raises(
+        InputError, match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1', 'syncheck.v2'; found 'paper.v2'"
+    ):
         call("paper.v2")
 
 

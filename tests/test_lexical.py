@@ -1,4 +1,4 @@
-from math import isnan
+from math import isnan, log1p
 
 import pytest
 from hypothesis import given, settings
@@ -75,9 +75,62 @@ def test_more_context_never_lowers_a_share(sentence, passages, more):
     less = lexical_shares(sentence, ContextLexicon.from_passages(passages))
     wide = lexical_shares(sentence, ContextLexicon.from_passages([*passages, more]))
     for name in LexicalShares.__slots__:
-        assert isnan(getattr(less, name)) or getattr(wide, name) >= getattr(less, name)
+        rise = getattr(wide, name) - getattr(less, name)
+        assert isnan(rise) or (rise <= 0 if name == "novel_words" else rise >= 0)
 
 
 def test_share_counts_repeats():
     assert share(["a", "a", "b"], {"a"}) == pytest.approx(2 / 3)
     assert isnan(share([], {"a"}))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "stems", "novel", "pairs", "run"),
+    [
+        ("Paris crossed the Seine.", 3 / 3, 0, 1, 2 / 4),  # paris crosses seine; "the seine"
+        ("The Seine crosses Paris, France.", 1, 0, 1, 1),
+        ("Capital people", 1, 0, 0, 1 / 2),  # of two passages
+        ("Capitals capitals", 1, 0, 0, 0),  # one place is not near itself
+        ("France cross Paris", 1, 0, 1, 1 / 3),
+        ("2,102,651 people", 1 / 2, 1, 0, 1 / 2),  # numbers have no stem
+        ("towers and rivers, towers", 0, 2, 0, 0),
+        ("fewer 3.5 people", 1, 0, 1, 1 / 3),
+        ("the", None, 0, None, 1),
+        ("***", None, 0, None, None),
+    ],
+)
+def test_stems_pairs_and_runs_by_hand(sentence, stems, novel, pairs, run):
+    shares = lexical_shares(sentence, LEXICON)
+    found = (shares.stem_overlap, shares.novel_words, shares.pair_overlap, shares.copied_run)
+    for value, expected in zip(found, (stems, log1p(novel), pairs, run), strict=True):
+        assert isnan(value) if expected is None else value == pytest.approx(expected)
+
+
+@given(
+    passages=st.lists(st.lists(st.sampled_from("ab c d 1 the".split()), max_size=12).map(" ".join), max_size=3),
+    words=st.lists(st.sampled_from("ab c d 1 the x".split()), min_size=1, max_size=8),
+)
+def test_runs_and_pairs_are_those_of_a_plain_search(passages, words):
+    lexicon = ContextLexicon.from_passages(passages)
+    shares = lexical_shares(" ".join(words), lexicon)
+    texts = [passage.split() for passage in passages]
+    runs = [
+        stop - start
+        for start in range(len(words))
+        for stop in range(start, len(words) + 1)
+        if stop == start or any(text[i : i + stop - start] == words[start:stop] for text in texts for i in range(12))
+    ]
+    assert shares.copied_run == max(runs) / len(words)
+    content = [word for word in words if word != "the"]
+    near = [
+        any(
+            0 < abs(i - j) <= 8
+            for text in texts
+            for i, a in enumerate(text)
+            if a == x
+            for j, b in enumerate(text)
+            if b == y
+        )
+        for x, y in zip(content, content[1:], strict=False)
+    ]
+    assert isnan(shares.pair_overlap) if not near else shares.pair_overlap == pytest.approx(sum(near) / len(near))

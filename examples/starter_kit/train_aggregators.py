@@ -26,7 +26,7 @@ from tqdm import tqdm
 from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
 from syncheck import Monitor, MonitorConfig, load_aligner
-from syncheck.config import AggregatorKind, default_layers
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
 from syncheck.kit import kit_language_model
 from syncheck.training import (
     LabelledResponse,
@@ -55,7 +55,7 @@ def untrained_monitor() -> Monitor:
     """Return the kit's model with its aligner and no aggregator."""
     model, tokenizer = kit_language_model()
     layers = default_layers(model.config.num_hidden_layers)
-    config = MonitorConfig(schema="syncheck.v1", layers=layers)
+    config = MonitorConfig(schema=DEFAULT_SCHEMA, layers=layers)
     return Monitor(model, tokenizer, config=config, aligner=load_aligner("bundled"))
 
 
@@ -182,7 +182,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
 
-Turns the features `syncheck.v1` of the kit's model and aligner into P(faithful). Trained on {data}:
+Turns the features `{DEFAULT_SCHEMA}` of the kit's model and aligner into P(faithful). Trained on {data}:
 {facts["responses"]} responses ({facts["left_out"]} did not fit the window), {facts["sentences"]} sentences with
 a letter, {facts["unfaithful"]} of them unfaithful. `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
 {facts["seconds"]:.0f} seconds.

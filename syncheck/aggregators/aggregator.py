@@ -219,7 +219,7 @@ class Aggregator:
         InputError
             If the number of features is another, or a value is infinite.
         """
-        (row,) = _rows([x], self.schema)
+        (row,) = _rows(np.atleast_1d(np.asarray(x, dtype=np.float64))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
 
     @property

@@ -90,9 +90,9 @@ class Network:
             at_median = np.tile(x, (self.features + 1, 1))
             np.fill_diagonal(at_median, medians)
             log_odds = self._log_odds(at_median)
-            return np.asarray(log_odds[-1] - log_odds[:-1])
-        terms = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
-        found = terms[: self.features].copy()
+            return np.asarray(log_odds[-1] - log_odds[:-1], dtype=np.float64)
+        terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
+        found: Floats = terms[: self.features].copy()
         found[self.flagged] += terms[self.features :]
         return found
 

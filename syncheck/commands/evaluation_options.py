@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from syncheck.config import DEFAULT_SCHEMA
+
 __all__ = ["add_ablation", "add_evaluation", "add_extraction", "add_transfer", "count"]
 
 SEEDS = 3
@@ -78,8 +80,8 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v1)")
-    parser.set_defaults(untrained_schema="syncheck.v1")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v2)")
+    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
     parser.add_argument(
         "--aggregator", choices=("lr", "xgb", "mlp"), default="mlp", help="%(default)s, as in the paper"
     )

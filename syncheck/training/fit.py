@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
-from syncheck.config import AggregatorKind, MonitorConfig, default_layers
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, default_layers
 from syncheck.features import needs_lid
 from syncheck.monitor import Monitor
 from syncheck.training.crossval import cross_validate
@@ -49,7 +49,7 @@ def fit_monitor(
     kind
         Which aggregator.
     config
-        None takes the schema ``syncheck.v1`` with the default layers of the model.
+        None takes the schema ``syncheck.v2`` with the default layers of the model.
     aligner
         None leaves ``align_score`` unmeasured.
     rule
@@ -70,7 +70,7 @@ def fit_monitor(
         If the records cannot be used: none fits the window, or a label is absent.
     """
     if config is None:
-        config = MonitorConfig(schema="syncheck.v1")
+        config = MonitorConfig(schema=DEFAULT_SCHEMA)
     if needs_lid(config.schema) and not config.layers:
         config = replace(config, layers=default_layers(model.config.get_text_config().num_hidden_layers))
     untrained = Monitor(

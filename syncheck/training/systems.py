@@ -50,7 +50,8 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return the systems worth comparing that the columns allow, the cheapest first.
 
     Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; the aligner as it is;
-    the paper's features, trained; and everything. A signal is worth its cost by what it adds to the first.
+    the paper's features, trained; those of ``syncheck.v1``; and everything. A signal is worth its cost by what it
+    adds to the first.
 
     Parameters
     ----------
@@ -60,11 +61,13 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     published = set(SCHEMAS["paper.v1"])
     own = {name for schema in SCHEMAS.values() for name in schema} - published
     paper = tuple(name for name in names if name not in own)
+    second = set(SCHEMAS["syncheck.v2"]) - set(SCHEMAS["syncheck.v1"])
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
         System("overlap and length, MLP", _LEXICAL, kind="mlp"),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
+        System("without those of syncheck.v2", tuple(name for name in names if name not in second)),
         System(ALL_FEATURES, tuple(names)),
     )
     present = [system for system in systems if system.columns and set(system.columns) <= set(names)]

@@ -17,9 +17,9 @@ class RecordingJudge(SentenceJudge):
         super().__init__(prompt, **options)
         self.signals: list[SentenceSignals] = []
 
-    def __call__(self, sentences: Sequence[SentenceSignals], **options) -> list[SentenceScore]:
-        self.signals += sentences
-        return super().__call__(sentences, **options)
+    def answers(self, answers: Sequence[Sequence[SentenceSignals]], **options) -> list[list[SentenceScore]]:
+        self.signals += [sentence for answer in answers for sentence in answer]
+        return super().answers(answers, **options)
 
 
 class RecordingMonitor(Monitor):
@@ -29,7 +29,7 @@ class RecordingMonitor(Monitor):
 
     @classmethod
     def of(cls, family: Family, model=None) -> "RecordingMonitor":
-        config = MonitorConfig(schema="syncheck.v1", layers=family.layers)
+        config = MonitorConfig(schema="syncheck.v2", layers=family.layers)
         monitor = cls(model or family.model, family.tokenizer, config=config)
         monitor.judges = []
         return monitor

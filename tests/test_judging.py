@@ -1,0 +1,46 @@
+"""Several answers judged together: each sentence is held against the earlier ones of its own answer."""
+
+import numpy as np
+import pytest
+from doubles import WordAligner
+
+from syncheck import RagPrompt, SentenceJudge, SentenceSignals, SentenceSpan, feature_schema
+
+PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
+JUDGE = SentenceJudge(PROMPT, schema=feature_schema("syncheck.v2", ()), aggregator=None, aligner=WordAligner())
+
+
+def sentence(text):
+    ones = np.full(1, -1, np.float32)
+    return SentenceSignals(text, SentenceSpan(0, 0, len(text), 0, 1), np.ones(1, np.int64), ones, ones, -ones, -ones)
+
+
+def earlier_of(score):
+    names = ("align_score", "sentence_index", "earlier_support_mean", "earlier_support_min")
+    return [score.features[name] for name in names]
+
+
+def test_answers_are_held_apart_and_go_on_where_they_were():
+    first, second = JUDGE.answers(
+        [[sentence("Ann met Bob."), sentence("Ann met Eve Fox.")], [sentence("Eve met Ann.")]], earlier=[[], []]
+    )
+    supports = [first[0].features["align_score"], first[1].features["align_score"], second[0].features["align_score"]]
+    assert supports == [1.0, 0.5, pytest.approx(2 / 3)]
+    assert earlier_of(first[0]) == [1.0, 0.0, None, None]
+    assert earlier_of(first[1]) == [0.5, pytest.approx(np.log(2)), 1.0, 1.0]
+    assert earlier_of(second[0])[1:] == [0.0, None, None]
+    ((third,), nothing) = JUDGE.answers([[sentence("Bob met Ann.")], []], earlier=[first, second])
+    assert earlier_of(third) == [1.0, pytest.approx(np.log(3)), 0.75, 0.5]
+    assert nothing == []
+    assert JUDGE([sentence("Bob met Ann.")], earlier=first) == [third]
+
+
+def test_the_number_of_a_list_item_is_no_earlier_sentence():
+    scores = JUDGE([sentence("1."), sentence("Ann met Bob."), sentence("2."), sentence("Bob met Ann.")])
+    assert [score.features["sentence_index"] for score in scores] == pytest.approx([0, 0, np.log(2), np.log(2)])
+    assert earlier_of(scores[3])[2:] == [1.0, 1.0]
+
+
+def test_no_answers():
+    assert JUDGE.answers([[], []], earlier=[[], []]) == [[], []]
+    assert JUDGE([]) == []
