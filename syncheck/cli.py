@@ -155,7 +155,10 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
     parser.add_argument(
-        "--aggregator", choices=("lr", "xgb", "mlp", "best"), default="mlp", help="best: by grouped cross-validation"
+        "--aggregator",
+        choices=("lr", "xgb", "mlp", "best"),
+        default="best",
+        help="best: by grouped cross-validation (%(default)s)",
     )
     parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
     parser.add_argument("--output", required=True, metavar="DIR")
