@@ -14,7 +14,7 @@ COMMAND_LINE = frozenset({"cli", "commands"})
 MONITOR = frozenset(
     {"checkpoint", "decoding", "events", "judging", "kit", "monitor", "monitored", "responses", "scoped", "watch"}
 )
-COMPOSERS = frozenset({"__init__", "report", "training"}) | MONITOR | COMMAND_LINE
+COMPOSERS = frozenset({"__init__", "detectors", "report", "training"}) | MONITOR | COMMAND_LINE
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})
 PICKLE_READER = "syncheck/aggregators/published.py"

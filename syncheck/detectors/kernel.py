@@ -1,0 +1,79 @@
+"""Support vector regression as arrays: fitted by scikit-learn, saved without it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+
+__all__ = ["KernelMachine"]
+
+Floats = NDArray[np.float64]
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelMachine:
+    """``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1].
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (S, F), float64
+    weights : ndarray of shape (S,), float64
+    medians, means, scales : ndarray of shape (F,), float64
+        NaN is taken as the training median; then ``(x - mean) / scale``.
+    constants : ndarray of shape (2,), float64
+        gamma and intercept.
+    """
+
+    vectors: Floats
+    weights: Floats
+    medians: Floats
+    means: Floats
+    scales: Floats
+    constants: Floats
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return int(self.vectors.shape[1])
+
+    @classmethod
+    def fit(cls, X: Floats, y: Floats, weight: Floats, *, C: float) -> Self:
+        """Fit on (N, F) features, (N,) risks and (N,) weights of the samples, with an RBF kernel."""
+        from sklearn.svm import SVR
+
+        known = ~np.isnan(X).all(axis=0)
+        medians = np.zeros(X.shape[1])
+        medians[known] = np.nanmedian(X[:, known], axis=0)
+        filled = np.where(np.isnan(X), medians, X)
+        means, scales = filled.mean(axis=0), filled.std(axis=0)
+        scales[scales == 0] = 1.0
+        scaled = (filled - means) / scales
+        machine = SVR(C=C, gamma="scale").fit(scaled, y, sample_weight=weight)
+        constants = np.array([machine._gamma, machine.intercept_[0]], dtype=np.float64)  # "scale" as a number
+        return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
+
+    def probability(self, X: Floats) -> Floats:
+        """Return the risks, (N,) float64 in [0, 1], of (N, F) features."""
+        parts = [self._of_rows(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)]
+        return np.concatenate([np.zeros(0), *parts]).clip(0, 1)
+
+    def _of_rows(self, X: Floats) -> Floats:
+        gamma, intercept = self.constants
+        scaled = (np.where(np.isnan(X), self.medians, X) - self.means) / self.scales
+        squares = (scaled**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * scaled @ self.vectors.T
+        return np.asarray(np.exp(-gamma * squares.clip(0)) @ self.weights + intercept)
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays as safetensors."""
+        return bytes(save({name: np.ascontiguousarray(values) for name, values in asdict(self).items()}))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote."""
+        return cls(**load(data))

@@ -1,0 +1,219 @@
+"""A regression of each word's risk on what is known of it, after MiKaNi (SemEval-2025 Task 3), without its models.
+
+MiKaNi joins GPT-4o's verdict on retrieved facts, a tuned BERT and linguistic features by support vector regression.
+Here the retrieved texts are compared word by word instead, so that the model needs no other one, knows no language by
+name and fits in a megabyte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.forest import Forest
+from syncheck.detectors.kernel import KernelMachine
+from syncheck.errors import CheckpointError, InputError
+from syncheck.spans import (
+    SpanItem,
+    SpanLabels,
+    SpanSchema,
+    labels_of,
+    likely_overlap,
+    merged_risk,
+    risk_of,
+    span_feature_names,
+    word_features,
+    words_of,
+)
+
+__all__ = ["RegressorKind", "SpanRegressor", "load_span_regressor"]
+
+RegressorKind = Literal["xgb", "svr"]
+
+FORMAT = "syncheck.spans.v1"
+_CONFIG = "spans.json"
+_WEIGHTS: Mapping[str, str] = {"xgb": "spans.ubj", "svr": "spans.safetensors"}
+_READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
+_ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
+
+TREES = 200
+TREE_OPTIONS: Mapping[str, Any] = {
+    "objective": "reg:logistic",
+    "eta": 0.05,
+    "max_depth": 5,
+    "subsample": 0.7,
+    "colsample_bytree": 0.4,
+    "min_child_weight": 8,
+    "reg_lambda": 5,
+}
+"""Chosen on the validation sets, by hand, once; others near them score within 0.01."""
+
+SVR_C = 10.0
+SVR_WEIGHTS = (0.01, 100.0)
+"""Of words that nobody marked and of all others (MiKaNi, section 3.4.3)."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanRegressor:
+    """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`."""
+
+    schema: SpanSchema
+    kind: RegressorKind
+    model: Forest | KernelMachine
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return f"mikani-{self.kind}" + ("-rarity" if self.schema == "spans-rarity.v1" else "")
+
+    @classmethod
+    def fit(
+        cls,
+        items: Sequence[SpanItem],
+        *,
+        schema: SpanSchema = "spans.v1",
+        kind: RegressorKind = "xgb",
+        seed: int = 0,
+        measured: Sequence[Floats] | None = None,
+    ) -> Self:
+        """Fit on responses with labels.
+
+        The target is the mean soft label of a word's characters: where annotators disagree, the share that marked
+        it. Trees weigh each response alike, as the metric does, and a word within it by its characters; support
+        vector regression weighs the words as MiKaNi does.
+
+        Parameters
+        ----------
+        items
+            All with labels.
+        schema
+            See :mod:`syncheck.spans.features`.
+        kind
+            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10; it takes an hour for 30,000 words.
+        seed
+            Of the trees.
+        measured
+            What :func:`~syncheck.spans.word_features` gives for each item, where it is already known.
+
+        Raises
+        ------
+        InputError
+            If an item has no labels, there is no word, or the kind is unknown.
+        MissingExtraError
+            If the schema needs a package that is not installed.
+        """
+        if kind not in get_args(RegressorKind):
+            raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
+        values = [word_features(i, words_of(i.response), schema) for i in items] if measured is None else measured
+        targets = [_word_risks(item) for item in items]
+        if not sum(map(len, targets)):
+            raise InputError("expected labelled responses with words to train on; found none")
+        X, y = np.concatenate(list(values)), np.concatenate(targets)
+        if kind == "svr":
+            return cls(schema, kind, KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C))
+        return cls(schema, kind, _boosted(X, y, np.concatenate([_weights(item) for item in items]), seed))
+
+    def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
+        """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
+
+        Parameters
+        ----------
+        item
+        measured
+            Its :func:`~syncheck.spans.word_features`, where they are already known.
+        """
+        words = words_of(item.response)
+        if not words:
+            return SpanLabels((), ())
+        values = word_features(item, words, self.schema) if measured is None else measured
+        risks = self.model.probability(values)
+        starts, stops = [word.start for word in words], [word.end for word in words]
+        risk = merged_risk(starts, stops, risks, len(item.response))
+        return labels_of(risk, likely_overlap(risk))
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``spans.json`` and the weights into a folder, making it if it does not exist."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = self.model.to_bytes()
+        config = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "schema": self.schema,
+            "features": list(span_feature_names(self.schema)),
+            "weights": _WEIGHTS[self.kind],
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+            "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
+        }
+        (folder / _WEIGHTS[self.kind]).write_bytes(weights)
+        (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def load_span_regressor(path: str | Path = "bundled") -> SpanRegressor:
+    """Load a trained regression.
+
+    Parameters
+    ----------
+    path
+        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets,
+        ``bundled-rarity`` for the one that knows how rare words are too, through ``wordfreq``.
+
+    Raises
+    ------
+    CheckpointError
+        If a file is missing, damaged, of an unknown format, or not of the other.
+    """
+    bundled = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
+    folder = bundled.get(str(path), Path(path))
+    try:
+        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+        weights = (folder / _WEIGHTS[config["kind"]]).read_bytes()
+        found, digest, schema, _ = (config[name] for name in ("format", "weights_sha256", "schema", "features"))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder} is no folder of a span regressor ({type(error).__name__}: {error}); pass one that "
+            "SpanRegressor.save wrote"
+        ) from error
+    if found != FORMAT or schema not in get_args(SpanSchema):
+        raise CheckpointError(
+            f"{folder / _CONFIG} has format {found!r} and schema {schema!r}, expected {FORMAT!r} and one of "
+            f"{get_args(SpanSchema)}; update syncheck or train anew"
+        )
+    if hashlib.sha256(weights).hexdigest() != digest:
+        raise CheckpointError(f"{folder}: the weights are not those that {_CONFIG} was saved with; copy it again")
+    model = _READERS[config["kind"]].from_bytes(weights)
+    if model.features != len(config["features"]):
+        raise CheckpointError(f"{folder}: {_CONFIG} names {len(config['features'])} features, the weights have others")
+    return SpanRegressor(schema, config["kind"], model)
+
+
+def _word_risks(item: SpanItem) -> Floats:
+    if item.labels is None:
+        raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
+    risk = risk_of(item.labels.soft, len(item.response))
+    return np.array([risk[word.start : word.end].mean() for word in words_of(item.response)])
+
+
+def _weights(item: SpanItem) -> Floats:
+    lengths = np.array([float(word.end - word.start) for word in words_of(item.response)])
+    return lengths / lengths.sum() if len(lengths) else lengths
+
+
+def _boosted(X: Floats, y: Floats, weight: Floats, seed: int) -> Forest:
+    import xgboost
+
+    # One thread, so that the trees do not depend on the machine's cores.
+    options = {**TREE_OPTIONS, "seed": seed, "nthread": 1}
+    data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
+    return Forest(xgboost.train(options, data, TREES))

@@ -1,0 +1,229 @@
+"""What is known of each word of a response, from its texts alone: no tagger, no model, any script.
+
+Schema ``spans.v1``; ``spans-rarity.v1`` adds how rare a word is. A released schema never changes. W is the number of
+words, F that of features; NaN means not measured (no logits, no neighbour on that side, a language without counts).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.errors import InputError
+from syncheck.spans.evidence import WordEvidence
+from syncheck.spans.item import SpanItem
+from syncheck.spans.rarity import word_rarity
+from syncheck.spans.tokens import token_char_spans
+from syncheck.spans.words import Word, normalised, words_of
+
+__all__ = ["SpanSchema", "span_feature_names", "word_features"]
+
+SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
+
+_SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f\u0964\u061f\u06d4]")
+_QUOTES = frozenset('"\u00ab\u00bb\u201c\u201d\u201e')
+_PARTS = re.compile(r"\|\||\n")
+"""Between the snippets of one retrieved text."""
+
+_NEIGHBOURS = (-2, -1, 1, 2)
+_OF_NEIGHBOURS = ("near_context", "near_question", "capital", "number", "logit", "length")
+_KINDS = ("letters", "number", "ideograph", "symbol")
+_SHORT = 3
+"""Words of no more letters are taken for function words."""
+
+Floats = NDArray[np.float64]
+
+
+def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
+    """Return the names of a schema's features, in order.
+
+    Raises
+    ------
+    InputError
+        If the schema is unknown.
+    """
+    if schema not in get_args(SpanSchema):
+        raise InputError(f"schema must be one of {get_args(SpanSchema)}; found {schema!r}")
+    sample = SpanItem("", "en", "?", "word")
+    return tuple(_columns(sample, words_of(sample.response), rarity=schema == "spans-rarity.v1"))
+
+
+def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
+    """Measure the words of a response.
+
+    Parameters
+    ----------
+    item
+    words
+        All the words of ``item.response``.
+    schema
+        ``spans-rarity.v1`` needs ``wordfreq``.
+
+    Returns
+    -------
+    ndarray of shape (W, F), float64
+        In the order of :func:`span_feature_names`.
+
+    Raises
+    ------
+    MissingExtraError
+        If the schema needs ``wordfreq`` and it is not installed.
+    """
+    if not words:
+        return np.zeros((0, len(span_feature_names(schema))))
+    columns = _columns(item, words, rarity=schema == "spans-rarity.v1")
+    return np.stack(list(columns.values()), axis=1)
+
+
+def _columns(item: SpanItem, words: Sequence[Word], *, rarity: bool) -> dict[str, Floats]:
+    texts = [normalised(word.text) for word in words]
+    found = _support(item, texts) | _shape(words, texts) | _position(item.response, words)
+    found |= _logits(item, words)
+    if rarity:
+        found["rarity"] = word_rarity([word.text for word in words], item.lang)
+        found["rarity_around"] = _around(found["rarity"], 5)
+        found["rarity_mean"] = _same(_mean(found["rarity"]), len(words))
+    found |= _whole(item, words, found)
+    for name in (*_OF_NEIGHBOURS, *(["rarity"] if rarity else [])):
+        found |= {f"{name}{offset:+d}": _shifted(found[name], offset) for offset in _NEIGHBOURS}
+    return found
+
+
+def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
+    """Find what the retrieved texts and the question hold of each word."""
+    context, question = WordEvidence("\n".join(item.passages)), WordEvidence(item.question)
+    parts = [{normalised(w.text) for w in words_of(part)} for text in item.passages for part in _PARTS.split(text)]
+    found = {
+        "in_context": context.holds(texts),
+        "in_question": question.holds(texts),
+        "near_context": context.nearness(texts),
+        "near_question": question.nearness(texts),
+        "run_context": context.run_lengths(texts),
+        "run_question": question.run_lengths(texts),
+        "log_count_context": np.log1p([context.counts[text] for text in texts]),
+        "parts_with": np.array([float(sum(text in part for part in parts)) for text in texts]),
+        "log_words_context": _same(np.log1p(context.counts.total()), len(texts)),
+        "numbers_context": _same(min(context.numbers, 10), len(texts)),
+        "words_question": _same(question.counts.total(), len(texts)),
+        "question_in_context": _same(
+            _mean(context.holds([word for word in question.counts if len(word) > _SHORT])), len(texts)
+        ),
+    }
+    for name in ("near_context", "near_question"):
+        found |= {f"{name}_around{radius}": _around(found[name], radius) for radius in (2, 5)}
+    return found
+
+
+def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
+    """Describe a word by itself."""
+    capital = np.array([float(word.text[0].isupper()) for word in words])
+    number = np.array([float(any(c.isdecimal() for c in text)) for text in texts])
+    seen: set[str] = set()
+    repeated = []
+    for text in texts:
+        repeated.append(float(text in seen))
+        seen.add(text)
+    return {
+        "kind": np.array([float(_KINDS.index(word.kind)) for word in words]),
+        "length": np.array([float(len(word.text)) for word in words]),
+        "capital": capital,
+        "number": number,
+        "capital_around": _around(capital, 2),
+        "number_around": _around(number, 3),
+        "repeated": np.array(repeated),
+    }
+
+
+def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
+    """Where a word stands: in the response, in its sentence, between which gaps."""
+    gaps = [response[a:b] for a, b in zip([0, *(w.end for w in words)], [w.start for w in words], strict=False)]
+    sentence = np.cumsum([bool(i) and bool(_SENTENCE_END.search(gap)) for i, gap in enumerate(gaps)])
+    first = np.searchsorted(sentence, sentence, side="left")
+    size = np.searchsorted(sentence, sentence, side="right") - first
+    place = np.arange(len(words), dtype=np.float64)
+    before = np.array([0.0, *(2.0 if gap.strip() else 1.0 for gap in gaps[1:])])
+    return {
+        "position": place / len(words),
+        "index": place,
+        "from_end": len(words) - 1 - place,
+        "index_sentence": place - first,
+        "words_sentence": size.astype(np.float64),
+        "position_sentence": (place - first) / size,
+        "sentence": sentence.astype(np.float64),
+        "sentences": _same(float(sentence[-1] + 1), len(words)),
+        "quoted": np.cumsum([sum(c in _QUOTES for c in gap) for gap in gaps]) % 2.0,
+        "gap_before": before,
+        "gap_after": np.array([*before[1:], 3.0]),
+    }
+
+
+def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
+    """Read the raw logits of a word's tokens, as they are and against the response's own mean and spread."""
+    none = np.full(len(words), np.nan)
+    if item.tokens is None or item.logits is None:
+        return dict.fromkeys(("logit", "logit_min", "logit_mean", "logit_raw", "logit_all", "logit_around"), none)
+    # Some files have one logit more than tokens: that of the end of the text.
+    spans, logits = token_char_spans(item.response, item.tokens), np.array(item.logits[: len(item.tokens)])
+    spans = spans[: len(logits)]
+    shown = spans[:, 1] > spans[:, 0]
+    centre, spread = _mean(logits[shown]), float(np.std(logits[shown])) + 1e-6 if shown.any() else np.nan
+    found = np.full((len(words), 3), np.nan)  # first, least, mean
+    for index, word in enumerate(words):
+        own = logits[(spans[:, 0] < word.end) & (spans[:, 1] > word.start)]
+        if len(own):
+            found[index] = own[0], own.min(), own.mean()
+    first = (found[:, 0] - centre) / spread
+    return {
+        "logit": first,
+        "logit_min": (found[:, 1] - centre) / spread,
+        "logit_mean": (found[:, 2] - centre) / spread,
+        "logit_raw": found[:, 0],
+        "logit_all": _same(centre, len(words)),
+        "logit_around": _around(first, 2),
+    }
+
+
+def _whole(item: SpanItem, words: Sequence[Word], found: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Measure what is the same for all words: how long the response is, how much of it is held by what."""
+    content = (found["length"] > _SHORT) | (found["number"] > 0) | (found["kind"] == _KINDS.index("ideograph"))
+    unknown = (found["in_context"] == 0) & (found["in_question"] == 0)
+    new = np.flatnonzero(content & (found["near_question"] < 0.6))
+    size = len(words)
+    return {
+        "number_unknown": found["number"] * unknown,
+        "words": _same(size, size),
+        "log_characters": _same(np.log1p(len(item.response)), size),
+        "share_context": _same(_mean(found["near_context"]), size),
+        "share_question": _same(_mean(found["near_question"]), size),
+        "share_unknown": _same(float((unknown & content).sum() / max(1, content.sum())), size),
+        "share_numbers": _same(_mean(found["number"]), size),
+        "since_new": np.arange(size, dtype=np.float64) - (new[0] if len(new) else size),
+    }
+
+
+def _same(value: float, count: int) -> Floats:
+    return np.full(count, float(value))
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _around(values: Floats, radius: int) -> Floats:
+    """Return the mean of each value and its neighbours up to ``radius`` away that are known; NaN where none is."""
+    known = ~np.isnan(values)
+    window = np.ones(2 * radius + 1)
+    sums, counts = (np.convolve(v, window)[radius:-radius] for v in (np.where(known, values, 0), known))
+    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+
+
+def _shifted(values: Floats, offset: int) -> Floats:
+    """Return the value of the word ``offset`` places on; NaN beyond the ends."""
+    places = np.arange(len(values)) + offset
+    inside = (places >= 0) & (places < len(values))
+    return np.where(inside, values[places.clip(0, len(values) - 1)], np.nan)

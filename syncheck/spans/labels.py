@@ -1,0 +1,98 @@
+"""Spans of a response that are wrong, as the Mu-SHROOM shared task writes them, and as one risk for every character.
+
+C is the number of characters (code points) of a response. A risk is 1 - faithfulness: P(the character is part of a
+hallucination); the task's ``prob`` is a risk too, and the only place where the package writes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.errors import InputError
+
+__all__ = ["SoftSpan", "SpanLabels", "hard_spans", "labels_of", "risk_of"]
+
+HARD_THRESHOLD = 0.5
+"""A span is hallucinated if more than this share of the annotators marked it (the organisers' majority)."""
+
+_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SoftSpan:
+    """Characters ``start`` to ``end`` (half-open) with one risk, in [0, 1]."""
+
+    start: int
+    end: int
+    prob: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpanLabels:
+    """Soft labels with a risk, and hard labels: the half-open spans that are called hallucinated."""
+
+    soft: tuple[SoftSpan, ...]
+    hard: tuple[tuple[int, int], ...]
+
+
+def hard_spans(soft: Sequence[SoftSpan], threshold: float = HARD_THRESHOLD) -> tuple[tuple[int, int], ...]:
+    """Return the spans whose risk exceeds the threshold, those that touch as one, as the organisers derive them."""
+    found: list[tuple[int, int]] = []
+    for span in sorted((s for s in soft if s.prob > threshold), key=lambda s: (s.start, s.end)):
+        if found and found[-1][1] == span.start:
+            found[-1] = (found[-1][0], span.end)
+        else:
+            found.append((span.start, span.end))
+    return tuple(found)
+
+
+def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabels:
+    """Write a risk and a decision for every character as labels.
+
+    Parameters
+    ----------
+    risk : ndarray of shape (C,), float64
+        In [0, 1]; rounded to six decimals. Characters of risk 0 get no soft label.
+    marked : ndarray of shape (C,), bool
+        The characters called hallucinated.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or a risk is not in [0, 1].
+    """
+    if risk.shape != marked.shape or risk.ndim != 1:
+        raise InputError(f"expected one risk and one mark a character; found shapes {risk.shape} and {marked.shape}")
+    if not np.all((risk >= 0) & (risk <= 1)):
+        raise InputError("every risk must be in [0, 1]; found one outside, or NaN")
+    soft = tuple(SoftSpan(a, b, value) for a, b, value in _runs(np.round(risk, _DECIMALS).tolist()) if value > 0)
+    return SpanLabels(soft, tuple((a, b) for a, b, value in _runs(marked.tolist()) if value))
+
+
+def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
+    """Return the risk of every character, (C,) float64: 0 outside the spans; where spans overlap, the last one's.
+
+    Raises
+    ------
+    InputError
+        If a span does not lie in the response.
+    """
+    risk = np.zeros(characters)
+    for span in soft:
+        if not 0 <= span.start <= span.end <= characters:
+            raise InputError(
+                f"a span must lie within the {characters} characters of its response; found {span.start} to {span.end}"
+            )
+        risk[span.start : span.end] = span.prob
+    return risk
+
+
+def _runs(values: list[float]) -> list[tuple[int, int, float]]:
+    lengths = [(value, len(list(members))) for value, members in groupby(values)]
+    stops = np.cumsum([0, *(length for _, length in lengths)]).tolist()
+    return [(start, stop, value) for (start, stop), (value, _) in zip(pairwise(stops), lengths, strict=True)]

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from syncheck.errors import InputError
+from syncheck.spans import SoftSpan, SpanLabels, hard_spans, labels_of, risk_of
+
+
+def test_more_than_half_of_the_annotators_make_a_hard_span():
+    soft = [SoftSpan(0, 2, 0.5), SoftSpan(2, 4, 0.51)]
+    assert hard_spans(soft) == ((2, 4),)
+
+
+def test_hard_spans_that_touch_are_one_whatever_the_order_of_the_soft_ones():
+    soft = [SoftSpan(7, 9, 0.9), SoftSpan(3, 5, 0.8), SoftSpan(5, 6, 0.7)]
+    assert hard_spans(soft) == ((3, 6), (7, 9))
+
+
+def test_risk_and_marks_become_spans_of_equal_values():
+    risk = np.array([0.0, 0.25, 0.25, 0.75, 0.0])
+    marked = np.array([False, False, True, True, False])
+    assert labels_of(risk, marked) == SpanLabels((SoftSpan(1, 3, 0.25), SoftSpan(3, 4, 0.75)), ((2, 4),))
+
+
+def test_labels_give_back_the_risk_they_were_made_of():
+    risk = np.random.default_rng(0).integers(0, 4, size=50) / 4
+    assert np.array_equal(risk_of(labels_of(risk, risk > 0.5).soft, 50), risk)
+
+
+def test_an_empty_response_has_no_labels():
+    assert labels_of(np.zeros(0), np.zeros(0, dtype=bool)) == SpanLabels((), ())
+
+
+def test_where_soft_spans_overlap_the_last_one_counts():
+    assert risk_of([SoftSpan(0, 3, 0.2), SoftSpan(2, 4, 0.9)], 5).tolist() == [0.2, 0.2, 0.9, 0.9, 0.0]
+
+
+@pytest.mark.parametrize("span", [SoftSpan(-1, 2, 0.5), SoftSpan(3, 2, 0.5), SoftSpan(2, 6, 0.5)])
+def test_a_span_outside_its_response_is_refused(span):
+    with pytest.raises(InputError, match="within the 5 characters"):
+        risk_of([span], 5)
+
+
+@pytest.mark.parametrize("risk", [1.01, -0.01, float("nan")])
+def test_a_risk_outside_its_range_is_refused(risk):
+    with pytest.raises(InputError, match=r"must be in \[0, 1\]"):
+        labels_of(np.array([risk]), np.array([True]))
