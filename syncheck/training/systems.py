@@ -61,13 +61,13 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     published = set(SCHEMAS["paper.v1"])
     own = {name for schema in SCHEMAS.values() for name in schema} - published
     paper = tuple(name for name in names if name not in own)
-    second = set(SCHEMAS["syncheck.v2"]) - set(SCHEMAS["syncheck.v1"])
+    first = tuple(name for name in names if name in paper or name in SCHEMAS["syncheck.v1"])
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
         System("overlap and length, MLP", _LEXICAL, kind="mlp"),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
-        System("without those of syncheck.v2", tuple(name for name in names if name not in second)),
+        *([System("features of syncheck.v1", first)] if len(first) < len(names) and set(first) - set(paper) else []),
         System(ALL_FEATURES, tuple(names)),
     )
     present = [system for system in systems if system.columns and set(system.columns) <= set(names)]

@@ -6,6 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError
+from syncheck.features import feature_schema
 from syncheck.training import (
     System,
     auroc_table,
@@ -257,6 +258,14 @@ def test_benchmark_systems_are_parts_of_the_columns():
         "the paper's features": ("min_prob", "lid_layer_2", "align_score"),
         "all features": names,
     }
+
+
+def test_the_first_version_stands_beside_the_second():
+    names = feature_schema("syncheck.v2", (2,)).names
+    systems = {system.name: system.columns for system in benchmark_systems(names)}
+    assert systems["features of syncheck.v1"] == feature_schema("syncheck.v1", (2,)).names
+    assert systems["all features"] == names
+    assert "features of syncheck.v1" not in [s.name for s in benchmark_systems(systems["features of syncheck.v1"])]
 
 
 def test_benchmark_systems_of_the_paper_alone():
