@@ -8,11 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from syncheck.alignment import LocalEvaluator
 from syncheck.commands.labelled import write_json
+from syncheck.commands.monitors import load_model
 from syncheck.detectors import (
+    CheckpointEncoder,
+    FavaDetector,
+    HalluRagDetector,
+    LetterEncoder,
     MarkAll,
     MarkNone,
+    RefindDetector,
     SpanDetector,
+    Thresholds,
+    TokenClassifierDetector,
+    TokenReplay,
+    choose_thresholds,
     load_predictions,
     load_span_items,
     load_span_regressor,
@@ -22,6 +33,7 @@ from syncheck.detectors import (
 )
 from syncheck.errors import InputError, RecordError
 from syncheck.jsonlines import process
+from syncheck.kit import kit_language_model
 from syncheck.spans import SpanItem
 from syncheck.training.records import Record
 
@@ -70,8 +82,43 @@ def _read(values: dict[str, Any]) -> SpanItem:
         raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
 
+def _replay(args: argparse.Namespace) -> TokenReplay:
+    if args.model is None:
+        return TokenReplay(*kit_language_model(args.device))
+    return TokenReplay(*load_model(args.model, args.device))
+
+
+def _refind(args: argparse.Namespace) -> RefindDetector:
+    if args.threshold is not None and args.fit_thresholds is not None:
+        raise InputError("--threshold and --fit-thresholds are two ways to say one thing; pass one of them")
+    measure, thresholds = _replay(args), None
+    if args.threshold is not None:
+        thresholds = Thresholds(args.threshold)
+    if args.fit_thresholds is not None:
+        items = load_span_items(args.fit_thresholds)
+        detector = RefindDetector(measure, form=args.form)
+        thresholds = choose_thresholds(items, {item.id: detector.ratios(item) for item in items})
+    return RefindDetector(measure, thresholds=thresholds, form=args.form)
+
+
+def _hallurag(args: argparse.Namespace) -> HalluRagDetector:
+    encoder = LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device)
+    asked = None if args.asked is None else LocalEvaluator.load(args.asked, device=args.device)
+    return HalluRagDetector(_replay(args), encoder=encoder, asked=asked)
+
+
+def _checkpoint(args: argparse.Namespace) -> str:
+    if args.model is None:
+        raise InputError(f"--method {args.method} needs the checkpoint, as --model DIR_OR_ID")
+    return str(args.model)
+
+
 _DETECTORS: dict[str, Callable[[argparse.Namespace], SpanDetector]] = {
     "mikani": lambda args: load_span_regressor(args.span_model),
+    "refind": _refind,
+    "hallurag": _hallurag,
+    "classifier": lambda args: TokenClassifierDetector(_checkpoint(args), wrong=args.wrong_class, device=args.device),
+    "fava": lambda args: FavaDetector(LocalEvaluator.load(_checkpoint(args), device=args.device)),
     "mark-all": lambda args: MarkAll(),
     "mark-none": lambda args: MarkNone(),
 }

@@ -2,6 +2,9 @@
 
 from syncheck.detectors.crossval import SpanFolds, held_out_folds, held_out_labels, question_of
 from syncheck.detectors.detector import MarkAll, MarkNone, SpanDetector
+from syncheck.detectors.encoders import CheckpointEncoder, LetterEncoder, SentenceEncoder
+from syncheck.detectors.fava import FavaDetector, edited_text, removed_words
+from syncheck.detectors.hallurag import HalluRagDetector, far_sentences, joined_spans, listed_spans, unlikely_words
 from syncheck.detectors.kernel import KernelMachine
 from syncheck.detectors.mushroom import (
     load_predictions,
@@ -10,27 +13,59 @@ from syncheck.detectors.mushroom import (
     span_item,
     write_predictions,
 )
+from syncheck.detectors.refind import (
+    RefindDetector,
+    RefindForm,
+    Thresholds,
+    choose_thresholds,
+    given_log_prob,
+    marked_from,
+)
 from syncheck.detectors.regressor import RegressorKind, SpanRegressor, load_span_regressor
+from syncheck.detectors.replayed import TokenReplay, refind_prompt
+from syncheck.detectors.retrieval import ChunkRetriever
 from syncheck.detectors.scoring import LanguageScore, SpanScores, score_spans
+from syncheck.detectors.token_classifier import TokenClassifierDetector
 
 __all__ = [
+    "CheckpointEncoder",
+    "ChunkRetriever",
+    "FavaDetector",
+    "HalluRagDetector",
     "KernelMachine",
     "LanguageScore",
+    "LetterEncoder",
     "MarkAll",
     "MarkNone",
+    "RefindDetector",
+    "RefindForm",
     "RegressorKind",
+    "SentenceEncoder",
     "SpanDetector",
     "SpanFolds",
     "SpanRegressor",
     "SpanScores",
+    "Thresholds",
+    "TokenClassifierDetector",
+    "TokenReplay",
+    "choose_thresholds",
+    "edited_text",
+    "far_sentences",
+    "given_log_prob",
     "held_out_folds",
     "held_out_labels",
+    "joined_spans",
+    "listed_spans",
     "load_predictions",
     "load_span_items",
     "load_span_regressor",
+    "marked_from",
     "prediction_record",
     "question_of",
+    "refind_prompt",
+    "removed_words",
     "score_spans",
     "span_item",
+    "unlikely_words",
     "write_predictions",
 ]

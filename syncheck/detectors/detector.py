@@ -15,8 +15,10 @@ __all__ = ["MarkAll", "MarkNone", "SpanDetector"]
 class SpanDetector(Protocol):
     """Finds hallucinated spans."""
 
-    name: str
-    """For tables."""
+    @property
+    def name(self) -> str:
+        """For tables."""
+        ...
 
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; those it carries are not looked at."""

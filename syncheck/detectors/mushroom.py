@@ -87,7 +87,7 @@ def span_item(record: Record) -> SpanItem:
     """Read one item; see :func:`load_span_items`."""
     response = record.get("model_output_text", str)
     context = record.values.get("retrieved_context")
-    passages = (context,) if isinstance(context, str) else ()
+    passages: tuple[str, ...] = (context,) if isinstance(context, str) else ()
     if context is not None and not isinstance(context, str):
         passages = record.strings("retrieved_context")
     labelled = any(record.values.get(name) is not None for name in ("soft_labels", "hard_labels"))

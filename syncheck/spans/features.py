@@ -226,4 +226,4 @@ def _shifted(values: Floats, offset: int) -> Floats:
     """Return the value of the word ``offset`` places on; NaN beyond the ends."""
     places = np.arange(len(values)) + offset
     inside = (places >= 0) & (places < len(values))
-    return np.where(inside, values[places.clip(0, len(values) - 1)], np.nan)
+    return np.asarray(np.where(inside, values[places.clip(0, len(values) - 1)], np.nan), dtype=np.float64)

@@ -1,0 +1,68 @@
+"""The parts of a user's texts for a question: by BM25, then, with an encoder, by meaning (REFIND, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncheck.alignment.evidence import split_passages
+from syncheck.detectors.encoders import SentenceEncoder
+from syncheck.errors import InputError
+from syncheck.training.biographies import Passage
+from syncheck.training.retrieval import Bm25
+
+__all__ = ["ChunkRetriever"]
+
+CANDIDATES = 10
+KEPT = 5
+"""Ten by BM25, five of them by the encoder."""
+
+
+class ChunkRetriever:
+    """Finds sentences of texts for a question.
+
+    Parameters
+    ----------
+    texts
+        Of any length; cut into sentences, long ones into overlapping pieces of at most 60 words.
+    encoder
+        Orders what BM25 finds; None leaves BM25's order. For multilingual-e5-large:
+        ``CheckpointEncoder("intfloat/multilingual-e5-large", prefix="query: ")``.
+
+    Raises
+    ------
+    InputError
+        If no text has a word.
+    MissingExtraError
+        If ``bm25s`` is not installed.
+    """
+
+    def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
+        self._index = Bm25([Passage("", chunk.text) for chunk in split_passages(texts)])
+        self._encoder = encoder
+
+    def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
+        """Return the best pieces, best first; fewer where fewer share a word with the question.
+
+        Parameters
+        ----------
+        question
+        count
+            How many are kept.
+        candidates
+            How many BM25 hands to the encoder, at least ``count``.
+
+        Raises
+        ------
+        InputError
+            If ``count`` is below 1 or above ``candidates``.
+        """
+        if not 1 <= count <= candidates:
+            raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
+        found = [passage.text for passage in self._index.best(question, candidates)]
+        if self._encoder is not None and found:
+            vectors = self._encoder([question, *found])  # (1 + K, D)
+            order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")
+            found = [found[i] for i in order]
+        return tuple(found[:count])

@@ -1,0 +1,90 @@
+"""Any Hugging Face token classifier, as the shared task's XLM-R baseline: one class says that a token is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from syncheck.errors import CheckpointError, InputError
+from syncheck.spans import SpanItem, SpanLabels, labels_of
+
+__all__ = ["TokenClassifierDetector"]
+
+WRONG = 1
+"""The class of hallucinated tokens in the organisers' baseline."""
+
+
+class TokenClassifierDetector:
+    """Marks the characters of tokens whose risk exceeds one half.
+
+    Parameters
+    ----------
+    name
+        Folder or id of a token-classification checkpoint with a fast tokenizer.
+    wrong
+        Its class for hallucinated tokens.
+    device
+        Where it runs.
+
+    Raises
+    ------
+    CheckpointError
+        If it cannot be loaded, or has no such class.
+
+    Notes
+    -----
+    The response is classified by itself, as by the organisers. A response longer than the window is classified in
+    windows that share half their tokens; a token takes the mean of its risks.
+    """
+
+    def __init__(self, name: str, *, wrong: int = WRONG, device: str = "cpu") -> None:
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
+            self._model = AutoModelForTokenClassification.from_pretrained(name).to(device).eval()
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(f"cannot load a token classifier from {name!r}: {error}") from error
+        if not self._tokenizer.is_fast:
+            raise CheckpointError(f"{name!r} has no fast tokenizer, which tells the characters of its tokens")
+        if not 0 <= wrong < self._model.config.num_labels:
+            raise CheckpointError(f"{name!r} has classes 0 to {self._model.config.num_labels - 1}; found wrong={wrong}")
+        self._wrong = wrong
+        self.name = "classifier"
+
+    @torch.inference_mode()
+    def detect(self, item: SpanItem) -> SpanLabels:
+        """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
+
+        Raises
+        ------
+        InputError
+            If the window holds no token beside the special ones.
+        """
+        window = int(self._tokenizer.model_max_length)
+        positions = getattr(self._model.config, "max_position_embeddings", window)
+        window = min(window, positions - 2)  # RoBERTa's positions begin after its padding's
+        if window < 4:
+            raise InputError(f"the classifier's window of {window} tokens is too short for a response")
+        given = self._tokenizer(
+            item.response,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            truncation=True,
+            max_length=window,
+            stride=(window - 2) // 2,
+            padding=True,
+            return_tensors="pt",
+        )
+        logits = self._model(
+            input_ids=given["input_ids"].to(self._model.device),
+            attention_mask=given["attention_mask"].to(self._model.device),
+        ).logits  # (windows, T, classes)
+        risks = logits.float().softmax(-1)[..., self._wrong].cpu().numpy().astype(np.float64)
+        sums, counts = np.zeros(len(item.response)), np.zeros(len(item.response))
+        for (start, stop), risk in zip(given["offset_mapping"].reshape(-1, 2).tolist(), risks.ravel(), strict=True):
+            sums[start:stop] += risk
+            counts[start:stop] += 1
+        risk = np.divide(sums, counts, out=np.zeros(len(sums)), where=counts > 0).clip(0, 1)
+        return labels_of(risk, risk > 0.5)
