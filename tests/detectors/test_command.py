@@ -1,6 +1,7 @@
 """``syncheck spans`` and ``syncheck spans-score`` from the command line."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +73,23 @@ def test_predictions_of_other_items_are_refused(data, tmp_path, capsys):
     other.write_text(json.dumps({"id": "x-EN", "hard_labels": []}) + "\n")
     assert main(["spans-score", "--reference", str(data), "--predictions", str(other)]) == 2
     assert "no prediction for 1 items" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["refind", "hallurag"])
+def test_methods_that_replay_take_any_causal_language_model(method, data, tmp_path):
+    model = Path(__file__).parents[1] / "golden" / "signals" / "llama"
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", method, "--model", str(model), "--input", str(data / "en.jsonl")]
+    extra = ["--fit-thresholds", str(data)] if method == "refind" else []
+    assert main([*command, *extra, "--output", str(out)]) == 0
+    (found,) = lines(out)
+    assert found["soft_labels"][0]["start"] == 0
+    assert 0 < found["soft_labels"][0]["prob"] < 1 or method == "hallurag"
+
+
+def test_methods_of_a_checkpoint_ask_for_it(data, tmp_path, capsys):
+    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, "--method", "classifier"]) == 2
+    assert "--model DIR_OR_ID" in capsys.readouterr().err
+    assert main([*command, "--method", "refind", "--threshold", "1", "--fit-thresholds", str(data)]) == 2
+    assert "pass one of them" in capsys.readouterr().err
