@@ -13,6 +13,7 @@ from syncheck.detectors.mushroom import (
     span_item,
     write_predictions,
 )
+from syncheck.detectors.opened import OpenedSentence, opened
 from syncheck.detectors.refind import (
     RefindDetector,
     RefindForm,
@@ -37,6 +38,7 @@ __all__ = [
     "LetterEncoder",
     "MarkAll",
     "MarkNone",
+    "OpenedSentence",
     "RefindDetector",
     "RefindForm",
     "RegressorKind",
@@ -60,6 +62,7 @@ __all__ = [
     "load_span_items",
     "load_span_regressor",
     "marked_from",
+    "opened",
     "prediction_record",
     "question_of",
     "refind_prompt",

@@ -173,7 +173,9 @@ def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
         wrong[start:stop] = True
     marked = ratios >= deltas[:, None]  # (K, C)
     union = (marked | wrong).sum(axis=1)
-    return np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0)
+    overlaps = np.ones(len(deltas))
+    np.divide((marked & wrong).sum(axis=1), union, out=overlaps, where=union > 0)
+    return overlaps
 
 
 def _spread(characters: Floats, spans: NDArray[np.int64], size: int) -> Floats:

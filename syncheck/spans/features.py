@@ -219,7 +219,9 @@ def _around(values: Floats, radius: int) -> Floats:
     known = ~np.isnan(values)
     window = np.ones(2 * radius + 1)
     sums, counts = (np.convolve(v, window)[radius:-radius] for v in (np.where(known, values, 0), known))
-    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    means = np.full(len(values), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
 
 
 def _shifted(values: Floats, offset: int) -> Floats:

@@ -1,0 +1,49 @@
+"""A monitor's sentence scores opened to words: which characters of each sentence a span detector calls wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncheck.detectors.detector import SpanDetector
+from syncheck.report import Report
+from syncheck.spans import SoftSpan, SpanItem, SpanLabels
+from syncheck.types import SentenceScore
+
+__all__ = ["OpenedSentence", "opened"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSentence:
+    """A sentence with its score, and the labels of its characters, placed in the response."""
+
+    sentence: SentenceScore
+    labels: SpanLabels
+
+
+def opened(report: Report, detector: SpanDetector, *, lang: str = "") -> list[OpenedSentence]:
+    """Return the sentences of a report with the spans that a detector finds in them.
+
+    Parameters
+    ----------
+    report
+        From a monitor.
+    detector
+        Looks at the whole response at once, with the question and the passages of the report's prompt.
+    lang
+        Code of the response's language, for detectors with a threshold for each.
+
+    Returns
+    -------
+    list of OpenedSentence
+        In the order of the response; a span over a border of sentences is in both, cut there.
+    """
+    prompt = report.prompt
+    item = SpanItem(id="", lang=lang, question=prompt.question, response=report.response, passages=prompt.passages)
+    labels = detector.detect(item)
+    return [OpenedSentence(sentence, _within(labels, sentence.start, sentence.end)) for sentence in report.sentences]
+
+
+def _within(labels: SpanLabels, start: int, stop: int) -> SpanLabels:
+    soft = (SoftSpan(max(s.start, start), min(s.end, stop), s.prob) for s in labels.soft)
+    hard = ((max(a, start), min(b, stop)) for a, b in labels.hard)
+    return SpanLabels(tuple(s for s in soft if s.start < s.end), tuple((a, b) for a, b in hard if a < b))
