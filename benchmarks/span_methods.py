@@ -58,9 +58,10 @@ def main() -> None:
     items = load_span_items(args.data)
     replay = TokenReplay(*(load_model(args.model, args.device) if args.model else kit_language_model(args.device)))
     table: dict[str, dict[str, object]] = {}
+    methods = [*_trained(items, args), *_untrained(items, replay)]
     print("| method | " + " | ".join(sorted({i.lang.upper() for i in items})) + " | mean of 8, IoU | correlation |")
     print("| --- |" + " --- |" * (len({i.lang.upper() for i in items}) + 2))
-    for name, found in (*_trained(items, args), *_untrained(items, replay)):
+    for name, found in methods:
         scores = score_spans(items, found)
         eight = score_spans(items, found, languages=EIGHT)
         print(_row(name, scores, eight), flush=True)
@@ -87,7 +88,7 @@ def _untrained(items: Sequence[SpanItem], replay: TokenReplay) -> list[tuple[str
             signals[item.id] = replay(item)
         except PromptError:
             continue
-    print(f"<!-- {len(items) - len(signals)} of {len(items)} items do not fit the window -->")
+    print(f"{len(items) - len(signals)} of {len(items)} items do not fit the window\n")
     measured = [item for item in items if item.id in signals]
 
     def labels(detect: Callable[[SpanItem], SpanLabels]) -> Labels:
