@@ -185,7 +185,7 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     assert permuted == [
         "all features",
         *(f"{s} permuted" for s in ("likelihood", "entropy", "LID", "context influence", "aligner", "lexical")),
-        "question and length permuted",
+        *(f"{s} permuted" for s in ("question and length", "earlier sentences", "phrasing")),
     ]
     kinds = {row["system"]: row["auroc"] for row in found["aggregators"]["rows"]}
     assert kinds[found["aggregators"]["best"]] == max(kinds.values())

@@ -1,6 +1,7 @@
 """``syncheck generate`` by every decoder, on the bundled kit."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -64,9 +65,7 @@ def test_flare_needs_its_options(files, capsys):
 
 
 def test_decoders_that_need_scores(files, capsys):
-    from conftest import GOLDEN
-
-    model = ["--model", str(GOLDEN / "llama"), "--aligner", "none"]
+    model = ["--model", str(Path(__file__).parent / "golden" / "signals" / "llama"), "--aligner", "none"]
     for decoder in ("fod", "fod-backtrack", "abstain"):
         assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *model]) == 2
         assert f"--decoder {decoder} needs a trained monitor" in capsys.readouterr().err

@@ -57,15 +57,16 @@ def test_tokens_are_shaded_by_kl_and_underlined_by_probability(answer):
 
 def test_signals_are_sorted_from_what_pulls_down_to_what_lifts(answer):
     assert [(s.name, s.value, s.change, s.pulls_down, s.width) for s in answer.answers[0].sentences[1].signals] == [
-        ("align_score", "0.125", "−0.20", True, 100.0),
+        ("align_score", "0.125", "−0.20", True, 40.0),
         ("mean_entropy", "not measured", "", False, 0.0),
-        ("min_prob", "0.5", "+0.10", False, 50.0),
+        ("min_prob", "0.5", "+0.10", False, 20.0),
     ]
 
 
 def test_bars_have_one_scale_for_the_whole_answer(answer):
+    """Here the least one: 0.5 nats fill a bar."""
     assert answer.answers[0].sentences[0].signals == (
-        SignalView("min_prob", "probability of the least likely token", "0.5", "+0.02", False, 10.0),
+        SignalView("min_prob", "probability of the least likely token", "0.5", "+0.02", False, 4.0),
     )
 
 
