@@ -100,8 +100,8 @@ class SpanRegressor:
         schema
             See :mod:`syncheck.spans.features`.
         kind
-            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10; its time grows with the square of the words
-            and more, so that 30,000 words take far longer than the trees' few seconds.
+            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10; its time grows with
+            the square of the words or faster: minutes and more for 30,000.
         seed
             Of the trees.
         measured
