@@ -64,6 +64,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train-on", metavar="GENERATOR", help="with --over surrogate: train on its answers only (all without it)"
     )
+    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
     _add_comparison(parser)
 
 

@@ -50,7 +50,7 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
         return surrogate_matrix(sets, trained_on=args.train_on, **options)
     chosen = labelled_set(joined(list(measured.values())), name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": _files(measured)[chosen.used]}[args.over]
-    return transfer_matrix(chosen.features, chosen.y, chosen.groups, parts.tolist(), **options)
+    return transfer_matrix(chosen.features, chosen.y, chosen.groups, parts.tolist(), without=args.without, **options)
 
 
 def _files(measured: dict[str, MeasuredSentences]) -> np.ndarray:
@@ -83,6 +83,8 @@ def _check(args: argparse.Namespace) -> None:
             "--over surrogate compares models by what each measured; pass one file of `syncheck features` for each, "
             "named after its model"
         )
+    if args.without and args.over == "surrogate":
+        raise InputError("--without leaves out generators, tasks or files; with --over surrogate leave the file out")
     if args.train_on is not None and args.over != "surrogate":
         raise InputError(
             f"--train-on is for --over surrogate; with --over {args.over} every part is trained on in its row"

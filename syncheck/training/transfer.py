@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,6 +26,7 @@ def transfer_matrix(
     groups: ArrayLike,
     parts: Sequence[str],
     *,
+    without: Collection[str] = (),
     kind: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 3,
@@ -46,6 +47,8 @@ def transfer_matrix(
         The defaults are the paper's three runs, which differ by their seeds.
     parts
         Part of each sentence: its generator, task or file.
+    without
+        Parts that are left out: neither trained nor tested on.
     draws
         Resamples of the groups for the intervals.
 
@@ -57,10 +60,12 @@ def transfer_matrix(
     Raises
     ------
     InputError
-        If there is only one part, or a part lacks a label in the training part of a fold.
+        If there is only one part, a part lacks a label in the training part of a fold, or there is none of a name in
+        ``without``.
     """
     labels, names = np.asarray(y), np.asarray(parts)
-    columns = _columns(names, len(labels))
+    columns = _columns(names, len(labels), without)
+    used = np.isin(names, columns)
     numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     _check_parts(columns, names, labels, numbers)
     scores = partial(
@@ -74,17 +79,21 @@ def transfer_matrix(
     if len(columns) == 2:  # the others are then one part
         return AurocMatrix(_CORNER, columns, columns, cells)
     for column in columns:
-        cells[OTHERS, column] = cell(scores(train_on=names != column), labels, resamples, names == column)
+        cells[OTHERS, column] = cell(scores(train_on=used & (names != column)), labels, resamples, names == column)
     return AurocMatrix(_CORNER, (*columns, OTHERS), columns, cells)
 
 
 _CORNER = "trained on \\ tested on"
 
 
-def _columns(parts: NDArray[np.str_], size: int) -> tuple[str, ...]:
+def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tuple[str, ...]:
     if len(parts) != size:
         raise InputError(f"expected a part for each of {size} sentences; found {len(parts)}")
-    columns = tuple(sorted(set(parts.tolist())))
+    found = set(parts.tolist())
+    unknown = sorted(set(without) - found)
+    if unknown:
+        raise InputError(f"there is no part {', '.join(map(repr, unknown))}; the parts are {', '.join(sorted(found))}")
+    columns = tuple(sorted(found - set(without)))
     if len(columns) < 2:
         raise InputError(f"a transfer needs at least two parts; found only {', '.join(map(repr, columns)) or 'none'}")
     return columns
@@ -100,5 +109,5 @@ def _check_parts(
                 if len(np.unique(left)) < 2:
                     raise InputError(
                         f"part {column!r} has {int((left == 1).sum())} faithful and {int((left == 0).sum())} "
-                        "unfaithful sentences outside a fold, and training needs both; use fewer folds, or leave it out"
+                        "unfaithful sentences outside a fold, and training needs both; use fewer folds, or leave it out (--without, without=)"
                     )

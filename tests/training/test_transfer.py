@@ -53,6 +53,24 @@ class TestTransfer:
         expected = roc_auc_score(y[parts == "b"], scores[0, parts == "b"])
         assert matrix.cell("all others", "b").auroc == pytest.approx(expected, abs=1e-12)
 
+    def test_a_part_that_is_left_out_is_neither_trained_nor_tested_on(self):
+        X, y, groups, parts = parts_that_disagree()
+        y[parts == "c"] = 1  # with one label only it could not be a row
+        options = {"kind": "lr", "folds": 3, "repeats": 1}
+        with pytest.raises(InputError, match="part 'c' has .* leave it out"):
+            transfer_matrix(X, y, groups, parts.tolist(), **options)
+        more = np.where((parts == "a") & (np.arange(len(parts)) % 2 == 0), "d", parts)
+        matrix = transfer_matrix(X, y, groups, more.tolist(), without=["c"], **options)
+        assert (matrix.rows, matrix.columns) == (("a", "b", "d", "all others"), ("a", "b", "d"))
+        scores = cross_validate(X, y, groups, **options, train_on=(more == "a") | (more == "d"))
+        expected = roc_auc_score(y[more == "b"], scores[0, more == "b"])
+        assert matrix.cell("all others", "b").auroc == pytest.approx(expected, abs=1e-12)
+
+    def test_a_part_to_leave_out_that_is_not_there(self):
+        X, y, groups, parts = parts_that_disagree()
+        with pytest.raises(InputError, match="there is no part 'e'; the parts are a, b, c"):
+            transfer_matrix(X, y, groups, parts.tolist(), without=["e"])
+
     def test_no_group_is_on_both_sides(self):
         """Groups are one question each, answered in both parts; a feature that names the question helps nobody."""
         groups = np.repeat(np.arange(30), 4)
