@@ -17,7 +17,6 @@ from syncheck import (
     JudgedAnswer,
     MonitoredSession,
     Report,
-    SentenceScore,
     SentenceSignals,
     Transcript,
 )

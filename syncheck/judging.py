@@ -142,7 +142,7 @@ class SentenceJudge:
         earlier: Sequence[Sequence[SentenceScore]],
         supports: Sequence[Support | None],
     ) -> list[EarlierSentences]:
-        """What came before each sentence in its answer; the number of a list item is no sentence here."""
+        """Return what came before each sentence in its answer; the number of a list item is no sentence here."""
         found = []
         own = iter(supports)
         for answer, scored in zip(answers, earlier, strict=True):

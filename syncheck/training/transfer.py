@@ -109,5 +109,6 @@ def _check_parts(
                 if len(np.unique(left)) < 2:
                     raise InputError(
                         f"part {column!r} has {int((left == 1).sum())} faithful and {int((left == 0).sum())} "
-                        "unfaithful sentences outside a fold, and training needs both; use fewer folds, or leave it out (--without, without=)"
+                        "unfaithful sentences outside a fold, and training needs both; use fewer folds or leave it out "
+                        "(--without, without=)"
                     )
