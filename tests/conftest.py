@@ -23,6 +23,22 @@ torch.set_num_threads(1)  # the models are so small that a second thread costs m
 GOLDEN = Path(__file__).parent / "golden" / "signals"
 
 
+SLOW = frozenset(
+    """
+    laws test_calibrate_command test_cli test_cli_evaluation test_examples test_fod_baselines test_fod_cli
+    test_fod_cost_benchmark test_fod_drop_in test_fod_flare test_fod_on_nothing test_kit test_overhead_benchmark
+    test_shards
+    """.split()
+)
+"""Folders and files of tests that `make quick` leaves out: commands, benchmarks, the bundled kit, every family."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {item.path.stem, item.path.parent.name} & SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
 @dataclass(frozen=True)
 class Golden:
     """A small random model with its tokenizer, reference values and LID references."""
