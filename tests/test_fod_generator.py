@@ -161,6 +161,8 @@ class TestSearch:
             for layer in (2, 3, 4):
                 name = f"lid_layer_{layer}"
                 assert found.features[name] == pytest.approx(wanted.features[name], rel=1e-3)
+            for name in ("align_score", "sentence_index", "earlier_support_mean", "earlier_support_min"):
+                assert found.features[name] == pytest.approx(wanted.features[name], abs=1e-6), name
 
     def test_candidates_hold_what_they_append(self, monitor, prompt):
         out = run(monitor, prompt, 1.0, 0.3)

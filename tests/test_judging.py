@@ -39,6 +39,7 @@ def test_the_number_of_a_list_item_is_no_earlier_sentence():
     scores = JUDGE([sentence("1."), sentence("Ann met Bob."), sentence("2."), sentence("Bob met Ann.")])
     assert [score.features["sentence_index"] for score in scores] == pytest.approx([0, 0, np.log(2), np.log(2)])
     assert earlier_of(scores[3])[2:] == [1.0, 1.0]
+    assert earlier_of(JUDGE([sentence("Bob met Ann.")], earlier=scores[:3])[0]) == earlier_of(scores[3])
 
 
 def test_no_answers():
