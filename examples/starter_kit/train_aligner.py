@@ -42,14 +42,14 @@ from syncheck.alignment.evidence import EvidenceIndex
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4
-CHUNKS = (2, 3, 4, 4, 5)
+CHUNKS = (1, 2, 3, 3, 3, 4)
 """How many evidence chunks a training pair shows at most; drawn for each pair."""
-EVIDENCE_TOKENS = 144
+EVIDENCE_TOKENS = 128
 CLAIM_TOKENS = 96
 BATCH = 32
 POOL = 3
 """A batch is drawn from this many batches' worth of pairs, sorted by length, so that little is padding."""
-WIKIPEDIA_SHARE = 0.5
+WIKIPEDIA_SHARE = 0.45
 NEW_RATE = 1e-3
 """Learning rate of the head and the token types where they start from scratch."""
 WEIGHT_DECAY = 0.01
@@ -169,8 +169,10 @@ def train(
     new_rate: float,
     save_every: int,
     bf16: bool,
+    device: torch.device,
 ) -> None:
     """Train until ``steps``, from where ``output`` stands; log one line for every ten steps."""
+    model.to(device)
     optimizer = new_optimizer(model, rate, new_rate)
     progress = {"step": 0, "seconds": 0.0}
     if (output / "progress.json").exists():
@@ -188,9 +190,9 @@ def train(
                 group["lr"] = group["start"] * learning_share(step, steps)
             pairs, labels = batches.draw(step)
             torch.manual_seed(batches.seed + step)  # dropout of a resumed run is that of a whole one
-            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                logits = model(*collate(pairs))
-            loss = binary_cross_entropy_with_logits(logits.float(), labels)
+            with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                logits = model(*(tensor.to(device) for tensor in collate(pairs)))
+            loss = binary_cross_entropy_with_logits(logits.float(), labels.to(device))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -224,7 +226,8 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=1.2e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=100)
-    parser.add_argument("--fp32", action="store_true", help="no bfloat16 autocast")
+    parser.add_argument("--device", type=torch.device, default="cpu")
+    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AMX")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
 
@@ -248,7 +251,8 @@ def main() -> None:
         rate=args.learning_rate,
         new_rate=args.learning_rate if args.packed else NEW_RATE,
         save_every=args.save_every,
-        bf16=not args.fp32,
+        bf16=args.bf16,
+        device=args.device,
     )
 
 

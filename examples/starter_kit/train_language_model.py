@@ -158,10 +158,8 @@ def evaluate(
 ) -> float:
     """Mean answer loss in nats a token over batches of eight held-out examples."""
     model.eval()
-    values = [
-        losses(model, *collate([encode(tokenizer, e) for e in examples[i : i + 8]]), bf16=bf16)[1].item()
-        for i in range(0, len(examples), 8)
-    ]
+    batches = (collate([encode(tokenizer, e) for e in examples[i : i + 8]]) for i in range(0, len(examples), 8))
+    values = [losses(model, ids.to(model.device), kept.to(model.device), bf16=bf16)[1].item() for ids, kept in batches]
     model.train()
     return sum(values) / len(values)
 
@@ -175,7 +173,11 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=250)
-    parser.add_argument("--fp32", action="store_true", help="no bfloat16 autocast")
+    parser.add_argument(
+        "--packed", type=Path, help="a packed model to go on from, with new examples and a new schedule"
+    )
+    parser.add_argument("--device", type=torch.device, default="cpu")
+    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AMX")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
 
@@ -191,10 +193,15 @@ def main() -> None:
         progress = json.loads(progress_file.read_text())
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.output)
         model = LlamaForCausalLM.from_pretrained(args.output, dtype=torch.float32)
+    elif args.packed:
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(args.packed)
+        tokenizer.save_pretrained(args.output)
+        model = LlamaForCausalLM.from_pretrained(args.packed, dtype=torch.float32)
     else:
         rng = random.Random(args.seed)
         tokenizer = train_tokenizer([maker.draw(rng, 1200) for _ in range(12000)], args.output)
         model = new_model(args.seed)
+    model.to(args.device)
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW(
@@ -213,11 +220,12 @@ def main() -> None:
     recent: list[float] = []
     while progress["tokens"] < args.tokens:
         share = progress["tokens"] / args.tokens
-        stage = next(s for s in STAGES if share < s.until)
-        ids, weights = draw_batch(maker, tokenizer, stage, seed=args.seed, step=progress["step"])
+        stage = STAGES[-1] if args.packed else next(s for s in STAGES if share < s.until)
+        batch = draw_batch(maker, tokenizer, stage, seed=args.seed, step=progress["step"])
+        ids, weights = (tensor.to(args.device) for tensor in batch)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(progress["step"], share, args.learning_rate)
-        loss, answer_loss = losses(model, ids, weights, bf16=not args.fp32)
+        loss, answer_loss = losses(model, ids, weights, bf16=args.bf16)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -229,7 +237,7 @@ def main() -> None:
         progress["seconds"] = time.monotonic() - started
         bar.update(spent)
         if progress["step"] % args.save_every == 0 or progress["tokens"] >= args.tokens:
-            value = evaluate(model, tokenizer, heldout, bf16=not args.fp32)
+            value = evaluate(model, tokenizer, heldout, bf16=args.bf16)
             entry = {**progress, "length": stage.lengths[-1], "train": sum(recent) / len(recent), "heldout": value}
             log.write(json.dumps(entry) + "\n")
             log.flush()
