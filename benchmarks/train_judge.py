@@ -1,209 +1,118 @@
-r"""Train the judge on the three sources that no part of the starter kit is trained on: WiCE, ExpertQA and BEGIN.
+r"""Train the judge of decoders on the three sources that no part of the starter kit is trained on.
 
     python benchmarks/train_judge.py --pairs support-pairs --encoder all-MiniLM-L6-v2 --output runs/judge
 
-One context in six is held out: half of these to calibrate, half to measure on.
+The sources are WiCE, ExpertQA and BEGIN. The network is that of the bundled aligner, started from the first layers of
+a sentence encoder and trained with the aligner's own loop; it shares none of its weights and none of its data. Saves
+every ``--save-every`` steps and resumes where it stopped. Every batch is drawn from the seed and the step number
+alone, so a rerun on the same machine gives the same judge. ``syncheck.load_aligner`` loads what comes out, from the
+output folder; ``measured.json`` there says how well it judges pairs of contexts that it never saw.
+
+The calibration takes no account of the words that context and claim share, unlike the bundled aligner's: the
+monitors read those words too, and a judge should not agree with a monitor for that reason.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import random
-import time
-import zlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from judge import Judge
-from numpy.typing import NDArray
-from safetensors.torch import load_file
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from tokenizers import Tokenizer
-from torch.nn.functional import binary_cross_entropy_with_logits
-from tqdm import tqdm
+from torch import Tensor
 
-from syncheck.alignment.cross_encoder import (
-    CrossEncoder,
-    EncodedPair,
-    collate,
-    encode_pair,
-    new_config,
-    save_cross_encoder,
-)
-from syncheck.alignment.evidence import FUNCTION_WORDS, EvidenceIndex, distinct_words
+from syncheck.alignment.cross_encoder import EncodedPair
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
+from evaluate_aligner import measure, pack, support_scores  # noqa: E402 - the training scripts are no package
+from support_pairs import SupportPair, load_pairs, part_of  # noqa: E402
+from train_aligner import BATCH, NEW_RATE, POOL, Encoder, start_model, train  # noqa: E402
 
 SOURCES = ("wice", "expertqa", "begin")
-LAYERS = 6
-CHUNKS = 4
-EVIDENCE_TOKENS = 144
-CLAIM_TOKENS = 96
-BATCH = 24
-RATE, NEW_RATE = 1.2e-4, 1e-3
-WARM_UP = 0.06
-HELD_OUT_OF_12 = {0: "test", 1: "calibrate"}
-RESAMPLES = 400
+CHUNKS = 3
+"""Evidence chunks of a pair."""
+LEARNING_RATE = 1.2e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One labelled pair, and its encoded form for training."""
+class EncodedBatches:
+    """Draws the batch of a step from the seed and the step number alone; every pair is encoded once."""
 
-    source: str
-    group: str
-    context: str
-    claim: str
-    label: int
-    pair: EncodedPair
+    pairs: Sequence[EncodedPair]
+    labels: Sequence[int]
+    seed: int
 
-    @property
-    def part(self) -> str:
-        """``train``, ``calibrate`` or ``test``, the same for all pairs of a context."""
-        return HELD_OUT_OF_12.get(zlib.crc32(self.group.encode()) % 12, "train")
-
-
-def load_rows(folder: Path, tokenizer: Tokenizer) -> list[Row]:
-    """Read the sources and choose each pair's evidence as the aligner does."""
-    rows = []
-    for source in SOURCES:
-        with lzma.open(folder / f"{source}.jsonl.xz", "rt", encoding="utf-8") as lines:
-            for record in map(json.loads, lines):
-                pair = encode(tokenizer, record["context"], record["claim"])
-                group = f"{source}:{record['group']}"
-                rows.append(Row(source, group, record["context"], record["claim"], int(record["label"]), pair))
-    return rows
+    def draw(self, step: int) -> tuple[list[EncodedPair], Tensor]:
+        """Return encoded pairs of similar length and their labels, (B,) float32."""
+        rng = random.Random(f"{self.seed}-{step}")
+        pool = sorted(rng.sample(range(len(self.pairs)), BATCH * POOL), key=lambda i: len(self.pairs[i]))
+        start = rng.randrange(len(pool) - BATCH + 1)
+        rows = pool[start : start + BATCH]
+        return [self.pairs[i] for i in rows], torch.tensor([float(self.labels[i]) for i in rows])
 
 
-def encode(tokenizer: Tokenizer, context: str, claim: str) -> EncodedPair:
-    """Join the best chunks that fit with the claim."""
-    index = EvidenceIndex([context])
-    chosen: dict[int, list[int]] = {}
-    room = EVIDENCE_TOKENS
-    for best in index.best(claim, CHUNKS):
-        ids = tokenizer.encode(index.chunks[best].text, add_special_tokens=False).ids
-        if len(ids) <= room:
-            chosen[best] = ids
-            room -= len(ids)
-    evidence = [token for best in sorted(chosen) for token in chosen[best]]
-    return encode_pair(evidence, tokenizer.encode(claim, add_special_tokens=False).ids[:CLAIM_TOKENS])
-
-
-def start_model(encoder: Path, seed: int) -> CrossEncoder:
-    """Build the network from the first layers of a BERT checkpoint; the word embeddings stay as they are."""
-    torch.manual_seed(seed)
-    config = json.loads((encoder / "config.json").read_text())
-    names = ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
-    model = CrossEncoder(new_config(**{n: config[n] for n in names}, num_hidden_layers=LAYERS))
-    state = model.bert.state_dict()
-    weights = {k.removeprefix("bert."): v for k, v in load_file(encoder / "model.safetensors").items()}
-    types = "embeddings.token_type_embeddings.weight"
-    weights[types] = weights[types][:1] + 0.02 * torch.randn_like(state[types])
-    model.bert.load_state_dict({name: weights[name].float() for name in state})
-    model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
-    return model
-
-
-def batches(rows: Sequence[Row], rng: random.Random) -> list[list[Row]]:
-    """One pass over the rows in batches of similar length, in random order."""
-    shuffled = sorted(rows, key=lambda row: len(row.pair) + rng.random() * 16)
-    groups = [shuffled[i : i + BATCH] for i in range(0, len(shuffled), BATCH)]
-    rng.shuffle(groups)
-    return groups
-
-
-def train(model: CrossEncoder, rows: Sequence[Row], *, minutes: float, seed: int) -> dict[str, float]:
-    """Train until the minutes are spent; the rate falls with the time that is left."""
-    fresh = [p for n, p in model.named_parameters() if n.startswith("head") or "token_type" in n]
-    known = {id(p) for p in fresh}
-    body = [p for p in model.parameters() if p.requires_grad and id(p) not in known]
-    groups = [{"params": body, "start": RATE}, {"params": fresh, "start": NEW_RATE}]
-    optimizer = torch.optim.AdamW(groups, lr=RATE, weight_decay=0.01, fused=True)
-    rng = random.Random(seed)
-    waiting: list[list[Row]] = []
-    model.train()
-    started, seen, losses = time.perf_counter(), 0, []
-    while (share := (time.perf_counter() - started) / (60 * minutes)) < 1:
-        waiting = waiting or batches(rows, rng)
-        batch = waiting.pop()
-        for group in optimizer.param_groups:
-            group["lr"] = group["start"] * min(1.0, (share + 1e-3) / WARM_UP, 1.02 - share)
-        with torch.autocast("cpu", torch.bfloat16):
-            logits = model(*collate([row.pair for row in batch]))
-        loss = binary_cross_entropy_with_logits(logits, torch.tensor([float(row.label) for row in batch]))
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        seen += len(batch)
-        losses.append(loss.item())
-    return {"pairs": seen, "minutes": minutes, "seed": seed, "last_loss": float(np.mean(losses[-50:]))}
-
-
-def judged(judge: Judge, rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Score rows one by one."""
-    return np.array([judge.supported([row.context], [row.claim])[0] for row in tqdm(rows, mininterval=5)])
-
-
-def overlap(row: Row) -> float:
-    """Share of the claim's content words that the context holds: what needs no training."""
-    held = set(distinct_words(row.context))
-    words = [word for word in distinct_words(row.claim) if word not in FUNCTION_WORDS]
-    return sum(word in held for word in words) / max(1, len(words))
-
-
-def measure(rows: Sequence[Row], scores: NDArray[np.float64]) -> dict[str, object]:
-    """AUROC with a 95 % bootstrap interval over contexts, beside word overlap; balanced accuracy at 0.5."""
-    labels = np.array([row.label for row in rows])
-    names = sorted({row.group for row in rows})
-    members = {name: [i for i, row in enumerate(rows) if row.group == name] for name in names}
-    rng = np.random.default_rng(0)
-    values = []
-    for _ in range(RESAMPLES):
-        chosen = [i for name in rng.choice(names, size=len(names)) for i in members[name]]
-        values.append(roc_auc_score(labels[chosen], scores[chosen]))
-    return {
-        "pairs": len(rows),
-        "auroc": round(float(roc_auc_score(labels, scores)), 3),
-        "auroc_interval": [round(float(q), 3) for q in np.quantile(values, [0.025, 0.975])],
-        "auroc_overlap": round(float(roc_auc_score(labels, [overlap(row) for row in rows])), 3),
-        "balanced_accuracy": round(float(balanced_accuracy_score(labels, scores >= 0.5)), 3),
-    }
+def calibration_of(scores: np.ndarray, pairs: Sequence[SupportPair]) -> dict[str, float]:
+    """Fit P(supported) to raw probabilities."""
+    raw = logit(scores.clip(1e-6, 1 - 1e-6))[:, None]
+    fitted = LogisticRegression(C=1e6).fit(raw, [pair.label for pair in pairs])
+    return {"scale": float(fitted.coef_[0, 0]), "shift": float(fitted.intercept_[0])}
 
 
 def main() -> None:
-    """Train, calibrate, measure."""
+    """Train, calibrate, pack, measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=Path, required=True)
+    parser.add_argument("--pairs", type=Path, required=True, help="folder of <source>.jsonl.xz")
     parser.add_argument("--encoder", type=Path, required=True, help="folder of all-MiniLM-L6-v2")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--steps", type=int, default=900)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save-every", type=int, default=50)
+    parser.add_argument("--device", type=torch.device, default="cpu")
+    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AMX")
     args = parser.parse_args()
+    run = args.output / "run"
+    run.mkdir(parents=True, exist_ok=True)
 
     tokenizer = Tokenizer.from_file(str(args.encoder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    rows = load_rows(args.pairs, tokenizer)
-    parts = {part: [row for row in rows if row.part == part] for part in ("train", "calibrate", "test")}
-    model = start_model(args.encoder, args.seed)
-    training = train(model, parts["train"], minutes=args.minutes, seed=args.seed)
-    save_cross_encoder(args.output, model, tokenizer, scale=1.0, shift=0.0)
-    raw = judged(Judge.load(args.output), parts["calibrate"])
-    labels = [row.label for row in parts["calibrate"]]
-    platt = LogisticRegression(C=1e6).fit(logit(raw.clip(1e-6, 1 - 1e-6))[:, None], labels)
-    scale, shift = float(platt.coef_[0, 0]), float(platt.intercept_[0])
-    save_cross_encoder(args.output, model, tokenizer, scale=scale, shift=shift)
-    scores = judged(Judge.load(args.output), parts["test"])
-    report: dict[str, object] = {"training": training, "all": measure(parts["test"], scores)}
-    for source in SOURCES:
-        chosen = [i for i, row in enumerate(parts["test"]) if row.source == source]
-        report[source] = measure([parts["test"][i] for i in chosen], scores[chosen])
+    tokenizer.save(str(run / "tokenizer.json"))
+    pairs = [pair for source in SOURCES for pair in load_pairs(args.pairs, source)]
+    parts = {name: [p for p in pairs if part_of(p.passages[0]) == name] for name in ("train", "calibrate", "test")}
+    encoder = Encoder(tokenizer)
+    encoded = [encoder.encode(pair, CHUNKS) for pair in parts["train"]]
+    (run / "run.json").write_text(json.dumps({**vars(args), "packed": None}, default=str, indent=2))
+    train(
+        start_model(args.encoder, args.seed),
+        EncodedBatches(encoded, [pair.label for pair in parts["train"]], args.seed),
+        run,
+        steps=args.steps,
+        rate=LEARNING_RATE,
+        new_rate=NEW_RATE,
+        save_every=args.save_every,
+        bf16=args.bf16,
+        device=args.device,
+    )
+    raw = pack(run, args.output, {})
+    calibration = calibration_of(support_scores(raw, parts["calibrate"]), parts["calibrate"])
+    judge = pack(run, args.output, calibration)
+    scores = support_scores(judge, parts["test"])
+    rows = {s: [i for i, pair in enumerate(parts["test"]) if pair.source == s] for s in SOURCES}
+    report = {
+        "training": {**json.loads((run / "progress.json").read_text()), "pairs": len(parts["train"])},
+        "seed": args.seed,
+        "calibration": {"pairs": len(parts["calibrate"]), **calibration},
+        "all": measure(parts["test"], scores),
+        "sources": {s: measure([parts["test"][i] for i in chosen], scores[chosen]) for s, chosen in rows.items()},
+    }
     (args.output / "measured.json").write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report, indent=2))
 
