@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,21 +12,38 @@ from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper
 from fod.events import ReleaseEvent
 from syncheck import DecodingPlan, MonitoredSession, Row, SentenceScore, decode
 
-__all__ = ["ids_of", "release_of", "sampling", "scored"]
-
-Stops = Sequence[str | None]
+__all__ = ["ScoredDecoding", "ids_of", "release_of", "sampling"]
 
 
-def scored(
-    watched: MonitoredSession, plan: DecodingPlan, *, generator: torch.Generator | None
-) -> Generator[list[list[SentenceScore]], None, Stops]:
-    """Decode until every row is over; yields the sentences that each row has closed, returns why the rows stopped."""
-    stops: Stops = ()
-    for step in decode(watched.decoding, plan, generator=generator):
-        stops = step.stops
-        if watched.is_due():
-            yield watched.judge_round()
-    return stops
+class ScoredDecoding:
+    """Decodes until every row is over, giving after each round the sentences that each row has closed in it.
+
+    Parameters
+    ----------
+    watched
+        A session that nothing has been decoded in yet.
+    plan
+        How tokens are chosen.
+    generator
+        Of the sampling; None uses torch's own.
+
+    Attributes
+    ----------
+    stops : sequence of str or None
+        Why each row has stopped; known once the iteration is over.
+    """
+
+    def __init__(self, watched: MonitoredSession, plan: DecodingPlan, *, generator: torch.Generator | None) -> None:
+        self.stops: Sequence[str | None] = ()
+        self._watched = watched
+        self._plan = plan
+        self._generator = generator
+
+    def __iter__(self) -> Iterator[list[list[SentenceScore]]]:
+        for step in decode(self._watched.decoding, self._plan, generator=self._generator):
+            self.stops = step.stops
+            if self._watched.is_due():
+                yield self._watched.judge_round()
 
 
 def sampling(plan: DecodingPlan, *, temperature: float, top_p: float) -> DecodingPlan:

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from fod.drop_in import AnswerGenerator
 from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
-from fod.scored import ids_of, release_of, scored
+from fod.scored import ScoredDecoding, ids_of, release_of
 from fod.search import passes
 from syncheck import (
     DecodingPlan,
@@ -99,12 +99,8 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _written(self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator) -> str | None:
         """Write the answer, as far as it passes; returns why it ended."""
-        rounds = scored(watched, plan, generator=generator)
-        while True:
-            try:
-                (sentences,) = next(rounds)
-            except StopIteration as end:
-                stop: str | None = end.value[0]
-                return stop
+        rounds = ScoredDecoding(watched, plan, generator=generator)
+        for (sentences,) in rounds:
             if not all(passes(sentence, self.threshold) for sentence in sentences):
                 return "abstained"
+        return rounds.stops[0]

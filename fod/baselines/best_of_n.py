@@ -14,7 +14,7 @@ from fod.config import DEFAULTS
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
-from fod.scored import ids_of, release_of, sampling, scored
+from fod.scored import ScoredDecoding, ids_of, release_of, sampling
 from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, Report
 
 __all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward"]
@@ -92,15 +92,11 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
-            rounds = scored(watched, sampled, generator=generator)
-            while True:
-                try:
-                    next(rounds)
-                except StopIteration as end:
-                    stops = end.value
-                    break
+            rounds = ScoredDecoding(watched, sampled, generator=generator)
+            for _ in rounds:
+                pass  # the reward judges whole answers
             rows = watched.decoding.rows
-            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+            reports = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
         rewards = tuple(self.reward(report) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))

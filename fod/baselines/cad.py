@@ -15,7 +15,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
-from fod.scored import ids_of, release_of, scored
+from fod.scored import ScoredDecoding, ids_of, release_of
 from syncheck import DecodingPlan, DecodingSession, InputError, Monitor, RagPrompt
 
 __all__ = ["CADGenerator", "contrast_scores"]
@@ -98,16 +98,11 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
             contrast = _Contrast(watched.decoding, self.alpha, self.plausibility)
             contrasted = replace(plan, processors=LogitsProcessorList([contrast, *plan.processors]))
             (row,) = watched.decoding.rows
-            rounds = scored(watched, contrasted, generator=generator)
-            while True:
-                try:
-                    (sentences,) = next(rounds)
-                except StopIteration as end:
-                    stops = end.value
-                    break
+            rounds = ScoredDecoding(watched, contrasted, generator=generator)
+            for (sentences,) in rounds:
                 for sentence in sentences:
                     yield release_of(sentence, row)
-            (report,) = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+            (report,) = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids_of(row)),
             report=report,

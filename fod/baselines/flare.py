@@ -14,7 +14,7 @@ from fod.drop_in import AnswerGenerator, plan_within
 from fod.events import Event
 from fod.output import GeneratorOutput
 from fod.parts import Draft, continued
-from fod.scored import ids_of, release_of, scored
+from fod.scored import ScoredDecoding, ids_of, release_of
 from syncheck import (
     DecodingPlan,
     InputError,
@@ -147,15 +147,9 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     ) -> Generator[Event, None, Retrieval | None]:
         """Write under one prompt until passages for another are found, which are returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
-        rounds = scored(watched, plan, generator=generator)
+        rounds = ScoredDecoding(watched, plan, generator=generator)
         seen = 0
-        while True:
-            try:
-                next(rounds)
-            except StopIteration as end:
-                (stop,) = end.value
-                answer.take(watched, len(judged.sentences), stop=stop)
-                return None
+        for _ in rounds:
             while seen < len(judged.sentences):
                 retrieval = self._retrieval(watched, seen, answer)
                 if retrieval is not None:
@@ -165,6 +159,9 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 event = release_of(judged.sentences[seen], row)
                 yield replace(event, sentence=answer.draft.placed(event.sentence, judged.judge.prompt))
                 seen += 1
+        (stop,) = rounds.stops
+        answer.take(watched, len(judged.sentences), stop=stop)
+        return None
 
     def _retrieval(self, watched: MonitoredSession, index: int, answer: _Answer) -> Retrieval | None:
         """Ask for passages if a sentence has a token that is too unlikely."""
