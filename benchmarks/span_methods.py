@@ -3,9 +3,10 @@
     python benchmarks/span_methods.py --data DIR_OF_MU_SHROOM_VALIDATION --output runs/spans.json
 
 Nothing is scored on a question that it was trained on, or whose threshold was chosen on it. ``--svr`` adds MiKaNi's own
-regression, which takes long. With ``--model`` REFIND and HalluRAG measure with another causal language model than the
-bundled one. An item that does not fit the model's window counts as one in which nothing was found; how many there were
-is printed.
+regression, fitted on a sample of the words. With ``--model`` REFIND and HalluRAG measure with another causal language
+model than the bundled one; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
+model's window are left out; an item of which none fits, or that is too long without them, counts as one in which nothing
+was found. How many there were of both is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from syncheck.detectors import (
     LetterEncoder,
     MarkAll,
     MarkNone,
+    Measure,
     RefindDetector,
+    RegressorKind,
+    SpanFolds,
     SpanScores,
     TokenReplay,
     choose_thresholds,
@@ -35,12 +39,13 @@ from syncheck.detectors import (
 )
 from syncheck.errors import PromptError
 from syncheck.kit import kit_language_model
-from syncheck.spans import SpanItem, SpanLabels
+from syncheck.spans import SpanItem, SpanLabels, SpanSchema
 from syncheck.types import TokenSignals
 
 EIGHT = ("AR", "DE", "EN", "ES", "FI", "FR", "IT", "SV")
 """Languages of the validation set whose mean is the headline figure."""
 
+FOLDS: tuple[SpanFolds, ...] = ("question", "language")
 Labels = dict[str, SpanLabels]
 NOTHING = SpanLabels((), ())
 
@@ -52,13 +57,17 @@ def main() -> None:
     parser.add_argument("--model", help="causal language model of REFIND and HalluRAG; the bundled one without it")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rarity", action="store_true", help="also the model that needs wordfreq")
-    parser.add_argument("--svr", action="store_true")
+    parser.add_argument("--svr", action="store_true", help="also MiKaNi's regression")
+    parser.add_argument("--signals", action="store_true", help="also a regression with the language model's signals")
+    parser.add_argument(
+        "--trained-only", action="store_true", help="nothing that replays in the language model as it is"
+    )
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     items = load_span_items(args.data)
-    replay = TokenReplay(*(load_model(args.model, args.device) if args.model else kit_language_model(args.device)))
+    signals = _replayed(items, args) if args.signals or not args.trained_only else {}
     table: dict[str, dict[str, object]] = {}
-    methods = [*_trained(items, args), *_untrained(items, replay)]
+    methods = [*_trained(items, args, signals), *([] if args.trained_only else _untrained(items, signals))]
     print("| method | " + " | ".join(sorted({i.lang.upper() for i in items})) + " | mean of 8, IoU | correlation |")
     print("| --- |" + " --- |" * (len({i.lang.upper() for i in items}) + 2))
     for name, found in methods:
@@ -70,25 +79,35 @@ def main() -> None:
         args.output.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
 
 
-def _trained(items: Sequence[SpanItem], args: argparse.Namespace) -> list[tuple[str, Labels]]:
-    wanted = [("word risks", "spans.v1", "xgb")]
-    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb")] if args.rarity else []
-    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr")] if args.svr else []
+def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, TokenSignals]:
+    models = load_model(args.model, args.device) if args.model else kit_language_model(args.device)
+    replay = TokenReplay(*models, too_long="leave_out")
+    fitting = [item for item in items if replay.fits(item)]
+    shortened = sum(bool(replay.left_out(item)) for item in fitting)
+    print(f"{len(items) - len(fitting)} of {len(items)} items do not fit the window, {shortened} without some texts\n")
+    return {item.id: replay(item) for item in tqdm(fitting, desc="replay", disable=None)}
+
+
+def _trained(
+    items: Sequence[SpanItem], args: argparse.Namespace, signals: dict[str, TokenSignals]
+) -> list[tuple[str, Labels]]:
+    def measure(item: SpanItem) -> TokenSignals:
+        if item.id not in signals:
+            raise PromptError(f"item {item.id!r} does not fit the window")
+        return signals[item.id]
+
+    wanted: list[tuple[str, SpanSchema, RegressorKind, Measure | None]] = [("word risks", "spans.v1", "xgb", None)]
+    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb", None)] if args.rarity else []
+    wanted += [("word risks with signals", "spans.v1", "xgb", measure)] if args.signals else []
+    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr", None)] if args.svr else []
     return [
-        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind))
-        for name, schema, kind in wanted
-        for by in ("question", "language")
+        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind, measure=own))
+        for name, schema, kind, own in wanted
+        for by in FOLDS
     ]
 
 
-def _untrained(items: Sequence[SpanItem], replay: TokenReplay) -> list[tuple[str, Labels]]:
-    signals: dict[str, TokenSignals] = {}
-    for item in tqdm(items, desc="replay", disable=None):
-        try:
-            signals[item.id] = replay(item)
-        except PromptError:
-            continue
-    print(f"{len(items) - len(signals)} of {len(items)} items do not fit the window\n")
+def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> list[tuple[str, Labels]]:
     measured = [item for item in items if item.id in signals]
 
     def labels(detect: Callable[[SpanItem], SpanLabels]) -> Labels:

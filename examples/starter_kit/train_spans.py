@@ -3,18 +3,27 @@
     python examples/starter_kit/train_spans.py --data DIR_OF_MU_SHROOM_VALIDATION --output syncheck/assets/spans
 
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
-regression is MiKaNi's; without ``--output`` nothing is written.
+regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
+written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in which
+every response is replayed; the folders are then ``plain-signals`` and ``rarity-signals``.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
-from syncheck.detectors import SpanRegressor, held_out_labels, load_span_items, score_spans
-from syncheck.spans import SpanSchema
+from syncheck.commands.monitors import load_model
+from syncheck.detectors import SpanRegressor, TokenReplay, held_out_labels, load_span_items, score_spans
+from syncheck.detectors.regressor import MAX_WORDS
+from syncheck.kit import kit_language_model
+from syncheck.spans import SpanItem, SpanSchema
+from syncheck.types import TokenSignals
 
 SCHEMAS: dict[str, SpanSchema] = {"plain": "spans.v1", "rarity": "spans-rarity.v1"}
 LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "it", "sv")
@@ -26,20 +35,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="folder of labelled *.jsonl")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--model", choices=tuple(SCHEMAS), nargs="+", default=list(SCHEMAS))
+    parser.add_argument("--schemas", choices=tuple(SCHEMAS), nargs="+", default=list(SCHEMAS))
+    parser.add_argument(
+        "--model", metavar="DIR_OR_ID", help="read the signals of this language model too, or 'bundled'"
+    )
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--max-words", type=int, default=MAX_WORDS, metavar="N", help="of svr (%(default)s)")
     parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     items = load_span_items(args.data)
-    for name in args.model:
+    measure = _measure(items, args)
+    for name in args.schemas:
         schema = SCHEMAS[name]
         for by in args.by:
             with tqdm(desc=f"{schema}, by {by}", disable=None) as bar:
                 labels = held_out_labels(
-                    items, by=by, schema=schema, kind=args.kind, seed=args.seed, on_fold=bar.update
+                    items,
+                    by=by,
+                    schema=schema,
+                    kind=args.kind,
+                    seed=args.seed,
+                    max_words=args.max_words,
+                    measure=measure,
+                    on_fold=bar.update,
                 )
-            print(f"\n{schema} {args.kind}, held out by {by}, all languages\n{score_spans(items, labels).to_text()}")
+            read = "" if measure is None else f" and signals of {args.model}"
+            print(
+                f"\n{schema}{read}, {args.kind}, held out by {by}, all languages\n{score_spans(items, labels).to_text()}"
+            )
             eight = score_spans(items, labels, languages=LANGUAGES).mean
             print(
                 f"mean of {', '.join(LANGUAGES)}: IoU {eight.iou:.3f} {eight.iou_interval}, "
@@ -47,7 +72,39 @@ def main() -> None:
                 flush=True,
             )
         if args.output is not None:
-            SpanRegressor.fit(items, schema=schema, kind=args.kind, seed=args.seed).save(args.output / name)
+            fitted = SpanRegressor.fit(
+                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, measure=measure
+            )
+            fitted.save(args.output / (name if measure is None else f"{name}-signals"))
+
+
+def _measure(items: Sequence[SpanItem], args: argparse.Namespace) -> Replayed | None:
+    """Replay every response once; say how many do not fit the model's window."""
+    if args.model is None:
+        return None
+    models = kit_language_model(args.device) if args.model == "bundled" else load_model(args.model, args.device)
+    replay = TokenReplay(*models, too_long="leave_out")
+    fitting = [item for item in items if replay.fits(item)]
+    shortened = sum(bool(replay.left_out(item)) for item in fitting)
+    print(f"{len(items) - len(fitting)} responses do not fit the window, {shortened} only without some of their texts")
+    return Replayed(replay, {item.id: replay(item) for item in tqdm(fitting, desc="replay", disable=None)})
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A replay that keeps what it measured."""
+
+    replay: TokenReplay
+    signals: dict[str, TokenSignals]
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """Of the model."""
+        return self.replay.fingerprint
+
+    def __call__(self, item: SpanItem) -> TokenSignals:
+        """Return what was measured; what did not fit the window is refused again."""
+        return self.signals[item.id] if item.id in self.signals else self.replay(item)
 
 
 if __name__ == "__main__":

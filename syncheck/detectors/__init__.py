@@ -22,10 +22,17 @@ from syncheck.detectors.refind import (
     given_log_prob,
     marked_from,
 )
-from syncheck.detectors.regressor import RegressorKind, SpanRegressor, load_span_regressor
-from syncheck.detectors.replayed import TokenReplay, refind_prompt
+from syncheck.detectors.regressor import RegressorKind, SpanRegressor, load_span_regressor, reads_signals
+from syncheck.detectors.replayed import TokenReplay, TooLong, refind_prompt
 from syncheck.detectors.retrieval import ChunkRetriever
 from syncheck.detectors.scoring import LanguageScore, SpanScores, score_spans
+from syncheck.detectors.signal_features import (
+    SIGNAL_COLUMNS,
+    Measure,
+    regression_features,
+    regression_names,
+    signal_features,
+)
 from syncheck.detectors.token_classifier import TokenClassifierDetector
 
 __all__ = [
@@ -38,10 +45,12 @@ __all__ = [
     "LetterEncoder",
     "MarkAll",
     "MarkNone",
+    "Measure",
     "OpenedSentence",
     "RefindDetector",
     "RefindForm",
     "RegressorKind",
+    "SIGNAL_COLUMNS",
     "SentenceEncoder",
     "SpanDetector",
     "SpanFolds",
@@ -50,6 +59,7 @@ __all__ = [
     "Thresholds",
     "TokenClassifierDetector",
     "TokenReplay",
+    "TooLong",
     "choose_thresholds",
     "edited_text",
     "far_sentences",
@@ -65,9 +75,13 @@ __all__ = [
     "opened",
     "prediction_record",
     "question_of",
+    "reads_signals",
     "refind_prompt",
+    "regression_features",
+    "regression_names",
     "removed_words",
     "score_spans",
+    "signal_features",
     "span_item",
     "unlikely_words",
     "write_predictions",

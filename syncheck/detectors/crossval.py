@@ -9,9 +9,10 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.detectors.regressor import RegressorKind, SpanRegressor
+from syncheck.detectors.regressor import MAX_WORDS, RegressorKind, SpanRegressor
+from syncheck.detectors.signal_features import Measure, regression_features
 from syncheck.errors import InputError
-from syncheck.spans import SpanItem, SpanLabels, SpanSchema, word_features, words_of
+from syncheck.spans import SpanItem, SpanLabels, SpanSchema
 
 __all__ = ["SpanFolds", "held_out_folds", "held_out_labels", "question_of"]
 
@@ -70,6 +71,8 @@ def held_out_labels(
     kind: RegressorKind = "xgb",
     folds: int = 5,
     seed: int = 0,
+    max_words: int = MAX_WORDS,
+    measure: Measure | None = None,
     on_fold: Callable[[], object] = lambda: None,
 ) -> dict[str, SpanLabels]:
     """Return the labels of each item, by id, from a regression that was trained without its fold.
@@ -80,8 +83,8 @@ def held_out_labels(
         All with labels.
     by, folds, seed
         See :func:`held_out_folds`; the seed is that of the trees too.
-    schema, kind
-        See :meth:`SpanRegressor.fit`.
+    schema, kind, max_words, measure
+        See :meth:`SpanRegressor.fit`; every item is measured once.
     on_fold
         Called after each fold, for a progress bar.
 
@@ -90,8 +93,8 @@ def held_out_labels(
     InputError
         As :func:`held_out_folds` and :meth:`SpanRegressor.fit`.
     """
-    options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed}
-    measured = [word_features(item, words_of(item.response), schema) for item in items]
+    options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
+    measured = [regression_features(item, schema, measure) for item in items]
     found: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
         fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)

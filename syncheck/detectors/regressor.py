@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.forest import Forest
 from syncheck.detectors.kernel import KernelMachine
-from syncheck.errors import CheckpointError, InputError
+from syncheck.detectors.signal_features import Measure, regression_features, regression_names
+from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.spans import (
     SpanItem,
     SpanLabels,
@@ -30,8 +31,6 @@ from syncheck.spans import (
     likely_overlap,
     merged_risk,
     risk_of,
-    span_feature_names,
-    word_features,
     words_of,
 )
 
@@ -61,21 +60,31 @@ SVR_C = 10.0
 SVR_WEIGHTS = (0.01, 100.0)
 """Of words that nobody marked and of all others (MiKaNi, section 3.4.3)."""
 
+MAX_WORDS = 8000
+"""Words that support vector regression is fitted on: a fit takes about ten seconds, on all 32,000 far more than two
+minutes, since its time grows with the square of the words or faster."""
+
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRegressor:
-    """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`."""
+    """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`.
+
+    ``measure`` is None for one that reads texts alone; else it gives the signals of a language model that this one
+    reads too, see :mod:`syncheck.detectors.signal_features`.
+    """
 
     schema: SpanSchema
     kind: RegressorKind
     model: Forest | KernelMachine
+    measure: Measure | None = None
 
     @property
     def name(self) -> str:
         """For tables."""
-        return f"mikani-{self.kind}" + ("-rarity" if self.schema == "spans-rarity.v1" else "")
+        rarity, signals = self.schema == "spans-rarity.v1", self.measure is not None
+        return f"mikani-{self.kind}" + ("-rarity" if rarity else "") + ("-signals" if signals else "")
 
     @classmethod
     def fit(
@@ -85,6 +94,8 @@ class SpanRegressor:
         schema: SpanSchema = "spans.v1",
         kind: RegressorKind = "xgb",
         seed: int = 0,
+        max_words: int = MAX_WORDS,
+        measure: Measure | None = None,
         measured: Sequence[Floats] | None = None,
     ) -> Self:
         """Fit on responses with labels.
@@ -100,30 +111,40 @@ class SpanRegressor:
         schema
             See :mod:`syncheck.spans.features`.
         kind
-            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10; its time grows with
-            the square of the words or faster: minutes and more for 30,000.
+            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10.
         seed
-            Of the trees.
+            Of the trees, and of the words that ``max_words`` keeps.
+        max_words
+            Of ``svr``: where there are more, so many of them are drawn at random, all alike and none twice, and it
+            is fitted on these.
+        measure
+            Gives a language model's signals as more columns: :class:`~syncheck.detectors.TokenReplay`. An item
+            that does not fit the model's window has NaN there.
         measured
-            What :func:`~syncheck.spans.word_features` gives for each item, where it is already known.
+            What :func:`~syncheck.detectors.regression_features` gives for each item, where it is already known.
 
         Raises
         ------
         InputError
-            If an item has no labels, there is no word, or the kind is unknown.
+            If an item has no labels, there is no word, ``max_words`` is below 1, or the kind is unknown.
         MissingExtraError
             If the schema needs a package that is not installed.
         """
         if kind not in get_args(RegressorKind):
             raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
-        values = [word_features(i, words_of(i.response), schema) for i in items] if measured is None else measured
+        if max_words < 1:
+            raise InputError(f"max_words must be 1 or more; found {max_words}")
+        values = [regression_features(i, schema, measure) for i in items] if measured is None else measured
         targets = [_word_risks(item) for item in items]
         if not sum(map(len, targets)):
             raise InputError("expected labelled responses with words to train on; found none")
         X, y = np.concatenate(list(values)), np.concatenate(targets)
         if kind == "svr":
-            return cls(schema, kind, KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C))
-        return cls(schema, kind, _boosted(X, y, np.concatenate([_weights(item) for item in items]), seed))
+            kept = np.sort(np.random.default_rng(seed).permutation(len(y))[:max_words])
+            X, y = X[kept], y[kept]
+            machine = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
+            return cls(schema, kind, machine, measure)
+        return cls(schema, kind, _boosted(X, y, np.concatenate([_weights(item) for item in items]), seed), measure)
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
@@ -132,19 +153,22 @@ class SpanRegressor:
         ----------
         item
         measured
-            Its :func:`~syncheck.spans.word_features`, where they are already known.
+            Its :func:`~syncheck.detectors.regression_features`, where they are already known.
         """
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
-        values = word_features(item, words, self.schema) if measured is None else measured
+        values = regression_features(item, self.schema, self.measure) if measured is None else measured
         risks = self.model.probability(values)
         starts, stops = [word.start for word in words], [word.end for word in words]
         risk = merged_risk(starts, stops, risks, len(item.response))
         return labels_of(risk, likely_overlap(risk))
 
     def save(self, directory: str | Path) -> None:
-        """Write ``spans.json`` and the weights into a folder, making it if it does not exist."""
+        """Write ``spans.json`` and the weights into a folder, making it if it does not exist.
+
+        The language model of ``measure`` is not saved: only what tells it from another, where it says so.
+        """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         weights = self.model.to_bytes()
@@ -152,7 +176,8 @@ class SpanRegressor:
             "format": FORMAT,
             "kind": self.kind,
             "schema": self.schema,
-            "features": list(span_feature_names(self.schema)),
+            "features": list(regression_names(self.schema, signals=self.measure is not None)),
+            "measured_by": None if self.measure is None else getattr(self.measure, "fingerprint", {}),
             "weights": _WEIGHTS[self.kind],
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
@@ -161,7 +186,16 @@ class SpanRegressor:
         (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def load_span_regressor(path: str | Path = "bundled") -> SpanRegressor:
+def reads_signals(path: str | Path) -> bool:
+    """Whether :func:`load_span_regressor` needs a language model for what lies here; False where nothing does."""
+    file = _folder(path) / _CONFIG
+    try:
+        return json.loads(file.read_text(encoding="utf-8")).get("measured_by") is not None
+    except (OSError, ValueError, AttributeError):
+        return False  # load_span_regressor says what is wrong
+
+
+def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None = None) -> SpanRegressor:
     """Load a trained regression.
 
     Parameters
@@ -169,14 +203,19 @@ def load_span_regressor(path: str | Path = "bundled") -> SpanRegressor:
     path
         A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets,
         ``bundled-rarity`` for the one that knows how rare words are too, through ``wordfreq``.
+    measure
+        Needed by one that was fitted with it, and refused by any other.
 
     Raises
     ------
     CheckpointError
         If a file is missing, damaged, of an unknown format, or not of the other.
+    MismatchError
+        If ``measure`` runs another model than the regression was fitted with.
+    InputError
+        If ``measure`` is missing, or not needed.
     """
-    bundled = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
-    folder = bundled.get(str(path), Path(path))
+    folder = _folder(path)
     try:
         config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
         weights = (folder / _WEIGHTS[config["kind"]]).read_bytes()
@@ -196,7 +235,30 @@ def load_span_regressor(path: str | Path = "bundled") -> SpanRegressor:
     model = _READERS[config["kind"]].from_bytes(weights)
     if model.features != len(config["features"]):
         raise CheckpointError(f"{folder}: {_CONFIG} names {len(config['features'])} features, the weights have others")
-    return SpanRegressor(schema, config["kind"], model)
+    _check_measure(folder, config.get("measured_by"), measure)
+    return SpanRegressor(schema, config["kind"], model, measure)
+
+
+def _folder(path: str | Path) -> Path:
+    bundled = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
+    return bundled.get(str(path), Path(path))
+
+
+def _check_measure(folder: Path, expected: dict[str, Any] | None, measure: Measure | None) -> None:
+    if expected is None and measure is not None:
+        raise InputError(f"{folder} reads no signals of a language model; load it without measure")
+    if expected is not None and measure is None:
+        raise InputError(
+            f"{folder} reads the signals of a language model ({expected.get('architecture', 'unnamed')}); pass "
+            "measure=TokenReplay(model, tokenizer) with the one it was fitted with"
+        )
+    found = getattr(measure, "fingerprint", {})
+    different = [key for key in expected or {} if found.get(key) != (expected or {})[key]]
+    if different:
+        raise MismatchError(
+            f"{folder} was fitted with the signals of another model, which differs in {', '.join(different)}; pass "
+            "that one, or fit anew"
+        )
 
 
 def _word_risks(item: SpanItem) -> Floats:

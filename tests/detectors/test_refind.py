@@ -135,3 +135,52 @@ def test_what_does_not_fit_the_window_is_refused_and_not_cut(llama):
     item = SpanItem(id="1", lang="en", question="Who?", response="a", passages=("word " * window,))
     with pytest.raises(PromptError, match="window"):
         TokenReplay(llama.model, llama.tokenizer)(item)
+
+
+TEXTS = ("alpha beta gamma. " * 60, "A red fox.", "delta. " * 400, "A hen.")
+
+
+@pytest.fixture
+def short_window(llama, monkeypatch):
+    """The golden model with a window that holds the second and the fourth of the texts."""
+    monkeypatch.setattr(llama.model.config, "max_position_embeddings", 160)
+    return llama
+
+
+def test_texts_that_do_not_fit_are_left_out_whole_and_in_order(short_window):
+    item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS)
+    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
+    assert replay.left_out(item) == (0, 2)
+    assert replay.fits(item)
+    fitting = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS[1::2])
+    assert replay.left_out(fitting) == ()
+    found, expected = replay(item), TokenReplay(short_window.model, short_window.tokenizer)(fitting)
+    assert np.array_equal(found.log_prob, expected.log_prob)
+    assert np.array_equal(found.log_prob_without_context, expected.log_prob_without_context)
+
+
+def test_an_item_of_which_no_text_fits_is_an_error(short_window):
+    item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS[::2])
+    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
+    assert not replay.fits(item)
+    with pytest.raises(PromptError, match="none of the 2 retrieved texts fits the model's window of 160 tokens"):
+        replay(item)
+
+
+def test_a_response_that_does_not_fit_is_an_error_whatever_is_left_out(short_window):
+    item = SpanItem(id="1", lang="en", question="Who is it?", response=TEXTS[2])
+    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
+    assert not replay.fits(item)
+    with pytest.raises(PromptError, match="window is 160"):
+        replay(item)
+
+
+def test_texts_are_refused_that_do_not_fit_unless_asked_for(short_window):
+    item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS)
+    replay = TokenReplay(short_window.model, short_window.tokenizer)
+    assert replay.left_out(item) == ()
+    assert not replay.fits(item)
+    with pytest.raises(PromptError, match="window is 160"):
+        replay(item)
+    with pytest.raises(InputError, match="too_long"):
+        TokenReplay(short_window.model, short_window.tokenizer, too_long="cut")

@@ -102,6 +102,23 @@ def test_training_needs_labels_and_words():
         SpanRegressor.fit([SpanItem(id="1", lang="en", question="?", response="", labels=SpanLabels((), ()))])
     with pytest.raises(InputError, match="kind"):
         SpanRegressor.fit(ITEMS, kind="lr")
+    with pytest.raises(InputError, match="max_words"):
+        SpanRegressor.fit(ITEMS, kind="svr", max_words=0)
+
+
+def test_support_vectors_are_fitted_on_a_seeded_sample_of_words():
+    whole = SpanRegressor.fit(ITEMS, kind="svr").model
+    small, again, other = (SpanRegressor.fit(ITEMS, kind="svr", max_words=20, seed=s).model for s in (0, 0, 1))
+    assert len(small.vectors) <= 20 < len(whole.vectors)
+    assert np.array_equal(small.vectors, again.vectors)
+    assert not np.array_equal(small.vectors, other.vectors)
+    assert np.array_equal(SpanRegressor.fit(ITEMS, kind="svr", max_words=720).model.weights, whole.weights)
+
+
+def test_trees_are_fitted_on_all_words():
+    one = item(101, right=False)
+    few = SpanRegressor.fit(ITEMS, max_words=1)
+    assert few.detect(one) == SpanRegressor.fit(ITEMS).detect(one)
 
 
 @pytest.mark.parametrize("by", ["question", "language"])
