@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 
 from syncheck import __version__
+from syncheck.commands.corpus_options import add_corpus, add_labels
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
-from syncheck.commands.span_options import add_spans, add_spans_score
+from syncheck.commands.span_options import add_opening, add_spans, add_spans_score
 from syncheck.config import DEFAULT_SCHEMA, LineBreaks
 from syncheck.errors import SyncheckError
 
@@ -114,6 +115,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", action="store_true", help="write the signals of every token too")
     parser.add_argument("--sentences", choices=("found", "given"), default="found", help="given: a field of the record")
     parser.add_argument("--lid-reference", metavar="FILE", help="reference activations, arrays layer_<k> of (T, H)")
+    add_opening(parser)
     parser.add_argument("--fail-under", type=float, metavar="SCORE", help="exit 1 if a sentence scores below")
 
 
@@ -146,6 +148,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", required=True, metavar="PATH", help="RAGTruth folder, labelled JSON Lines, or what features wrote"
     )
+    add_corpus(parser)
     _add_segmenter(parser)
     parser.add_argument("--seed", type=int, default=0)
 
@@ -154,6 +157,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
+    add_labels(parser)
     parser.add_argument(
         "--aggregator",
         choices=("lr", "xgb", "mlp", "best"),
@@ -197,6 +201,7 @@ def _add_transfer(parser: argparse.ArgumentParser) -> None:
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
+    add_labels(parser)
     parser.add_argument("--method", choices=("isotonic", "platt"), default="isotonic")
     parser.add_argument(
         "--risk", type=_open_share, default=0.05, help="largest share of unfaithful sentences released (%(default)s)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.commands.labelled import against_references, measured_by
+from syncheck.commands.labelled import against_references, chosen_responses, measured_by
 from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
@@ -18,7 +18,6 @@ from syncheck.training import (
     Calibrated,
     MeasuredSentences,
     calibrate_monitor,
-    load_records,
     refuse_seen,
     reliability_bins,
 )
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     monitor = monitor_for(args, "surrogate")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
-    measured = _held_out(monitor, Path(args.data))
+    measured = _held_out(monitor, args)
     for name, reason in measured.left_out.items():
         sys.stderr.write(f"{name}: left out: {reason}\n")
     found = calibrate_monitor(
@@ -42,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         method=args.method,
         risk=args.risk,
         confidence=args.confidence,
+        rule=args.labels,
         one_per_question=np.random.default_rng(args.seed) if args.one_per_question else None,
         seed=args.seed,
     )
@@ -55,12 +55,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _held_out(monitor: Monitor, path: Path) -> MeasuredSentences:
+def _held_out(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
     """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
-    if path.suffix != ".parquet":
-        refuse_seen(monitor, [record.id for record in load_records(path)])  # before the work of measuring
-        return measured_by(monitor, path)
-    return against_references(monitor, measured_by(monitor, path))
+    path = Path(args.data)
+    refuse_seen(monitor, [record.id for record in chosen_responses(args, path)])  # before the work of measuring
+    measured = measured_by(monitor, args, path)
+    return against_references(monitor, measured) if path.suffix == ".parquet" else measured
 
 
 def _table(found: Calibrated, *, questions: int) -> str:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from syncheck.commands.labelled import (
     against_references,
     check_outputs,
+    chosen_responses,
+    chosen_sentences,
     chosen_sets,
     measured_by,
     parts_of,
@@ -26,16 +33,19 @@ from syncheck.report.plots import IntervalPanel, plot_intervals
 from syncheck.training import (
     EvaluationTable,
     LabelledSet,
+    MeasuredSentences,
+    SetName,
+    aggregator_systems,
     auroc_table,
     benchmark_systems,
     best_aggregator,
     best_system,
     fold_numbers,
+    held_out_scores,
+    joined,
     labelled_set,
-    load_records,
     out_of_fold_scores,
     permuted_scores,
-    read_parquet,
 )
 
 __all__ = ["run"]
@@ -48,25 +58,20 @@ AGGREGATORS = "aggregators"
 def run(args: argparse.Namespace) -> int:
     """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
     _check(args)
-    monitor = monitor_for(args, "surrogate")
-    data = Path(args.data)
-    if args.cv == 0:
-        records = read_parquet(data).records if data.suffix == ".parquet" else load_records(data)
-        _refuse_seen(monitor, [r.id for r in records], allow=args.allow_train)
-    measured = measured_by(monitor, data)
-    if args.cv == 0:
-        measured = against_references(monitor, measured)
+    files = [Path(path) for path in (args.data, args.train) if path is not None]
+    alone = args.cv and args.aggregator is not None and args.model is None
+    monitor = None if alone and all(f.suffix == ".parquet" for f in files) else monitor_for(args, "surrogate")
+    measured, *training = [_measured(monitor, args, path) for path in files]
     if measured.left_out:
         sys.stderr.write(f"{len(measured.left_out)} responses do not fit the window\n")
     output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     panels: list[IntervalPanel] = []
     for name in chosen_sets(args.set):
-        chosen = labelled_set(measured, name)
-        table, more = _cross_validated(monitor, chosen, args) if args.cv else (_as_it_is(monitor, chosen, args), {})
+        table, more = _tables(monitor, measured, training, name, args)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         found = table.to_dict()
         for what, extra in more.items():
-            best = {"best": best_system(extra)} if what == AGGREGATORS else {}
+            best = {"best": best_system(extra)} if what == AGGREGATORS and not training else {}
             title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
             sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
             found[what] = extra.to_dict() | best
@@ -78,9 +83,61 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _cross_validated(
-    monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace
-) -> tuple[EvaluationTable, dict[str, EvaluationTable]]:
+def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
+    if monitor is None:  # a file of features stands for itself
+        return chosen_sentences(args, path)
+    if args.cv:
+        return measured_by(monitor, args, path)
+    _refuse_seen(monitor, [r.id for r in chosen_responses(args, path)], allow=args.allow_train)
+    return against_references(monitor, measured_by(monitor, args, path))
+
+
+Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
+"""The table of the systems, and those that are made on request, by name."""
+
+
+def _tables(
+    monitor: Monitor | None,
+    measured: MeasuredSentences,
+    training: Sequence[MeasuredSentences],
+    name: SetName,
+    args: argparse.Namespace,
+) -> Tables:
+    if training:
+        return _trained_elsewhere(monitor, training[0], measured, name, args)
+    chosen = labelled_set(measured, name)
+    if args.cv or monitor is None:
+        return _cross_validated(monitor, chosen, args)
+    return _as_it_is(monitor, chosen, args), {}
+
+
+def _trained_elsewhere(
+    monitor: Monitor | None,
+    training: MeasuredSentences,
+    measured: MeasuredSentences,
+    name: SetName,
+    args: argparse.Namespace,
+) -> Tables:
+    both = labelled_set(joined([training, measured]), name)
+    train = both.used < len(training.texts)
+    _refuse_shared(both.groups[train], both.groups[~train])
+    tested = replace(both, used=both.used[~train])
+    names = measured.schema.names
+    kind = args.aggregator or _kind_of(monitor)
+    systems = {"systems": benchmark_systems(names)}
+    if args.compare_aggregators:
+        systems[AGGREGATORS] = aggregator_systems(names)
+    repeats, _ = runs_of(args)
+    tables = {}
+    for what, compared in systems.items():
+        scores = held_out_scores(
+            both.features, both.y, train, names=names, systems=compared, kind=kind, repeats=repeats, seed=args.seed
+        )
+        tables[what] = auroc_table(scores, tested.y, tested.groups, by=parts_of(tested), seed=args.seed)
+    return tables.pop("systems"), tables
+
+
+def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, args: argparse.Namespace) -> Tables:
     repeats, same_folds = runs_of(args)
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
@@ -98,8 +155,8 @@ def _cross_validated(
     return table, more
 
 
-def _kind_of(monitor: Monitor) -> AggregatorKind:
-    kind = "mlp" if monitor.aggregator is None else monitor.aggregator.kind
+def _kind_of(monitor: Monitor | None) -> AggregatorKind:
+    kind = "mlp" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
         raise InputError(
             "the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0"
@@ -119,6 +176,8 @@ def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -
 def _check(args: argparse.Namespace) -> None:
     if args.group not in ("source_id", "group"):
         raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
+    if args.train is not None and (args.cv == 0 or args.permute):
+        raise InputError("--train fits aggregators on one file and scores another; leave out --cv 0 and --permute")
     if args.cv == 0 and (args.permute or args.compare_aggregators):
         raise InputError("--permute and --compare-aggregators train on folds; pass --cv 2 or more with them")
     check_outputs(args)
@@ -130,4 +189,13 @@ def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:
         raise InputError(
             f"the monitor was trained on {len(seen)} of these records ({', '.join(seen[:3])}, ...), so its AUROC would "
             "flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+        )
+
+
+def _refuse_shared(training: NDArray[np.str_], tested: NDArray[np.str_]) -> None:
+    shared = sorted(set(training.tolist()) & set(tested.tolist()))
+    if shared:
+        raise InputError(
+            f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}, ...), so the AUROC would "
+            "flatter the signals; pass files of different questions, or one file and --cv 5"
         )

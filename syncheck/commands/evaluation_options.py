@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from syncheck.commands.corpus_options import add_corpus
 from syncheck.config import DEFAULT_SCHEMA
 
 __all__ = ["add_ablation", "add_evaluation", "add_extraction", "add_transfer", "count"]
@@ -22,6 +23,9 @@ def count(text: str) -> int:
 
 def add_evaluation(parser: argparse.ArgumentParser) -> None:
     """Add what ``evaluate`` takes."""
+    parser.add_argument(
+        "--train", metavar="PATH", help="train on all of this and test on all of --data, instead of on folds"
+    )
     parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
     parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
     _add_runs(parser, repeats="shuffles of the folds (5)")
@@ -70,6 +74,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
 
 def add_extraction(parser: argparse.ArgumentParser) -> None:
     """Add what ``features`` takes."""
+    add_corpus(parser)
     parser.add_argument("--batch-size", type=count, metavar="N", help="responses replayed at once (cpu 1, cuda 16)")
     parser.add_argument(
         "--part-size", type=count, default=64, metavar="N", help="records that a kill can cost (%(default)s)"
@@ -80,6 +85,7 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    add_corpus(parser)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v2)")
     parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)

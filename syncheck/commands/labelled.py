@@ -13,11 +13,22 @@ from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError, MismatchError
 from syncheck.monitor import Monitor
 from syncheck.report.plots import check_plot
-from syncheck.training import LabelledSet, MeasuredSentences, SetName, load_records, measure, read_parquet
+from syncheck.training import (
+    LabelledResponse,
+    LabelledSet,
+    MeasuredSentences,
+    Selection,
+    SetName,
+    load_records,
+    measure,
+    read_parquet,
+)
 
 __all__ = [
     "against_references",
     "check_outputs",
+    "chosen_responses",
+    "chosen_sentences",
     "chosen_sets",
     "measured_by",
     "measured_files",
@@ -27,8 +38,39 @@ __all__ = [
 ]
 
 
-def measured_by(monitor: Monitor, path: Path) -> MeasuredSentences:
-    """Measure labelled responses, or read those that ``syncheck features`` measured.
+def chosen_responses(args: argparse.Namespace, path: Path) -> list[LabelledResponse]:
+    """Return the labelled responses at a path that the options ask for; of a file of features, those in it."""
+    if path.suffix == ".parquet":
+        return list(chosen_sentences(args, path).records)
+    return load_records(path, _selection(args), prompts=args.prompts)
+
+
+def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
+    """Read the sentences of a file of features that the options ask for.
+
+    Raises
+    ------
+    InputError
+        If none is left, or prompts are asked for: the file was measured with some already.
+    """
+    if args.prompts != "monitor":
+        raise InputError(f"{path} is measured already; pass --prompts {args.prompts} to `syncheck features`")
+    return _selection(args).of_sentences(read_parquet(path), source=path)
+
+
+def _selection(args: argparse.Namespace) -> Selection:
+    return Selection(
+        tasks=args.task,
+        split=args.split,
+        quality=args.quality,
+        generators=args.generator,
+        implicit_true=args.implicit_true,
+        due_to_null=args.due_to_null,
+    )
+
+
+def measured_by(monitor: Monitor, args: argparse.Namespace, path: Path) -> MeasuredSentences:
+    """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
 
     Raises
     ------
@@ -36,8 +78,8 @@ def measured_by(monitor: Monitor, path: Path) -> MeasuredSentences:
         If a file holds other features than the monitor reads, or sentences that were cut otherwise.
     """
     if path.suffix != ".parquet":
-        return measure(monitor, load_records(path))
-    measured = read_parquet(path)
+        return measure(monitor, chosen_responses(args, path))
+    measured = chosen_sentences(args, path)
     if measured.segmenter != monitor.config.segmenter:
         raise MismatchError(
             f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
@@ -66,9 +108,9 @@ def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, 
     if twice:
         raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
     if all(Path(path).suffix == ".parquet" for path in paths):
-        return {name: read_parquet(path) for name, path in zip(names, paths, strict=True)}
+        return {name: chosen_sentences(args, Path(path)) for name, path in zip(names, paths, strict=True)}
     monitor = monitor_for(args, "surrogate")
-    return {name: measured_by(monitor, Path(path)) for name, path in zip(names, paths, strict=True)}
+    return {name: measured_by(monitor, args, Path(path)) for name, path in zip(names, paths, strict=True)}
 
 
 def against_references(monitor: Monitor, measured: MeasuredSentences) -> MeasuredSentences:

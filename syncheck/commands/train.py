@@ -6,20 +6,23 @@ import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from syncheck.alignment import load_aligner
-from syncheck.commands.labelled import measured_by
+from syncheck.commands.labelled import chosen_responses, measured_by
 from syncheck.commands.monitors import load_model, monitor_for, segmenter_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
+from syncheck.errors import InputError
 from syncheck.features import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
 from syncheck.training import (
+    LabelledSet,
     MeasuredSentences,
+    Rule,
     Shard,
     best_aggregator,
     fit_measured,
-    labelled_set,
-    load_records,
     measure_to_parquet,
 )
 
@@ -38,9 +41,9 @@ def train(args: argparse.Namespace) -> int:
         config=_config(args, model.config.get_text_config().num_hidden_layers),
         aligner=load_aligner("bundled", device=args.device),
     )
-    measured = measured_by(untrained, Path(args.data))
-    kind = _best(measured, args.seed) if args.aggregator == "best" else args.aggregator
-    monitor = fit_measured(untrained, measured, kind=kind, random_state=args.seed)
+    measured = measured_by(untrained, args, Path(args.data))
+    kind = _best(measured, args.labels, args.seed) if args.aggregator == "best" else args.aggregator
+    monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
         f"trained on {len(monitor.trained_on)} responses; backtrack threshold "
@@ -53,7 +56,7 @@ def train(args: argparse.Namespace) -> int:
 def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
     number, count = args.shard
-    records = load_records(Path(args.data))
+    records = chosen_responses(args, _unmeasured(args.data))
     measured = measure_to_parquet(
         monitor_for(args, "surrogate"),
         records,
@@ -73,8 +76,14 @@ def features(args: argparse.Namespace) -> int:
     return 2 if measured.left_out else 0
 
 
-def _best(measured: MeasuredSentences, seed: int) -> AggregatorKind:
-    chosen = labelled_set(measured, "strict")
+def _unmeasured(path: str) -> Path:
+    if path.endswith(".parquet"):
+        raise InputError(f"--data {path!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure")
+    return Path(path)
+
+
+def _best(measured: MeasuredSentences, rule: Rule, seed: int) -> AggregatorKind:
+    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.with_letter))
     names = measured.schema.names
     kind, table = best_aggregator(chosen.features, chosen.y, chosen.groups, names=names, repeats=1, seed=seed)
     sys.stderr.write(f"{table.to_text()}\nbest by grouped cross-validation: {kind}\n")

@@ -22,7 +22,7 @@ from syncheck.training.f100 import (
 from syncheck.training.fit import fit_measured, fit_monitor
 from syncheck.training.importance import permuted_scores
 from syncheck.training.kinds import best_aggregator
-from syncheck.training.labels import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.training.labels import LabelledSentence, Rule, UnfaithfulSpan, label_sentences, labelled_sentences
 from syncheck.training.matrix import AurocMatrix, Cell
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
@@ -34,10 +34,17 @@ from syncheck.training.reliability import (
 )
 from syncheck.training.retrieval import load_passages
 from syncheck.training.risk import choose_release_threshold, one_of_each_group, unfaithful_bound
+from syncheck.training.selection import Selection
 from syncheck.training.sets import LabelledSet, SetName, labelled_set
 from syncheck.training.shards import Shard, measure_to_parquet
 from syncheck.training.surrogates import surrogate_matrix
-from syncheck.training.systems import System, aggregator_systems, benchmark_systems, out_of_fold_scores
+from syncheck.training.systems import (
+    System,
+    aggregator_systems,
+    benchmark_systems,
+    held_out_scores,
+    out_of_fold_scores,
+)
 from syncheck.training.tables import provenance_of, read_parquet, write_parquet
 from syncheck.training.thresholds import Thresholds, choose_thresholds
 from syncheck.training.transfer import transfer_matrix
@@ -61,6 +68,8 @@ __all__ = [
     "PropositionJudge",
     "Propositioner",
     "ReliabilityBin",
+    "Rule",
+    "Selection",
     "SequencePropositioner",
     "SetName",
     "Shard",
@@ -85,6 +94,7 @@ __all__ = [
     "fit_monitor",
     "fitted_folds",
     "fold_numbers",
+    "held_out_scores",
     "joined",
     "label_by_propositions",
     "label_sentences",

@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+from syncheck.errors import InputError
 from syncheck.training.biographies import is_biography, load_biographies
 from syncheck.training.labels import LabelledSentence
-from syncheck.training.ragtruth import load_ragtruth
+from syncheck.training.ragtruth import QUESTIONS_ONLY, load_ragtruth
 from syncheck.training.records import Record, read_records
-from syncheck.training.responses import LabelledResponse, ResponseCollection, read_spans
+from syncheck.training.responses import LabelledResponse, PromptSource, ResponseCollection, read_spans
+from syncheck.training.selection import Selection
 
 __all__ = ["LabelledResponse", "load_jsonl", "load_ragtruth", "load_records"]
 
 
-def load_records(path: str | Path) -> list[LabelledResponse]:
-    """Read a RAGTruth folder (its QA part), or a JSON Lines file of labelled responses or of biographies.
+def load_records(
+    path: str | Path, selection: Selection | None = None, *, prompts: PromptSource = "monitor"
+) -> list[LabelledResponse]:
+    """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
     A file is taken for biographies if its first record has ``ctxs``; see
     :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
 
+    Parameters
+    ----------
+    path
+    selection
+        Which responses are taken, and which spans count. None takes all; of a RAGTruth folder the questions, as does
+        a selection without tasks.
+    prompts
+        ``task`` takes the prompts that the paper gave the generators; plain labelled responses have none, except those
+        in their own records, which are taken either way.
+
     Raises
     ------
     InputError
-        If there is nothing at ``path``.
+        If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, or prompts of a task are
+        asked for that has none.
     RecordError
         At the first record that cannot be used.
     """
-    path = Path(path)
+    path, selection = Path(path), selection or Selection()
     if path.is_dir():
-        return load_ragtruth(path)
+        return _ragtruth(path, selection, prompts)
     first = next(read_records(path), None)
-    return load_biographies(path) if first is not None and is_biography(first) else load_jsonl(path)
+    if first is not None and is_biography(first):
+        return selection.of_responses(load_biographies(path, prompts=prompts), source=path)
+    if prompts != "monitor":
+        raise InputError(
+            f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses have not; found "
+            f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
+        )
+    return selection.of_responses(load_jsonl(path), source=path)
+
+
+def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list[LabelledResponse]:
+    chosen: Mapping[str, Any] = {field.name: getattr(selection, field.name) for field in fields(selection)}
+    tasks = QUESTIONS_ONLY if selection.tasks is None else selection.tasks
+    return load_ragtruth(folder, **{**chosen, "tasks": tasks}, prompts=prompts)
 
 
 def load_jsonl(path: str | Path) -> list[LabelledResponse]:
@@ -40,7 +71,7 @@ def load_jsonl(path: str | Path) -> list[LabelledResponse]:
     ``response`` with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters, none if empty), or
     ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful). With sentences the response may be left
     out: they are then concatenated. Optional: ``id``, ``group`` (else the question), ``generator``, ``task``,
-    ``split``, ``prompt_with_context``, ``prompt_without_context``.
+    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
 
     Raises
     ------
@@ -80,6 +111,7 @@ def _response(record: Record, stem: str) -> LabelledResponse:
         spans=spans,
         sentences=sentences,
         task=record.optional("task", str),
+        quality=record.optional("quality", str),
         split=record.optional("split", str),
         prompt_with_context=prompts[0],
         prompt_without_context=prompts[1],

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, MismatchError
 from syncheck.signals import ReferenceBank
-from syncheck.training.datasets import LabelledResponse
 from syncheck.training.labels import Rule, label_sentences
+from syncheck.training.responses import LabelledResponse
 from syncheck.types import FeatureSchema
 
 __all__ = ["MeasuredSentences", "joined"]

@@ -20,6 +20,7 @@ from syncheck.templates import (
 from syncheck.training.labels import UnfaithfulSpan
 from syncheck.training.records import Record, read_records
 from syncheck.training.responses import LabelledResponse, PromptSource, ResponseCollection, read_spans
+from syncheck.training.selection import Selection
 
 __all__ = ["Quality", "RagTruthTask", "load_ragtruth"]
 
@@ -55,6 +56,7 @@ def load_ragtruth(
     *,
     split: Literal["train", "test"] | None = None,
     quality: Collection[Quality] | None = None,
+    generators: Collection[str] | None = None,
     implicit_true: bool = True,
     due_to_null: bool = True,
     prompts: PromptSource = "monitor",
@@ -71,6 +73,8 @@ def load_ragtruth(
         Only this part; None takes both.
     quality
         Only responses with one of these remarks; None takes all, also those without a remark, as the paper does.
+    generators
+        Only responses by these models, named as in ``response.jsonl``: ``llama-2-7b-chat``; None takes all.
     implicit_true
         Whether spans that are true of the world, though not said by the context, count. Without them a sentence
         marked by nothing else is faithful (the paper's counts of unfaithful sentences come from leaving them out).
@@ -92,11 +96,13 @@ def load_ragtruth(
     Raises
     ------
     InputError
-        If a file is missing, a task, quality, split or source of prompts is unknown, or no response is left.
+        If a file is missing, a task, quality, split or source of prompts is unknown, a single name stands for a
+        collection of them, or no response is left.
     RecordError
         At the first record that cannot be used.
     """
-    _check_choices(tasks, split, quality, prompts)
+    _check_choices(tasks, split, quality, generators, prompts)
+    chosen = Selection(tasks, split, quality, generators, implicit_true, due_to_null)
     folder = Path(folder)
     sources: dict[str, _Source | None] = {}
     for record in read_records(folder / "source_info.jsonl"):
@@ -110,20 +116,19 @@ def load_ragtruth(
         if source_id not in sources:
             raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
         source = sources[source_id]
-        if source is None or not _is_wanted(record, split, quality):
+        if source is None or not _is_wanted(record, source, chosen):
             continue
-        spans = read_spans(
-            record,
-            "labels",
-            len(record.get("response", str)),
-            counts=lambda span: (implicit_true or not span.implicit_true) and (due_to_null or not span.due_to_null),
-        )
+        spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
         responses.add(_response(record, source, spans, source.task != "QA" or prompts == "task"), record)
-    return responses.found_in(folder, kind=f" of {', '.join(tasks)} with the split and quality asked for")
+    return responses.found_in(folder, kind=f" of {', '.join(tasks)} with the split, quality and generator asked for")
 
 
 def _check_choices(
-    tasks: Collection[str], split: str | None, quality: Collection[str] | None, prompts: PromptSource
+    tasks: Collection[str],
+    split: str | None,
+    quality: Collection[str] | None,
+    generators: Collection[str] | None,
+    prompts: PromptSource,
 ) -> None:
     asked: dict[str, tuple[Collection[str], tuple[str, ...]]] = {
         "tasks": (tasks, get_args(RagTruthTask)),
@@ -135,13 +140,16 @@ def _check_choices(
         unknown = [values] if isinstance(values, str) else [value for value in values if value not in known]
         if unknown:
             raise InputError(f"{name} must be among {known}; found {unknown[0]!r}")
+    if isinstance(generators, str):
+        raise InputError(f"generators must be a list of names; found {generators!r}")
 
 
-def _is_wanted(record: Record, split: str | None, quality: Collection[str] | None) -> bool:
+def _is_wanted(record: Record, source: _Source, chosen: Selection) -> bool:
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
-    return (quality is None or remark in quality) and (split is None or record.get("split", str) == split)
+    split = record.optional("split", str) if chosen.split is None else record.get("split", str)
+    return chosen.wants(task=source.task, split=split, quality=remark, generator=record.get("model", str))
 
 
 def _source(record: Record, tasks: Collection[str]) -> _Source | None:

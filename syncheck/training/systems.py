@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import get_args
@@ -10,12 +10,13 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syncheck.aggregators.estimators import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.features import SCHEMAS
 from syncheck.training.crossval import FoldFeatures, cross_validate
 
-__all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "out_of_fold_scores"]
+__all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "held_out_scores", "out_of_fold_scores"]
 
 Floats = NDArray[np.float64]
 
@@ -49,9 +50,9 @@ class System:
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return the systems worth comparing that the columns allow, the cheapest first.
 
-    Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; the aligner as it is;
-    the paper's features, trained; those of ``syncheck.v1``; and everything. A signal is worth its cost by what it
-    adds to the first.
+    Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; FLARE's measure and the
+    aligner as they are; the paper's features, trained; those of ``syncheck.v1``; and everything. A signal is worth its
+    cost by what it adds to the first.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
         System("overlap and length, MLP", _LEXICAL, kind="mlp"),
+        System("least likely token (FLARE), untrained", ("min_prob",), trained=False),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
         *([System("features of syncheck.v1", first)] if len(first) < len(names) and set(first) - set(paper) else []),
@@ -117,17 +119,72 @@ def out_of_fold_scores(
     InputError
         If a system names a column that is not there, or is untrained and not exactly one measured column.
     """
+    labels = np.asarray(y)
+    trained = partial(
+        cross_validate, y=labels, groups=groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+    )
+    return _scores(X, np.arange(len(labels)), names, systems, lambda columns, own: trained(columns, kind=own or kind))
+
+
+def held_out_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    train: NDArray[np.bool_],
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    repeats: int = 3,
+    seed: int = 0,
+) -> dict[str, Floats]:
+    """Score with every system the sentences outside a training part, as the paper's Table 1 does.
+
+    Parameters
+    ----------
+    X, y, names, systems, kind
+        As in :func:`out_of_fold_scores`, of training and other sentences together.
+    train : ndarray of shape (N,), bool
+        The sentences that trained systems are fitted on.
+    repeats, seed
+        Runs; run ``r`` seeds the classifier with ``seed + r``.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R, M), float64
+        By name of the system: scores of the M sentences outside ``train``; R is 1 for an untrained one.
+
+    Raises
+    ------
+    InputError
+        If there is no sentence outside ``train``, the training part cannot be used, or as ``out_of_fold_scores``.
+    """
+    labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
+    if not len(outside):
+        raise InputError(f"all {len(labels)} sentences are for training; leave some to be scored")
+
+    def trained(columns: FoldFeatures, own: AggregatorKind | None) -> Floats:
+        rows = columns(inside)
+        fitted = [
+            fit_model(rows[inside], labels[inside], kind=own or kind, random_state=seed + run) for run in range(repeats)
+        ]
+        return np.stack([model.probability(rows[outside]) for model in fitted])
+
+    return _scores(X, outside, names, systems, trained)
+
+
+def _scores(
+    X: ArrayLike | FoldFeatures,
+    scored: NDArray[np.int64],
+    names: Sequence[str],
+    systems: Sequence[System],
+    trained: Callable[[FoldFeatures, AggregatorKind | None], Floats],
+) -> dict[str, Floats]:
+    """Score some of the sentences: by a trained model, or by the column of a system that is not trained."""
     features_for: FoldFeatures = X if callable(X) else partial(_given, np.asarray(X, dtype=np.float64))
     scores = {}
     for system in systems:
         columns = partial(_columns, features_for, _places(system, names))
-        if system.trained:
-            chosen = system.kind or kind
-            scores[system.name] = cross_validate(
-                columns, y, groups, kind=chosen, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
-            )
-        else:
-            scores[system.name] = _raw(system, columns(np.arange(len(np.asarray(y)))))
+        scores[system.name] = trained(columns, system.kind) if system.trained else _raw(system, columns(scored)[scored])
     return scores
 
 

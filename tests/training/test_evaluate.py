@@ -254,6 +254,7 @@ def test_benchmark_systems_are_parts_of_the_columns():
     assert systems == {
         "content-word overlap, untrained": ("content_overlap",),
         "overlap and length, MLP": ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens"),
+        "least likely token (FLARE), untrained": ("min_prob",),
         "aligner, untrained": ("align_score",),
         "the paper's features": ("min_prob", "lid_layer_2", "align_score"),
         "all features": names,
@@ -270,7 +271,11 @@ def test_the_first_version_stands_beside_the_second():
 
 def test_benchmark_systems_of_the_paper_alone():
     systems = benchmark_systems(("min_prob", "align_score"))
-    assert [system.name for system in systems] == ["aligner, untrained", "the paper's features"]
+    assert [system.name for system in systems] == [
+        "least likely token (FLARE), untrained",
+        "aligner, untrained",
+        "the paper's features",
+    ]
 
 
 def test_thresholds_cost_at_most_their_share_of_the_faithful():

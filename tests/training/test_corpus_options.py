@@ -1,0 +1,253 @@
+"""What the commands take of labelled data, and ``evaluate --train``."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up_ragtruth import write_ragtruth
+from sklearn.metrics import roc_auc_score
+
+from syncheck import Aggregator, SegmenterConfig, feature_schema
+from syncheck.aggregators import make_aggregator
+from syncheck.cli import main
+from syncheck.training import LabelledResponse, MeasuredSentences, UnfaithfulSpan, read_parquet, write_parquet
+
+GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
+
+
+def sentences(seed, *, prefix, responses=30, shift=1.5, **values):
+    """Two sentences a response, the second unfaithful by a span that is marked as true of the world in every third."""
+    rng = np.random.default_rng(seed)
+    schema = feature_schema("paper-no-lid.v1", ())
+    rows = rng.random((2 * responses, len(schema.names)))
+    rows[::2, schema.names.index("align_score")] += shift
+    given = {"task": "QA", "split": "test"} | values
+    return MeasuredSentences(
+        schema=schema,
+        values=rows,
+        activations={},
+        bounds=np.array([[0, 4], [5, 8]] * responses),
+        texts=("Yes.", "No.") * responses,
+        owners=np.repeat(np.arange(responses), 2),
+        records=tuple(
+            LabelledResponse(
+                f"{prefix}{i}",
+                "q?",
+                ("p",),
+                "Yes. No.",
+                f"{prefix}g{i}",
+                "mn"[i % 2],
+                spans=(UnfaithfulSpan(5, 8, implicit_true=i % 3 == 0),),
+                **given,
+            )
+            for i in range(responses)
+        ),
+        left_out={},
+        segmenter=SegmenterConfig(),
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    training = sentences(0, prefix="a", responses=70, split="train")
+    tested = sentences(1, prefix="b", shift=0.6)
+    write_parquet(training, tmp_path / "train.parquet")
+    write_parquet(tested, tmp_path / "test.parquet")
+    return training, tested, str(tmp_path / "train.parquet"), str(tmp_path / "test.parquet")
+
+
+def rows_of(path, name="strict"):
+    return {row["system"]: row for row in json.loads(path.read_text())[name]["rows"] if row["subset"] == "all"}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the paper stops at 300 iterations
+def test_evaluate_trained_on_another_file(files, tmp_path, capsys):
+    training, tested, train, test = files
+    output = tmp_path / "x.json"
+    options = ["--train", train, "--aggregator", "mlp", "--seeds", "3", "--set", "strict", "--compare-aggregators"]
+    assert main(["evaluate", "--data", test, *options, "--output", str(output)]) == 0
+    rows, y, known = rows_of(output), np.tile([1, 0], 30), np.tile([1, 0], 70)
+    each = [
+        roc_auc_score(
+            y, make_aggregator("mlp", random_state=s).fit(training.values, known).predict_proba(tested.values)[:, 1]
+        )
+        for s in range(3)
+    ]
+    everything = rows["the paper's features"]
+    assert everything["auroc"] == pytest.approx(np.mean(each), abs=1e-12)
+    assert everything["deviation"] == pytest.approx(np.std(each, ddof=1), abs=1e-12) and everything["deviation"] > 0
+    assert everything["sentences"] == 60
+    for system, column in (
+        ("least likely token (FLARE), untrained", "min_prob"),
+        ("aligner, untrained", "align_score"),
+    ):
+        values = tested.values[:, tested.schema.names.index(column)]
+        assert rows[system]["auroc"] == pytest.approx(roc_auc_score(y, values), abs=1e-12)
+        assert rows[system]["deviation"] is None
+    kinds = {
+        r["system"]: r for r in json.loads(output.read_text())["strict"]["aggregators"]["rows"] if r["subset"] == "all"
+    }
+    assert kinds["mlp"]["auroc"] == everything["auroc"]
+    fitted = make_aggregator("lr").fit(training.values, known)
+    assert kinds["lr"]["auroc"] == pytest.approx(roc_auc_score(y, fitted.predict_proba(tested.values)[:, 1]), abs=1e-12)
+    assert (kinds["lr"]["deviation"], set(kinds)) == (0.0, {"lr", "xgb", "mlp"})
+    assert f"{np.std(each, ddof=1):.3f}" in capsys.readouterr().out
+
+
+def test_files_that_share_questions_are_refused(files, tmp_path, capsys):
+    _, _, train, _ = files
+    options = ["--data", train, "--train", train, "--aggregator", "lr"]
+    assert main(["evaluate", *options]) == 2
+    assert "--train and --data share 70 questions (ag0, ag1, ag10, ...)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--cv", "0"], ["--permute"]])
+def test_what_needs_no_second_file(files, option, capsys):
+    _, _, train, test = files
+    assert main(["evaluate", "--data", test, "--train", train, "--aggregator", "lr", *option]) == 2
+    assert "leave out --cv 0 and --permute" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "ablate"])
+def test_spans_and_responses_of_a_file_of_features_are_chosen(command, files, tmp_path):
+    _, _, _, test = files
+    output = tmp_path / "x.json"
+    shared = [
+        command,
+        "--data",
+        test,
+        "--aggregator",
+        "lr",
+        "--repeats",
+        "1",
+        "--output",
+        str(output),
+        "--set",
+        "strict",
+    ]
+    counts = {}
+    for options in ([], ["--generator", "m"], ["--no-implicit-true"], ["--generator", "n", "--no-implicit-true"]):
+        assert main([*shared, *options]) == 0
+        (found, *_) = rows_of(output).values()
+        counts[" ".join(options)] = (found["sentences"], found["unfaithful"])
+    assert counts == {
+        "": (60, 30),
+        "--generator m": (30, 15),
+        "--no-implicit-true": (60, 20),
+        "--generator n --no-implicit-true": (30, 10),
+    }
+
+
+def test_transfer_between_corpora_from_their_features(tmp_path):
+    """What ``transfer`` says is what logistic regression fitted on one file's other questions says of the other."""
+    first, second = sentences(2, prefix="a"), sentences(3, prefix="b", shift=0.5, split=None, task=None)
+    write_parquet(first, tmp_path / "support.parquet")
+    write_parquet(second, tmp_path / "qa.parquet")
+    output = tmp_path / "x.json"
+    files = ["--data", str(tmp_path / "support.parquet"), str(tmp_path / "qa.parquet"), "--over", "data"]
+    assert main(["transfer", *files, "--aggregator", "lr", "--cv", "3", "--output", str(output)]) == 0
+    matrix = json.loads(output.read_text())["strict"]
+    assert matrix["rows"] == matrix["columns"] == ["qa", "support"]
+    cells = {(c["row"], c["column"]): c for c in matrix["cells"]}
+    assert {c["sentences"] for c in cells.values()} == {60}
+    y = np.tile([1, 0], 30)
+    fitted = make_aggregator("lr").fit(first.values, y)
+    whole = roc_auc_score(y, fitted.predict_proba(second.values)[:, 1])
+    assert cells["support", "qa"]["auroc"] == pytest.approx(whole, abs=0.03)  # fitted on two thirds of the questions
+    assert cells["support", "support"]["auroc"] > cells["support", "qa"]["auroc"] > 0.6
+    held_out = [*files[:1], files[2], "--train", files[1], "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
+    assert main(["evaluate", *held_out, "--output", str(output)]) == 0
+    assert rows_of(output)["the paper's features"]["auroc"] == pytest.approx(whole, abs=1e-12)
+
+
+def test_groups_of_the_same_name_in_two_files_stay_together(tmp_path):
+    """Answers to one question in both files: the models that score them have seen neither."""
+    first = sentences(4, prefix="a")
+    other = replace(first, values=sentences(5, prefix="a").values)
+    for name, found in (("x", first), ("y", other)):
+        write_parquet(found, tmp_path / f"{name}.parquet")
+    output = tmp_path / "x.json"
+    files = ["--data", str(tmp_path / "x.parquet"), str(tmp_path / "y.parquet"), "--over", "data"]
+    assert (
+        main(["transfer", *files, "--aggregator", "lr", "--cv", "30", "--repeats", "1", "--output", str(output)]) == 0
+    )
+    cell = {(c["row"], c["column"]): c for c in json.loads(output.read_text())["strict"]["cells"]}["x", "y"]
+    y, scores = np.tile([1, 0], 30), np.empty(60)
+    for question in range(30):
+        own = np.arange(60) // 2 == question
+        fitted = make_aggregator("lr").fit(first.values[~own], y[~own])
+        scores[own] = fitted.predict_proba(other.values[own])[:, 1]
+    assert cell["auroc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return str(write_ragtruth(tmp_path_factory.mktemp("ragtruth"), per_split=2))
+
+
+def test_features_of_the_tasks_that_are_asked_for(corpus, tmp_path):
+    output = tmp_path / "x.parquet"
+    options = ["--task", "Summary", "Data2txt", "--split", "test", "--generator", "llama-2-7b-chat", "--no-due-to-null"]
+    options += ["--quality", "good", "--aligner", "none", "--schema", "paper-no-lid.v1"]
+    command = ["features", "--model", GOLDEN, "--data", corpus, *options, "--output", str(output)]
+    assert main(command) == 0
+    found = read_parquet(output)
+    assert [r.id for r in found.records] == [f"{i}-llama-2-7b-chat" for i in (4, 5, 10, 11)]
+    assert [len(r.spans) for r in found.records] == [1, 0, 1, 0]
+    assert found.labels(rule="paper").tolist() == [1, 0, 1, 1] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "Poem"], "tasks must be among ('QA', 'Summary', 'Data2txt'); found 'Poem'"),
+        (["--split", "dev"], "split must be among ('train', 'test'); found 'dev'"),
+        (["--quality", "good", "best"], "found 'best'"),
+        (["--generator", "gpt"], "no labelled response of QA with the split, quality and generator asked for"),
+        (["--data", "x.parquet"], "pass the RAGTruth folder or JSON Lines to measure"),
+    ],
+)
+def test_what_features_cannot_take(corpus, options, message, capsys, tmp_path):
+    data = [] if "--data" in options else ["--data", corpus]
+    assert main(["features", "--model", GOLDEN, *data, *options, "--output", str(tmp_path / "x.parquet")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "Poem"], "test.parquet has no response of tasks 'Poem'. It has tasks 'QA'; split 'test'"),
+        (["--prompts", "task"], "test.parquet is measured already; pass --prompts task to `syncheck features`"),
+    ],
+)
+@pytest.mark.parametrize("command", [["evaluate"], ["ablate"], ["transfer"]])
+def test_what_a_file_of_features_cannot_give(files, command, options, message, capsys):
+    assert main([*command, "--data", files[3], "--aggregator", "lr", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "output"), [("train", ["--output", "m"]), ("calibrate", [])])
+def test_labels_are_by_overlap_or_as_in_the_paper(command, output, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--data", "d", *output, "--labels", "strict"])
+    assert stopped.value.code == 2
+    assert "invalid choice: 'strict' (choose from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rule", ["overlap", "paper"])
+def test_a_monitor_is_trained_by_the_rule_that_is_asked_for(rule, tmp_path):
+    """Every other span crosses the end of a sentence: by the paper's rule it makes none unfaithful."""
+    found = sentences(6, prefix="a")
+    crossing = tuple(
+        replace(record, spans=(UnfaithfulSpan(2, 7),)) if i % 2 else record for i, record in enumerate(found.records)
+    )
+    found = replace(found, records=crossing)
+    data, output = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
+    write_parquet(found, data)
+    options = ["--aggregator", "lr", "--labels", rule, "--schema", "paper-no-lid.v1", "--output", output]
+    assert main(["train", "--model", GOLDEN, "--data", data, *options]) == 0
+    unfaithful = np.arange(60) % 4 == 1 if rule == "paper" else np.isin(np.arange(60) % 4, [1, 2, 3])
+    expected = Aggregator.fit(found.values, (~unfaithful).astype(np.int64), schema=found.schema, kind="lr")
+    np.testing.assert_array_equal(Aggregator.load(output).score(found.values), expected.score(found.values))
