@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, load_aligner
+from syncheck.alignment import Aligner, Evaluator, LocalEvaluator, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
 from syncheck.errors import (
@@ -29,6 +29,8 @@ from syncheck.prompts import build_prompt, prompt_from_texts
 from syncheck.report import Report, TraceNode
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank, require_rewindable, token_statistics
+from syncheck.training.auroc import Draws, interval
+from syncheck.training.propositions import Propositioner, SequencePropositioner
 from syncheck.types import (
     Evidence,
     FeatureSchema,
@@ -51,14 +53,17 @@ __all__ = [
     "CheckpointError",
     "DecodingPlan",
     "DecodingSession",
+    "Draws",
     "ENGLISH_ABBREVIATIONS",
     "EndEvent",
+    "Evaluator",
     "EvaluatorError",
     "Evidence",
     "FeatureSchema",
     "InputError",
     "InsufficientDataError",
     "JudgedAnswer",
+    "LocalEvaluator",
     "MismatchError",
     "MissingExtraError",
     "Monitor",
@@ -66,6 +71,7 @@ __all__ = [
     "MonitoredSession",
     "NotReadyError",
     "PromptError",
+    "Propositioner",
     "RagPrompt",
     "RecordError",
     "ReferenceBank",
@@ -78,6 +84,7 @@ __all__ = [
     "SentenceScore",
     "SentenceSignals",
     "SentenceSpan",
+    "SequencePropositioner",
     "Step",
     "Support",
     "SyncheckError",
@@ -92,6 +99,7 @@ __all__ = [
     "build_prompt",
     "decode",
     "feature_schema",
+    "interval",
     "load_aligner",
     "plan_of",
     "prepare",

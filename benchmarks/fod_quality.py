@@ -1,0 +1,246 @@
+r"""FOD against other decoders: the paper's Table 2 and its sweep over K and S, with intervals.
+
+    python benchmarks/train_judge.py --pairs support-pairs --encoder all-MiniLM-L6-v2 --output runs/judge
+    python benchmarks/fod_quality.py --articles articles.jsonl.xz --judge runs/judge --output runs/quality.jsonl
+    python benchmarks/fod_quality.py --prompts mine.jsonl --model ORG/MODEL --monitor my-monitor \
+        --judge ORG/ENTAILMENT --propositions chentong00/propositionizer-wiki-flan-t5-large --output mine-judged.jsonl
+
+Every decoder answers the same prompts. An answer is cut into propositions and the judge, which the monitor does not use
+and shares no training data with, compares each with the passages. Faithfulness is the share of an answer's propositions
+that are supported, informativeness their number; empty answers and abstentions are left out of faithfulness and
+have none (paper, section 4.3). Intervals are 95 %, paired bootstrap over prompts.
+
+Reranking samples as many answers to each prompt as it takes to decode at least the tokens that FOD decodes over all of
+them; both are printed. Best of N samples a fixed number, as the paper's reranking does. Every sentence that FOD
+releases is checked to reach min(tau_1, tau_2).
+
+``--output`` is written as answers come. A run that was ended goes on where it stood, and so does one with more prompts
+or with ``--sweep``. The prompts of ``--prompts`` are JSON Lines with ``question`` and ``context`` (a string or a list),
+optionally ``id`` and ``task``; Table 2 has two columns for each task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import describe_machine
+from quality_bench import Bench, Job, Setup, reranking_key, results
+from quality_prompts import Question, questions_of, wikipedia_questions
+from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
+from tqdm import tqdm
+
+from fod.evaluation import (
+    ABSTAIN,
+    BACKTRACK,
+    CAD,
+    FOD,
+    GREEDY,
+    RERANKINGS,
+    AnswerLog,
+    DecodingLimits,
+    candidates_for,
+    decoder_figures,
+    plot_sweep,
+    plot_tradeoff,
+    swept_name,
+)
+from syncheck import __version__
+from syncheck.report.plots import check_plot
+
+BEAM_SIZES = (1, 2, 3, 4)
+SAMPLE_SIZES = (2, 4, 6, 8, 10)
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    prompts = parser.add_mutually_exclusive_group(required=True)
+    prompts.add_argument("--articles", type=Path, help="articles.jsonl.xz; questions are drawn from those held out")
+    prompts.add_argument("--prompts", type=Path, metavar="FILE", help="JSON Lines with question and context")
+    parser.add_argument("--prompts-count", type=int, default=200, metavar="N")
+    parser.add_argument("--output", type=Path, required=True, help="all judged answers, JSON Lines")
+    parser.add_argument("--judge", required=True, help="aligner that judges, as syncheck.load_aligner takes it")
+    parser.add_argument("--judge-threshold", type=float, default=0.5, help="least P(supported) of a faithful one")
+    parser.add_argument("--allow-monitor-aligner", action="store_true", help="judge by the monitor's own aligner")
+    parser.add_argument("--propositions", default="rules", help="'rules', or a checkpoint that writes propositions")
+    parser.add_argument("--model", help="any causal language model, with --monitor; else the bundled kit")
+    parser.add_argument("--monitor", type=Path, help="folder of the monitor that was trained on --model")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--workers", type=int, help="processes, each with the models; else one a core for the kit on a CPU, or one"
+    )
+    parser.add_argument("--max-new-tokens", type=int, default=160)
+    parser.add_argument("--backtrack-threshold", type=float, help="tau_1, also of abstention; else the monitor's")
+    parser.add_argument("--prune-threshold", type=float, help="tau_2; else the monitor's")
+    parser.add_argument("--beam-size", type=int, default=2, help="K")
+    parser.add_argument("--samples-per-step", type=int, default=6, help="S")
+    parser.add_argument("--best-of", type=int, default=6, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sweep", action="store_true", help="also FOD by K and by S (Figures 6 and 7)")
+    parser.add_argument("--plot", type=Path, help="faithfulness against informativeness (extra 'plots')")
+    parser.add_argument("--sweep-plot", type=Path)
+    args = parser.parse_args()
+    if (args.model is None) != (args.monitor is None):
+        parser.error("--model and --monitor go together: a monitor belongs to the model it was trained on")
+    if args.sweep_plot is not None and not args.sweep:
+        parser.error("--sweep-plot draws what --sweep measures; pass both")
+    if args.workers is None:
+        args.workers = (os.cpu_count() or 1) if args.model is None and args.device == "cpu" else 1
+    if args.prompts_count < 1 or args.workers < 1:
+        parser.error("--prompts-count and --workers must be at least 1")
+    return args
+
+
+def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
+    """Return what each process is started with."""
+    return Setup(
+        model=args.model,
+        monitor=args.monitor,
+        device=args.device,
+        judge=args.judge,
+        judge_threshold=args.judge_threshold,
+        allow_monitor_aligner=args.allow_monitor_aligner,
+        propositions=args.propositions,
+        limits=DecodingLimits(
+            max_new_tokens=args.max_new_tokens,
+            seed=args.seed,
+            backtrack_threshold=args.backtrack_threshold,
+            prune_threshold=args.prune_threshold,
+            beam_size=args.beam_size,
+            samples_per_step=args.samples_per_step,
+            best_of=args.best_of,
+        ),
+        questions=tuple(questions),
+        threads=None if args.workers == 1 else max(1, (os.cpu_count() or 1) // args.workers),
+    )
+
+
+def settings_of(bench: Bench) -> dict[str, Any]:
+    """Return what the answers depend on, for the log."""
+    setup, config = bench.setup, bench.monitor.config
+    return {
+        "model": setup.model or "bundled kit",
+        "monitor": str(setup.monitor) if setup.monitor else "bundled kit",
+        "monitor_schema": config.schema,
+        "monitor_thresholds": [config.backtrack_threshold, config.prune_threshold],
+        "judge": setup.judge,
+        "judge_threshold": setup.judge_threshold,
+        "propositions": setup.propositions,
+        "decoding": asdict(setup.limits),
+        "syncheck": __version__,
+    }
+
+
+def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int) -> None:
+    """Decode and judge what the log has not yet."""
+    questions = bench.setup.questions
+    wanted = [Job(key, i) for i in range(len(questions)) for key in keys]
+    jobs = [job for job in wanted if not log.has(job.key, questions[job.index].id, questions[job.index].fingerprint)]
+    with tqdm(total=len(wanted), initial=len(wanted) - len(jobs), desc="answers", mininterval=5) as bar:
+        for job, answers in results(bench, jobs, workers=workers):
+            asked = questions[job.index]
+            log.add(job.key, asked.id, asked.fingerprint, answers)
+            bar.update()
+
+
+def compared(bench: Bench, log: AnswerLog, *, workers: int) -> tuple[Answers, int]:
+    """Let all decoders answer; returns their answers, in the order of Table 2, and reranking's candidates."""
+    ids = [question.id for question in bench.setup.questions]
+    limits = bench.setup.limits
+    complete(bench, log, bench.independent, workers=workers)
+    found = {name: log.answers(name, ids)[name] for name in bench.independent}
+    decoded = [each.answer.sampled_tokens for each in found[FOD]]
+    candidates = candidates_for(
+        decoded, [each.answer.sampled_tokens / limits.best_of for each in found[limits.best_of_name]]
+    )
+    while True:
+        key = reranking_key(candidates)
+        complete(bench, log, [key], workers=workers)
+        reranked = log.answers(key, ids)
+        if sum(each.answer.sampled_tokens for each in next(iter(reranked.values()))) >= sum(decoded):
+            break
+        candidates += 1
+    found |= reranked
+    order = [GREEDY, CAD, ABSTAIN, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD]
+    return {name: found[name] for name in order}, candidates
+
+
+def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
+    """Let FOD answer with each K and with each S; returns the answers by K and by S."""
+    limits = bench.setup.limits
+    ids = [question.id for question in bench.setup.questions]
+    own = (limits.beam_size, limits.samples_per_step)
+
+    def name(k: int, s: int) -> str:
+        return FOD if (k, s) == own else swept_name(k, s)
+
+    by_beams = {k: name(k, own[1]) for k in sorted({*BEAM_SIZES, own[0]})}
+    by_samples = {s: name(own[0], s) for s in sorted({*SAMPLE_SIZES, own[1]})}
+    names = list(dict.fromkeys([*by_beams.values(), *by_samples.values()]))
+    complete(bench, log, names, workers=workers)
+    return {
+        axis: {size: log.answers(key, ids)[key] for size, key in chosen.items()}
+        for axis, chosen in (("K", by_beams), ("S", by_samples))
+    }
+
+
+def report_on(bench: Bench, answers: Answers, candidates: int, plot: Path | None) -> None:
+    """Print the comparison and draw it."""
+    setup, config = bench.setup, bench.monitor.config
+    limits, machine = setup.limits, describe_machine(torch.device(setup.device).type, torch.get_num_threads(), "wall")
+    tau_1 = config.backtrack_threshold if limits.backtrack_threshold is None else limits.backtrack_threshold
+    tau_2 = config.prune_threshold if limits.prune_threshold is None else limits.prune_threshold
+    how = "rule-based splitter, not decontextualised" if setup.propositions == "rules" else setup.propositions
+    print(
+        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; propositions: {how}\n"
+        f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, K {limits.beam_size}, S {limits.samples_per_step}, at most "
+        f"{limits.max_new_tokens} tokens, seed {limits.seed}; reranking of {candidates} answers to each prompt\n"
+        f"syncheck {__version__}; {'; '.join(machine.values())}"
+    )
+    figures = decoder_figures(answers)
+    others = [name for name in answers if name not in (GREEDY, FOD)]
+    pairs = [(name, GREEDY) for name in answers if name != GREEDY] + [(FOD, name) for name in others]
+    tables = (
+        layout_of_table_2(answers),
+        figures_table(figures),
+        cut_table(figures),
+        differences_table(answers, pairs),
+    )
+    print(*("\n" + "\n".join(lines) for lines in tables), sep="\n")
+    print(f"\nevery sentence that FOD released reaches min(tau_1, tau_2) = {min(tau_1, tau_2):.3f}")
+    if plot is not None:
+        plot_tradeoff(figures, plot)
+
+
+def main() -> None:
+    """Decode, judge, print."""
+    args = arguments()
+    for path in (args.plot, args.sweep_plot):
+        if path is not None:
+            check_plot(path)
+    count = args.prompts_count
+    questions = questions_of(args.prompts, count) if args.prompts else wikipedia_questions(args.articles, count)
+    bench = Bench(setup_of(args, questions))
+    log = AnswerLog(args.output, settings_of(bench))
+    answers, candidates = compared(bench, log, workers=args.workers)
+    report_on(bench, answers, candidates, args.plot)
+    if args.sweep:
+        found = {
+            axis: decoder_figures({str(size): given for size, given in sizes.items()})
+            for axis, sizes in swept(bench, log, workers=args.workers).items()
+        }
+        for axis, figures in found.items():
+            print(f"\nFOD by {axis}:\n" + "\n".join(figures_table(figures)))
+        if args.sweep_plot is not None:
+            by_k, by_s = ({int(size): f for size, f in found[axis].items()} for axis in ("K", "S"))
+            plot_sweep(by_k, by_s, args.sweep_plot)
+
+
+if __name__ == "__main__":
+    main()

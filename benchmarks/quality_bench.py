@@ -1,0 +1,129 @@
+"""One process that decodes and judges: the model, its monitor, the decoders by name and the judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from quality_prompts import Question
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from fod.evaluation import (
+    AnswerJudge,
+    Decode,
+    DecodingLimits,
+    JudgedAnswer,
+    compared_decoders,
+    load_propositioner,
+    reranking,
+    swept_decoders,
+)
+from syncheck import InputError, Monitor, load_aligner
+from syncheck.kit import load_kit
+
+RERANKING = re.compile(r"Reranking of (\d+)")
+SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """All that a process needs to be started.
+
+    ``model`` and ``monitor`` are None for the bundled kit; ``threads`` None leaves torch's choice.
+    """
+
+    model: str | None
+    monitor: Path | None
+    device: str
+    judge: str
+    judge_threshold: float
+    allow_monitor_aligner: bool
+    propositions: str
+    limits: DecodingLimits
+    questions: tuple[Question, ...]
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One decoding of one prompt: what to do, by name, and the prompt's index."""
+
+    key: str
+    index: int
+
+
+def reranking_key(candidates: int) -> str:
+    """Name of reranking with a number of candidates, for jobs and the log."""
+    return f"Reranking of {candidates}"
+
+
+class Bench:
+    """Does jobs."""
+
+    def __init__(self, setup: Setup) -> None:
+        if setup.threads is not None:
+            torch.set_num_threads(setup.threads)
+        self.setup = setup
+        self.monitor = load_monitor(setup)
+        aligner = load_aligner(setup.judge, device=setup.device)
+        if aligner is None:
+            raise InputError("expected a judge; found 'none'. Pass --judge the folder that train_judge.py wrote")
+        self._judge = AnswerJudge(
+            load_propositioner(setup.propositions, device=setup.device),
+            aligner,
+            monitor=self.monitor,
+            threshold=setup.judge_threshold,
+            allow_monitor_aligner=setup.allow_monitor_aligner,
+        )
+        self._decoders = compared_decoders(self.monitor, setup.limits)
+        self.independent = tuple(self._decoders)
+
+    def do(self, job: Job) -> list[JudgedAnswer]:
+        """Decode and judge."""
+        asked = self.setup.questions[job.index]
+        prompt = self.monitor.prompt(question=asked.question, context=asked.passages)
+        answers = self._decoder(job.key)(prompt, asked.id)
+        return self._judge.judge(answers, passages=asked.passages, prompt=asked.id, task=asked.task)
+
+    def _decoder(self, key: str) -> Decode:
+        if key not in self._decoders:
+            limits = self.setup.limits
+            if reranked := RERANKING.fullmatch(key):
+                self._decoders[key] = reranking(self.monitor, limits, candidates=int(reranked[1]))
+            elif swept := SWEPT.fullmatch(key):
+                beam_size, samples = map(int, swept.groups())
+                self._decoders |= swept_decoders(self.monitor, limits, pairs=[(beam_size, samples)])
+        return self._decoders[key]
+
+
+def load_monitor(setup: Setup) -> Monitor:
+    """Load the bundled kit, or the model and monitor that are asked for."""
+    if setup.model is None or setup.monitor is None:
+        return load_kit("generation", device=setup.device)
+    model = AutoModelForCausalLM.from_pretrained(setup.model, dtype="auto").to(setup.device)
+    return Monitor.from_pretrained(setup.monitor, model=model, tokenizer=AutoTokenizer.from_pretrained(setup.model))
+
+
+def results(bench: Bench, jobs: Sequence[Job], *, workers: int) -> Iterator[tuple[Job, list[JudgedAnswer]]]:
+    """Do jobs, in this process or in several that are set up alike; each result comes when it is there."""
+    if workers == 1 or len(jobs) < 2:
+        yield from ((job, bench.do(job)) for job in jobs)
+        return
+    with get_context("spawn").Pool(min(workers, len(jobs)), initializer=_start, initargs=(bench.setup,)) as pool:
+        yield from pool.imap_unordered(_done, jobs)
+
+
+_started: list[Bench] = []
+"""That of a worker process."""
+
+
+def _start(setup: Setup) -> None:
+    _started.append(Bench(setup))
+
+
+def _done(job: Job) -> tuple[Job, list[JudgedAnswer]]:
+    return job, _started[0].do(job)

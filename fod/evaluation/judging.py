@@ -1,0 +1,106 @@
+"""Judges answers proposition by proposition, by an aligner that the monitor does not use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fod.evaluation.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from syncheck import Aligner, InputError, Monitor, Propositioner
+
+__all__ = ["SUPPORT_THRESHOLD", "AnswerJudge"]
+
+SUPPORT_THRESHOLD = 0.5
+"""P(supported) from which a proposition counts as faithful."""
+
+
+class AnswerJudge:
+    """Says which propositions of an answer the passages support (paper, section 4.3).
+
+    Parameters
+    ----------
+    propositioner
+        Cuts answers into propositions; see :func:`fod.evaluation.load_propositioner`.
+    aligner
+        Judges each proposition against the passages; any of :func:`syncheck.load_aligner`.
+    monitor
+        The one that steers or scores the decoders.
+    threshold
+        Smallest P(supported), in (0, 1], of a faithful proposition.
+    allow_monitor_aligner
+        Judge by the monitor's own aligner all the same. Its errors are then the monitor's, and what was chosen by the
+        monitor looks better than it is.
+
+    Raises
+    ------
+    InputError
+        If the aligner is the monitor's and that is not allowed, or the threshold is outside its range.
+    """
+
+    def __init__(
+        self,
+        propositioner: Propositioner,
+        aligner: Aligner,
+        *,
+        monitor: Monitor,
+        threshold: float = SUPPORT_THRESHOLD,
+        allow_monitor_aligner: bool = False,
+    ) -> None:
+        if not 0 < threshold <= 1:
+            raise InputError(f"threshold must be in (0, 1]; found {threshold}")
+        own = monitor.aligner
+        if own is not None and (aligner is own or aligner.name == own.name) and not allow_monitor_aligner:
+            raise InputError(
+                f"expected a judge that the monitor does not use; found its own, {own.name!r}. Pass another one, "
+                "or allow_monitor_aligner=True to let the monitor's aligner judge what it has chosen itself"
+            )
+        self.threshold = threshold
+        self._propositioner = propositioner
+        self._aligner = aligner
+
+    def judge(
+        self, answers: Sequence[DecodedAnswer], *, passages: Sequence[str], prompt: str, task: str
+    ) -> list[JudgedAnswer]:
+        """Judge answers to one prompt; propositions that they share are judged once.
+
+        Parameters
+        ----------
+        answers
+        passages
+            The prompt's context.
+        prompt, task
+            Its id and task, kept with the answers.
+
+        Returns
+        -------
+        list of JudgedAnswer
+            One for each answer. An empty one has no propositions, and the judge is not asked about it.
+        """
+        known: dict[str, Sequence[str]] = {}  # decoders often agree on the first sentences
+        cuts = [self._cuts(answer, known) for answer in answers]
+        claims = list(dict.fromkeys(claim for cut in cuts for propositions in cut for claim in propositions))
+        found = self._aligner.align(passages, claims) if claims else []
+        support = {claim: each.score for claim, each in zip(claims, found, strict=True)}
+        return [
+            JudgedAnswer(prompt, task, answer, self._verdict(cut, support))
+            for answer, cut in zip(answers, cuts, strict=True)
+        ]
+
+    def _cuts(self, answer: DecodedAnswer, known: dict[str, Sequence[str]]) -> list[Sequence[str]]:
+        """Return the propositions of the first 1, 2, ... sentences; the last entry is that of the whole answer."""
+        if answer.is_empty:
+            return []
+        texts = [answer.response[:end] for end in answer.sentence_ends[:-1]] + [answer.response]
+        for text in texts:
+            if text not in known:
+                known[text] = [claim for claim in self._propositioner(text) if claim.strip()]
+        return [known[text] for text in texts]
+
+    def _verdict(self, cuts: Sequence[Sequence[str]], support: dict[str, float]) -> Verdict:
+        faithful = [sum(support[claim] >= self.threshold for claim in cut) for cut in cuts]
+        if not cuts:
+            return Verdict((), 0, ())
+        return Verdict(
+            propositions=tuple(JudgedProposition(claim, support[claim]) for claim in cuts[-1]),
+            faithful=faithful[-1],
+            cut=tuple((len(cut), kept) for cut, kept in zip(cuts, faithful, strict=True)),
+        )

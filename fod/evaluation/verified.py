@@ -1,0 +1,39 @@
+"""What FOD promises of its answers, checked on each of them."""
+
+from __future__ import annotations
+
+from fod.config import FODConfig
+from fod.search import passes
+from syncheck import Report, SyncheckError
+
+__all__ = ["UnverifiedSentenceError", "require_verified"]
+
+
+class UnverifiedSentenceError(SyncheckError, RuntimeError):
+    """A sentence was released whose score does not reach what the decoder promises."""
+
+
+def require_verified(report: Report, config: FODConfig, *, prompt: str) -> None:
+    """Check that each released sentence has a score of at least min(tau_1, tau_2).
+
+    Parameters
+    ----------
+    report
+        Of an answer; sentences that claim nothing (``not_checkable``) need no score.
+    config
+        With the thresholds of the decoder.
+    prompt
+        Named in the error.
+
+    Raises
+    ------
+    UnverifiedSentenceError
+        At the first sentence that falls short.
+    """
+    least = min(config.backtrack_threshold, config.prune_threshold)
+    for number, sentence in enumerate(report.sentences, 1):
+        if not passes(sentence, least):
+            raise UnverifiedSentenceError(
+                f"prompt {prompt!r}: expected a score of at least min(tau_1, tau_2) = {least}; found {sentence.score} "
+                f"({sentence.status}) for sentence {number}, {sentence.text!r}. Please report this with the prompt"
+            )
