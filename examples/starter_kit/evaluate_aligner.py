@@ -33,8 +33,8 @@ from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
 from syncheck.alignment import BundledAligner
-from syncheck.alignment.cross_encoder import save_cross_encoder
 from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
+from syncheck.alignment.packed import save_packed
 
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""
@@ -127,7 +127,7 @@ def pack(run: Path, output: Path, calibration: Mapping[str, float]) -> BundledAl
     model = packed_model(Path(start["packed"])) if start["packed"] else start_model(Path(start["encoder"]), seed=0)
     model.load_state_dict(load_file(run / "weights.safetensors"))
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
-    save_cross_encoder(output, model, tokenizer, **calibration)
+    save_packed(output, model, tokenizer, **calibration)
     return BundledAligner.load(output)
 
 

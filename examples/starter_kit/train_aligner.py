@@ -35,10 +35,10 @@ from syncheck.alignment.cross_encoder import (
     EncodedPair,
     collate,
     encode_pair,
-    load_cross_encoder,
     new_config,
 )
 from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.alignment.packed import load_cross_encoder
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4
@@ -73,8 +73,7 @@ def start_model(encoder: Path, seed: int) -> CrossEncoder:
 
 def packed_model(folder: Path) -> CrossEncoder:
     """Read a packed aligner to go on from."""
-    model, _, _ = load_cross_encoder(folder)
-    return freeze(model)
+    return freeze(load_cross_encoder(folder))
 
 
 def freeze(model: CrossEncoder) -> CrossEncoder:

@@ -14,9 +14,9 @@ from syncheck.alignment.alignscore_checkpoint import convert_alignscore
 from syncheck.alignment.bundled import BundledAligner
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.alignment.critic import CriticAligner
-from syncheck.alignment.cross_encoder import is_cross_encoder
 from syncheck.alignment.evaluators import EndpointEvaluator, Evaluator, LocalEvaluator
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
+from syncheck.alignment.packed import is_packed
 from syncheck.alignment.protocol import Aligner, QuestionAligner
 from syncheck.alignment.spans_asked import SpanAligner
 from syncheck.errors import InputError
@@ -78,7 +78,7 @@ def load_aligner(
     path = Path(name)
     if path.suffix == ".ckpt" or (path / "alignscore.json").is_file():
         return AlignScoreAligner.load(path, backbone=backbone, device=device)
-    if is_cross_encoder(path):
+    if is_packed(path):
         return BundledAligner.load(path, device=device)
     return ClassifierAligner.load(name, device=device)
 

@@ -11,15 +11,10 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from syncheck.alignment.cross_encoder import (
-    UNKNOWN,
-    CrossEncoder,
-    EncodedPair,
-    collate,
-    encode_pair,
-    load_cross_encoder,
-)
+from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.alignment.int8_encoder import Int8CrossEncoder
+from syncheck.alignment.packed import read_packed
 from syncheck.errors import InputError
 from syncheck.types import Evidence, Support
 
@@ -53,7 +48,7 @@ class BundledAligner:
     Parameters
     ----------
     model
-        In evaluation mode, on ``device``.
+        On ``device``.
     tokenizer
         Without truncation and padding.
     scale, coverage, shift
@@ -74,7 +69,7 @@ class BundledAligner:
 
     def __init__(
         self,
-        model: CrossEncoder,
+        model: Int8CrossEncoder,
         tokenizer: Tokenizer,
         *,
         scale: float = 1.0,
@@ -108,9 +103,10 @@ class BundledAligner:
             The folder is incomplete, damaged or of another format.
         """
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
-        model, tokenizer, config = load_cross_encoder(folder)
+        packed = read_packed(folder)
+        model = Int8CrossEncoder(packed.config, packed.arrays).to(device)
         name = "bundled" if path is None else str(path)
-        return cls(model.to(device), tokenizer, device=device, name=name, **config["calibration"])
+        return cls(model, packed.tokenizer, device=device, name=name, **packed.calibration)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
@@ -174,24 +170,24 @@ class BundledAligner:
         return ids
 
     def _probabilities(self, windows: Sequence[_Window]) -> list[float]:
-        """Score windows in batches of similar length; the order of ``windows`` is kept."""
-        order = sorted(range(len(windows)), key=lambda i: (len(windows[i].pair), i))
-        scores = [0.0] * len(windows)
-        start = 0
-        while start < len(order):
-            stop = start + 1
-            while stop < len(order) and (stop + 1 - start) * len(windows[order[stop]].pair) <= BATCH_TOKENS:
-                stop += 1
-            rows = order[start:stop]
-            offsets = torch.tensor([windows[i].offset for i in rows], device=self._device)
-            with torch.inference_mode():
-                ids, types, mask = (t.to(self._device) for t in collate([windows[i].pair for i in rows]))
-                logits = self._model(ids, types, mask)  # (B,)
-                values = torch.sigmoid(self._scale * logits + offsets).tolist()
-            for row, value in zip(rows, values, strict=True):
-                scores[row] = value
-            start = stop
+        """Score windows, at most ``BATCH_TOKENS`` at once; none depends on what else is in its batch."""
+        scores: list[float] = []
+        for batch in _batches(windows):
+            offsets = torch.tensor([window.offset for window in batch], device=self._device)
+            logits = self._model([window.pair for window in batch])  # (B,)
+            scores += torch.sigmoid(self._scale * logits + offsets).tolist()
         return scores
+
+
+def _batches(windows: Sequence[_Window]) -> Iterator[list[_Window]]:
+    batch: list[_Window] = []
+    for window in windows:
+        if batch and sum(len(w.pair) for w in batch) + len(window.pair) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
 
 
 @lru_cache(maxsize=4)

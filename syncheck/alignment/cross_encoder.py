@@ -7,30 +7,19 @@ otherwise spend its training on finding that out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
-from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors.torch import load, save
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
-
-from syncheck.errors import CheckpointError
 
 __all__ = [
     "CrossEncoder",
     "EncodedPair",
     "collate",
     "encode_pair",
-    "is_cross_encoder",
-    "load_cross_encoder",
     "new_config",
-    "save_cross_encoder",
 ]
 
 EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
@@ -38,7 +27,6 @@ EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(
 TOKEN_TYPES = 5
 
 PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
-FORMAT = "syncheck.cross-encoder.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,85 +106,6 @@ def collate(pairs: Sequence[EncodedPair]) -> tuple[Tensor, Tensor, Tensor]:
     types = torch.tensor([p.types + [EVIDENCE] * (width - len(p)) for p in pairs])
     mask = torch.tensor([[True] * len(p) + [False] * (width - len(p)) for p in pairs])
     return ids, types, mask
-
-
-def save_cross_encoder(
-    folder: Path,
-    model: CrossEncoder,
-    tokenizer: Tokenizer,
-    *,
-    scale: float = 1.0,
-    coverage: float = 0.0,
-    shift: float = 0.0,
-) -> None:
-    """Write weights (matrices as int8 with one scale for each row), config, tokenizer and calibration.
-
-    Parameters
-    ----------
-    folder
-        Made if it does not exist.
-    scale, coverage, shift
-        Calibration; see :class:`~syncheck.alignment.BundledAligner`.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Tensor] = {}
-    for name, weight in model.state_dict().items():
-        if weight.ndim < 2:
-            arrays[name] = weight.float().contiguous()
-            continue
-        step = weight.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / 127
-        arrays[f"{name}.int8"] = (weight / step).round().to(torch.int8)
-        arrays[f"{name}.step"] = step
-    (folder / "model.safetensors").write_bytes(save(arrays))
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    kept = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    config = {
-        "format": FORMAT,
-        "encoder": {name: getattr(model.bert.config, name) for name in kept},
-        "calibration": {"scale": scale, "coverage": coverage, "shift": shift},
-    }
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-
-
-def load_cross_encoder(folder: Traversable) -> tuple[CrossEncoder, Tokenizer, dict[str, Any]]:
-    """Read what :func:`save_cross_encoder` wrote; the weights become float32.
-
-    Raises
-    ------
-    CheckpointError
-        A file is missing, of another format, or its weights do not fit its config.
-    """
-    try:
-        config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
-        arrays = load(folder.joinpath("model.safetensors").read_bytes())
-        tokenizer = Tokenizer.from_str(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"an aligner's folder holds config.json, model.safetensors and tokenizer.json; {error.filename!r} "
-            "is missing: copy the folder again"
-        ) from error
-    if config.get("format") != FORMAT:
-        raise CheckpointError(
-            f"expected an aligner of format {FORMAT!r}, found {config.get('format')!r}; "
-            "load it with the version of syncheck that wrote it"
-        )
-    state = {name: array for name, array in arrays.items() if not name.endswith((".int8", ".step"))}
-    for name in [name.removesuffix(".int8") for name in arrays if name.endswith(".int8")]:
-        state[name] = arrays[f"{name}.int8"].float() * arrays[f"{name}.step"]
-    model = CrossEncoder(new_config(**config["encoder"]))
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
-        raise CheckpointError(f"the aligner's weights do not fit its config.json: {error}") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return model.eval(), tokenizer, config
-
-
-def is_cross_encoder(folder: Path) -> bool:
-    """Whether a folder holds what :func:`save_cross_encoder` writes."""
-    file = folder / "config.json"
-    return file.is_file() and json.loads(file.read_text(encoding="utf-8")).get("format") == FORMAT
 
 
 def new_config(

@@ -18,7 +18,8 @@ from transformers import (
 )
 
 from syncheck.alignment import Aligner, AlignScoreAligner, BundledAligner, ClassifierAligner, CriticAligner
-from syncheck.alignment.cross_encoder import CrossEncoder, new_config, save_cross_encoder
+from syncheck.alignment.cross_encoder import CrossEncoder, new_config
+from syncheck.alignment.packed import save_packed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
@@ -65,7 +66,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = CrossEncoder(config).eval()
     torch.nn.init.normal_(model.head.weight)
     folder = tmp_path_factory.mktemp("bundled")
-    save_cross_encoder(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, shift=-0.25)
+    save_packed(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, shift=-0.25)
     return folder
 
 

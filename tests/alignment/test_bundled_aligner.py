@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.resources import files
 
 import pytest
 import torch
@@ -19,14 +20,18 @@ from syncheck.alignment.cross_encoder import (
     EVIDENCE_IN_CLAIM,
     collate,
     encode_pair,
-    load_cross_encoder,
 )
+from syncheck.alignment.int8_encoder import Int8CrossEncoder
+from syncheck.alignment.packed import load_cross_encoder, read_packed
 from syncheck.errors import CheckpointError
+
+ROUNDING = 0.01
+"""What rounding the inputs of matrix products may change in a probability of the small random network."""
 
 
 def one_window_score(folder, evidence, claim, *, coverage=0.0):
-    """Score of one pair that fits a window, computed without the aligner."""
-    model, tokenizer, _ = load_cross_encoder(folder)
+    """Score of one pair that fits a window, computed without the aligner and in float32 throughout."""
+    model, tokenizer = load_cross_encoder(folder), read_packed(folder).tokenizer
     ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in (evidence, claim)]
     with torch.inference_mode():
         logit = model(*collate([encode_pair(*ids)]))
@@ -51,7 +56,7 @@ def test_short_context_is_one_window_in_text_order(bundled_folder):
     (support,) = aligner.align(passages, ["The bridge spans the Avon."])
     joined = "The bridge was built in 1903. It spans the Avon."
     expected = one_window_score(bundled_folder, joined, "The bridge spans the Avon.", coverage=1.0)
-    assert support.score == pytest.approx(expected)
+    assert support.score == pytest.approx(expected, abs=ROUNDING)
     assert (support.evidence.passage, support.evidence.text) == (1, "It spans the Avon.")
     assert support.evidence.score == support.score
 
@@ -63,7 +68,8 @@ def test_chunk_longer_than_a_window_is_scored_in_overlapping_parts(bundled_folde
     letters = words.replace(" ", "")
     stride = MAX_EVIDENCE_TOKENS - 16
     parts = [letters[i : i + MAX_EVIDENCE_TOKENS] for i in (0, stride, 2 * stride)]
-    assert support.score == pytest.approx(max(one_window_score(bundled_folder, p, "ab12.") for p in parts))
+    expected = max(one_window_score(bundled_folder, p, "ab12.") for p in parts)
+    assert support.score == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_long_claim_is_as_weak_as_its_weakest_part(bundled_folder):
@@ -71,7 +77,8 @@ def test_long_claim_is_as_weak_as_its_weakest_part(bundled_folder):
     claim = "abcdefghij" * 15  # 150 tokens: two parts
     (support,) = aligner.align(["abc def."], [claim])
     parts = [claim[:MAX_CLAIM_TOKENS], claim[MAX_CLAIM_TOKENS - 16 :]]
-    assert support.score == pytest.approx(min(one_window_score(bundled_folder, "abc def.", p) for p in parts))
+    expected = min(one_window_score(bundled_folder, "abc def.", p) for p in parts)
+    assert support.score == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_packaged_aligner_fits_the_package_and_tells_support_from_contradiction():
@@ -97,11 +104,45 @@ def test_packaged_aligner_finds_support_at_the_end_of_a_long_context():
 
 def test_int8_storage_rounds_each_row_by_half_a_step(bundled_folder):
     arrays = load_file(bundled_folder / "model.safetensors")
-    model, _, _ = load_cross_encoder(bundled_folder)
+    model = load_cross_encoder(bundled_folder)
     name = "bert.encoder.layer.0.attention.self.query.weight"
     restored = arrays[f"{name}.int8"].float() * arrays[f"{name}.step"]
     assert torch.equal(model.state_dict()[name], restored)
     assert arrays[f"{name}.int8"].abs().amax(1).eq(127).all()  # every row uses the whole range
+
+
+def packaged():
+    """Return the packaged network in integers and in float32, and pairs of several lengths."""
+    folder = files("syncheck") / "assets" / "aligner"
+    packed = read_packed(folder)
+    texts = [
+        ("The bridge was built in 1903 by Tom Smith.", "Tom Smith built it in 1903."),
+        ("It is 120 metres long and carries two roads. Rain fell on the valley for a week.", "It is 90 metres long."),
+        ("The mill ground corn until the railway came, and was then sold to the town for its museum.", "Cats sleep."),
+    ]
+    pairs = [encode_pair(*(packed.tokenizer.encode(t, add_special_tokens=False).ids for t in pair)) for pair in texts]
+    return Int8CrossEncoder(packed.config, packed.arrays), load_cross_encoder(folder), pairs
+
+
+def test_integers_give_the_logits_of_float32():
+    integers, floats, pairs = packaged()
+    with torch.inference_mode():
+        expected = floats(*collate(pairs))
+    assert integers(pairs) == pytest.approx(expected, abs=0.15)  # of logits from -5 to 5
+
+
+def test_a_logit_does_not_depend_on_the_batch():
+    integers, _, pairs = packaged()
+    alone = torch.cat([integers([pair]) for pair in pairs])
+    assert torch.equal(integers(pairs), alone)
+    assert torch.equal(integers(pairs[::-1]), alone.flip(0))
+
+
+def test_products_of_integers_are_the_same_in_float32(monkeypatch):
+    integers, _, pairs = packaged()
+    expected = integers(pairs)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)  # as on a GPU
+    assert integers(pairs) == pytest.approx(expected, abs=1e-4)
 
 
 def test_folder_of_the_format_is_found_by_load_aligner(bundled_folder):
@@ -128,6 +169,15 @@ def test_missing_weights_are_refused(bundled_folder, tmp_path):
     del arrays["head.bias"]
     save_file(arrays, tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"head\.bias"):
+        BundledAligner.load(tmp_path)
+
+
+def test_weights_of_another_shape_are_refused(bundled_folder, tmp_path):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["encoder"]["intermediate_size"] = 50
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=r"\(50,\), found \(48,\)"):
         BundledAligner.load(tmp_path)
 
 
