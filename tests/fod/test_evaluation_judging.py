@@ -1,0 +1,97 @@
+"""Answers judged proposition by proposition."""
+
+from dataclasses import replace
+
+import pytest
+from doubles import WordAligner
+from judged import answer, judged
+
+from fod.evaluation import AnswerJudge, JudgedAnswer, JudgedProposition, RuleBasedPropositioner
+from syncheck import InputError, Support
+
+PASSAGES = ("red green blue one two three four",)
+
+
+class OtherAligner(WordAligner):
+    """Not the monitors' by name; counts what it is asked."""
+
+    name = "other"
+
+    def __init__(self):
+        self.asked = []
+
+    def align(self, passages, claims):
+        self.asked.append(list(claims))
+        return super().align(passages, claims)
+
+
+@pytest.fixture
+def monitor(llama, make_monitor):
+    return make_monitor(llama)
+
+
+def judge_of(monitor, aligner, **options):
+    return AnswerJudge(RuleBasedPropositioner(), aligner, monitor=monitor, **options)
+
+
+def test_each_proposition_is_judged_and_each_cut_counted(monitor):
+    given = answer("Red green. One two three four; red black white. Gold.")
+    (found,) = judge_of(monitor, OtherAligner()).judge([given], passages=PASSAGES, prompt="p", task="t")
+    assert [(p.text, p.support) for p in found.verdict.propositions] == [
+        ("Red green.", 1.0),
+        ("One two three four", 1.0),
+        ("red black white.", pytest.approx(1 / 3)),
+        ("Gold.", 0.0),
+    ]
+    assert found.verdict.cut == ((1, 1), (3, 2), (4, 2))
+    assert (found.faithfulness, found.informativeness) == (0.5, 4)
+    assert [found.faithfulness_at(n) for n in (1, 2, 3, 9)] == [1.0, 2 / 3, 0.5, 0.5]
+
+
+def test_the_threshold_is_the_least_support_of_a_faithful_one(monitor):
+    given = answer("Red black.")
+    for threshold, faithfulness in ((0.5, 1.0), (0.51, 0.0)):
+        judge = judge_of(monitor, OtherAligner(), threshold=threshold)
+        assert judge.judge([given], passages=PASSAGES, prompt="p", task="t")[0].faithfulness == faithfulness
+
+
+def test_shared_propositions_are_judged_once(monitor):
+    aligner = OtherAligner()
+    given = [answer("Red. Blue."), answer("Red."), answer("")]
+    found = judge_of(monitor, aligner).judge(given, passages=PASSAGES, prompt="p", task="t")
+    assert aligner.asked == [["Red.", "Blue."]]
+    assert [each.informativeness for each in found] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "..."])
+def test_an_empty_answer_has_nothing_to_judge(monitor, text):
+    aligner = OtherAligner()
+    (found,) = judge_of(monitor, aligner).judge([answer(text)], passages=PASSAGES, prompt="p", task="t")
+    assert aligner.asked == [] and found.answer.is_empty
+    assert (found.faithfulness, found.informativeness, found.faithfulness_at(1)) == (None, 0, None)
+
+
+def test_the_monitors_aligner_is_refused(monitor):
+    class SameName:
+        name = "words"
+
+        def align(self, passages, claims):
+            return [Support(1.0, None) for _ in claims]
+
+    for aligner in (monitor.aligner, SameName()):
+        with pytest.raises(InputError, match="a judge that the monitor does not use; found its own, 'words'"):
+            judge_of(monitor, aligner)
+        judge_of(monitor, aligner, allow_monitor_aligner=True)
+    for threshold in (0.0, 1.1):
+        with pytest.raises(InputError, match=r"threshold must be in \(0, 1\]; found"):
+            judge_of(monitor, OtherAligner(), threshold=threshold)
+
+
+def test_a_judged_answer_survives_json():
+    given = judged("p", [(1, 1), (3, 2)], backtracked=True)
+    assert JudgedAnswer.from_dict(given.to_dict()) == given
+    assert given.to_dict()["empty"] is False and judged("p").to_dict()["empty"] is True
+    with pytest.raises(KeyError):
+        JudgedAnswer.from_dict({})
+    changed = replace(given, verdict=replace(given.verdict, propositions=(JudgedProposition("x", 0.5),)))
+    assert JudgedAnswer.from_dict(changed.to_dict()) == changed != given
