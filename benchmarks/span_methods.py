@@ -5,8 +5,8 @@
 Nothing is scored on a question that it was trained on, or whose threshold was chosen on it. ``--svr`` adds MiKaNi's own
 regression, fitted on a sample of the words. With ``--model`` REFIND and HalluRAG measure with another causal language
 model than the bundled one; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
-model's window are left out; an item of which none fits, or that is too long without them, counts as one in which nothing
-was found. How many there were of both is printed.
+model's window are left out; an item of which none fits, or that is too long without them, counts as one in which
+nothing was found. How many there were of both is printed.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def main() -> None:
     parser.add_argument("--rarity", action="store_true", help="also the model that needs wordfreq")
     parser.add_argument("--svr", action="store_true", help="also MiKaNi's regression")
     parser.add_argument("--signals", action="store_true", help="also a regression with the language model's signals")
-    parser.add_argument(
-        "--trained-only", action="store_true", help="nothing that replays in the language model as it is"
-    )
+    parser.add_argument("--trained-only", action="store_true", help="only what is trained on the items")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     items = load_span_items(args.data)

@@ -4,8 +4,8 @@
 
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
 regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
-written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in which
-every response is replayed; the folders are then ``plain-signals`` and ``rarity-signals``.
+written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
+which every response is replayed; the folders are then ``plain-signals`` and ``rarity-signals``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from syncheck.commands.monitors import load_model
-from syncheck.detectors import SpanRegressor, TokenReplay, held_out_labels, load_span_items, score_spans
-from syncheck.detectors.regressor import MAX_WORDS
+from syncheck.detectors import MAX_WORDS, SpanRegressor, TokenReplay, held_out_labels, load_span_items, score_spans
 from syncheck.kit import kit_language_model
 from syncheck.spans import SpanItem, SpanSchema
 from syncheck.types import TokenSignals
@@ -62,9 +61,8 @@ def main() -> None:
                     on_fold=bar.update,
                 )
             read = "" if measure is None else f" and signals of {args.model}"
-            print(
-                f"\n{schema}{read}, {args.kind}, held out by {by}, all languages\n{score_spans(items, labels).to_text()}"
-            )
+            print(f"\n{schema}{read}, {args.kind}, held out by {by}, all languages")
+            print(score_spans(items, labels).to_text())
             eight = score_spans(items, labels, languages=LANGUAGES).mean
             print(
                 f"mean of {', '.join(LANGUAGES)}: IoU {eight.iou:.3f} {eight.iou_interval}, "

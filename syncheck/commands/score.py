@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from syncheck.commands.monitors import monitor_for, prompt_for
+from syncheck.detectors import SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 from syncheck.errors import InputError
 from syncheck.jsonlines import field, process
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.report import Answer, Case, Report, render_html
+from syncheck.spans import label_dict
 
-__all__ = ["run", "sentence_dicts"]
+__all__ = ["page_file", "run", "sentence_dicts"]
 
 _SENTENCE_FIELDS = (
     "text",
@@ -32,23 +35,54 @@ def run(args: argparse.Namespace) -> int:
     monitor = monitor_for(args, "surrogate")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
+    page, opener = page_file(args.html), _opener(args, monitor)
     lowest: list[float] = []
+    cases: list[Case] = []
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         report = _score(monitor, record, given=args.sentences == "given")
         lowest.extend(s.score for s in report.sentences if s.score is not None)
-        output = {"id": record.get("id"), "sentences": sentence_dicts(report)}
+        output: dict[str, Any] = {"id": record.get("id"), "sentences": sentence_dicts(report)}
+        if opener is not None:
+            report = report.opened(opener, lang=field(record, "lang", str, default=""))
+            output |= label_dict(report.spans) if report.spans is not None else {}
+        if page is not None:
+            answer = Answer("answer" if record.get("id") is None else str(record["id"]), report)
+            cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     failed = process(args.input, args.output, work)
+    if page is not None:
+        page.write_text(render_html(cases), encoding="utf-8")
     if failed:
         return 2
     return int(args.fail_under is not None and any(score < args.fail_under for score in lowest))
 
 
+def page_file(name: str | None) -> Path | None:
+    """Return where the page of ``--html`` goes, None without it.
+
+    Raises
+    ------
+    InputError
+        If its folder does not exist.
+    """
+    if name is not None and not Path(name).parent.is_dir():
+        raise InputError(f"--html {name!r}: the folder does not exist; make it first")
+    return None if name is None else Path(name)
+
+
 def sentence_dicts(report: Report) -> list[dict[str, Any]]:
     """Return a report's sentences with the fields of the CLI contract."""
     return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
+
+
+def _opener(args: argparse.Namespace, monitor: Monitor) -> SpanRegressor | None:
+    """Return what finds wrong characters, with the monitored model's signals where it reads any."""
+    if args.spans is None:
+        return None
+    replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
+    return load_span_regressor(args.spans, measure=replay)
 
 
 def _score(monitor: Monitor, record: dict[str, Any], *, given: bool) -> Report:

@@ -6,7 +6,7 @@ import argparse
 
 from syncheck.commands.evaluation_options import count
 
-__all__ = ["SPAN_METHODS", "add_spans", "add_spans_score"]
+__all__ = ["SPAN_METHODS", "add_opening", "add_spans", "add_spans_score"]
 
 SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all", "mark-none")
 
@@ -31,8 +31,48 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoder", metavar="DIR_OR_ID", help="of hallurag: a sentence encoder; letter trigrams without"
     )
-    parser.add_argument("--asked", metavar="DIR_OR_ID", help="of hallurag: an instruct model that is asked for spans")
     parser.add_argument("--wrong-class", type=int, default=1, metavar="N", help="of classifier (%(default)s)")
+    parser.add_argument(
+        "--too-long",
+        choices=("leave-out", "refuse"),
+        default="leave-out",
+        help="of methods that replay: retrieved texts that do not fit the model's window are left out, which the "
+        "output says, or the record is refused (%(default)s)",
+    )
+    parser.add_argument("--html", metavar="FILE", help="also draw the answers with their spans, as one page")
+    _add_asked(parser)
+    _add_retrieval(parser)
+
+
+def add_opening(parser: argparse.ArgumentParser) -> None:
+    """Add what opens sentence scores to characters."""
+    parser.add_argument(
+        "--spans",
+        nargs="?",
+        const="bundled",
+        metavar="DIR",
+        help="also find the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a folder of a span model",
+    )
+    parser.add_argument("--html", metavar="FILE", help="also draw the report, with --spans opened to characters")
+
+
+def _add_asked(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("an instruct model", "that hallurag asks for spans, and fava for an edit")
+    group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
+    group.add_argument("--endpoint", metavar="URL", help="one behind an interface like OpenAI's, up to /v1")
+    group.add_argument("--endpoint-model", metavar="NAME", help="the endpoint's name of it")
+    group.add_argument("--api-key-variable", metavar="VARIABLE", help="environment variable with the endpoint's key")
+
+
+def _add_retrieval(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
+    group.add_argument(
+        "--passages",
+        metavar="PATH",
+        help="paragraphs of a text file, JSON Lines with 'text', or a folder of such files",
+    )
+    group.add_argument("--reranker", metavar="DIR_OR_ID", help="an encoder that orders what BM25 finds")
+    group.add_argument("--reranker-prefix", default="", metavar="TEXT", help="put before each text: 'query: ' for E5")
 
 
 def add_spans_score(parser: argparse.ArgumentParser) -> None:
@@ -44,3 +84,4 @@ def add_spans_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", metavar="FILE", help="the table as JSON")
     parser.add_argument("--fail-under", type=float, metavar="IOU", help="exit 1 if the mean IoU is below")
+    parser.add_argument("--html", metavar="FILE", help="also draw the answers, predicted spans above the annotators'")

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from syncheck.alignment import LocalEvaluator
 from syncheck.commands.labelled import write_json
 from syncheck.commands.monitors import load_model
+from syncheck.commands.score import page_file
+from syncheck.commands.span_sources import asked_model, check_asked, local_model, retrieved, retriever_of
 from syncheck.detectors import (
     CheckpointEncoder,
     FavaDetector,
@@ -18,6 +19,7 @@ from syncheck.detectors import (
     LetterEncoder,
     MarkAll,
     MarkNone,
+    Measure,
     RefindDetector,
     SpanDetector,
     Thresholds,
@@ -28,12 +30,14 @@ from syncheck.detectors import (
     load_span_items,
     load_span_regressor,
     prediction_record,
+    reads_signals,
     score_spans,
     span_item,
 )
 from syncheck.errors import InputError, RecordError
 from syncheck.jsonlines import process
 from syncheck.kit import kit_language_model
+from syncheck.report import SpanAnswer, SpanReport
 from syncheck.spans import SpanItem
 from syncheck.training.records import Record
 
@@ -42,23 +46,38 @@ __all__ = ["score", "spans"]
 
 def spans(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
-    pairs = _files(args.input, args.output)
-    detector = _DETECTORS[args.method](args)
+    pairs, page = _files(args.input, args.output), page_file(args.html)
+    check_asked(args)
+    retriever, replay = retriever_of(args), _replay(args)
+    detector = _DETECTORS[args.method](args, replay)
+    answers: list[SpanAnswer] = []
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
-        item = _read(values)
-        return prediction_record(item, detector.detect(item))
+        given = _read(values)
+        item = retrieved(given, retriever)
+        labels, notes = detector.detect(item), _notes(item, replay)
+        if page is not None:
+            answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
+        found = {} if item is given else {"retrieved_context": list(item.passages)}
+        return prediction_record(item, labels) | found | notes
 
-    return 2 if sum(process(source, target, work) for source, target in pairs) else 0
+    failed = sum(process(source, target, work) for source, target in pairs)
+    if page is not None:
+        page.write_text(SpanReport(answers, detector.name).to_html(), encoding="utf-8")
+    return 2 if failed else 0
 
 
 def score(args: argparse.Namespace) -> int:
     """Print IoU and correlation by language; returns the exit code."""
+    page = page_file(args.html)
     items = load_span_items(args.reference)
     found = load_predictions(args.predictions, items)
     table = score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())
+    if page is not None:
+        answers = [SpanAnswer(item, found[item.id]) for item in items]
+        page.write_text(SpanReport(answers, "predicted").to_html(), encoding="utf-8")
     return int(args.fail_under is not None and table.mean.iou < args.fail_under)
 
 
@@ -82,16 +101,28 @@ def _read(values: dict[str, Any]) -> SpanItem:
         raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
 
-def _replay(args: argparse.Namespace) -> TokenReplay:
-    if args.model is None:
-        return TokenReplay(*kit_language_model(args.device))
-    return TokenReplay(*load_model(args.model, args.device))
+def _replay(args: argparse.Namespace) -> TokenReplay | None:
+    """Return what measures responses with a language model, None for a method that needs none."""
+    if args.method not in ("refind", "hallurag") and not (args.method == "mikani" and reads_signals(args.span_model)):
+        return None
+    models = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    return TokenReplay(*models, too_long="leave_out" if args.too_long == "leave-out" else "refuse")
 
 
-def _refind(args: argparse.Namespace) -> RefindDetector:
+def _notes(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
+    """Say what of an item the language model has not read."""
+    if replay is None:
+        return {}
+    if not replay.fits(item):  # a regression goes on without; every other method has refused the item
+        return {"signals": "not measured: the item does not fit the model's window"}
+    left_out = replay.left_out(item)
+    return {"left_out": list(left_out)} if left_out else {}
+
+
+def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:
     if args.threshold is not None and args.fit_thresholds is not None:
         raise InputError("--threshold and --fit-thresholds are two ways to say one thing; pass one of them")
-    measure, thresholds = _replay(args), None
+    thresholds = None
     if args.threshold is not None:
         thresholds = Thresholds(args.threshold)
     if args.fit_thresholds is not None:
@@ -101,10 +132,13 @@ def _refind(args: argparse.Namespace) -> RefindDetector:
     return RefindDetector(measure, thresholds=thresholds, form=args.form)
 
 
-def _hallurag(args: argparse.Namespace) -> HalluRagDetector:
+def _hallurag(args: argparse.Namespace, measure: Measure) -> HalluRagDetector:
     encoder = LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device)
-    asked = None if args.asked is None else LocalEvaluator.load(args.asked, device=args.device)
-    return HalluRagDetector(_replay(args), encoder=encoder, asked=asked)
+    return HalluRagDetector(measure, encoder=encoder, asked=asked_model(args))
+
+
+def _fava(args: argparse.Namespace) -> FavaDetector:
+    return FavaDetector(asked_model(args) or local_model(_checkpoint(args), args.device))
 
 
 def _checkpoint(args: argparse.Namespace) -> str:
@@ -113,12 +147,14 @@ def _checkpoint(args: argparse.Namespace) -> str:
     return str(args.model)
 
 
-_DETECTORS: dict[str, Callable[[argparse.Namespace], SpanDetector]] = {
-    "mikani": lambda args: load_span_regressor(args.span_model),
+_DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
+    "mikani": lambda args, measure: load_span_regressor(args.span_model, measure=measure),
     "refind": _refind,
     "hallurag": _hallurag,
-    "classifier": lambda args: TokenClassifierDetector(_checkpoint(args), wrong=args.wrong_class, device=args.device),
-    "fava": lambda args: FavaDetector(LocalEvaluator.load(_checkpoint(args), device=args.device)),
-    "mark-all": lambda args: MarkAll(),
-    "mark-none": lambda args: MarkNone(),
+    "classifier": lambda args, _: TokenClassifierDetector(
+        _checkpoint(args), wrong=args.wrong_class, device=args.device
+    ),
+    "fava": lambda args, _: _fava(args),
+    "mark-all": lambda args, _: MarkAll(),
+    "mark-none": lambda args, _: MarkNone(),
 }

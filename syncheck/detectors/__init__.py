@@ -22,7 +22,7 @@ from syncheck.detectors.refind import (
     given_log_prob,
     marked_from,
 )
-from syncheck.detectors.regressor import RegressorKind, SpanRegressor, load_span_regressor, reads_signals
+from syncheck.detectors.regressor import MAX_WORDS, RegressorKind, SpanRegressor, load_span_regressor, reads_signals
 from syncheck.detectors.replayed import TokenReplay, TooLong, refind_prompt
 from syncheck.detectors.retrieval import ChunkRetriever
 from syncheck.detectors.scoring import LanguageScore, SpanScores, score_spans
@@ -43,6 +43,7 @@ __all__ = [
     "KernelMachine",
     "LanguageScore",
     "LetterEncoder",
+    "MAX_WORDS",
     "MarkAll",
     "MarkNone",
     "Measure",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.errors import InputError
-from syncheck.spans import SoftSpan, SpanItem, SpanLabels, hard_spans
+from syncheck.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 from syncheck.training.records import Record, read_records
 
 __all__ = ["load_predictions", "load_span_items", "prediction_record", "span_item", "write_predictions"]
@@ -69,12 +69,7 @@ def load_predictions(path: str | Path, items: Iterable[SpanItem]) -> dict[str, S
 
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
     """Return one line of the task's format: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
-    return {
-        "id": item.id,
-        "lang": item.lang,
-        "soft_labels": [{"start": s.start, "prob": s.prob, "end": s.end} for s in labels.soft],
-        "hard_labels": [list(span) for span in labels.hard],
-    }
+    return {"id": item.id, "lang": item.lang, **label_dict(labels)}
 
 
 def write_predictions(path: str | Path, items: Iterable[SpanItem], labels: Mapping[str, SpanLabels]) -> None:

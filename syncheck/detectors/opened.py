@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from syncheck.detectors.detector import SpanDetector
 from syncheck.report import Report
-from syncheck.spans import SoftSpan, SpanItem, SpanLabels
+from syncheck.spans import SoftSpan, SpanLabels
 from syncheck.types import SentenceScore
 
 __all__ = ["OpenedSentence", "opened"]
@@ -35,11 +35,10 @@ def opened(report: Report, detector: SpanDetector, *, lang: str = "") -> list[Op
     Returns
     -------
     list of OpenedSentence
-        In the order of the response; a span over a border of sentences is in both, cut there.
+        In the order of the response; a span over a border of sentences is in both, cut there. For the page,
+        :meth:`syncheck.report.Report.opened`.
     """
-    prompt = report.prompt
-    item = SpanItem(id="", lang=lang, question=prompt.question, response=report.response, passages=prompt.passages)
-    labels = detector.detect(item)
+    labels = report.opened(detector, lang=lang).spans or SpanLabels((), ())
     return [OpenedSentence(sentence, _within(labels, sentence.start, sentence.end)) for sentence in report.sentences]
 
 

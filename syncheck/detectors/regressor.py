@@ -34,7 +34,7 @@ from syncheck.spans import (
     words_of,
 )
 
-__all__ = ["RegressorKind", "SpanRegressor", "load_span_regressor"]
+__all__ = ["MAX_WORDS", "RegressorKind", "SpanRegressor", "load_span_regressor", "reads_signals"]
 
 RegressorKind = Literal["xgb", "svr"]
 

@@ -16,7 +16,7 @@ from syncheck.signals import context_sensitivity_ratio
 from syncheck.spans import SpanItem, SpanSchema, Word, span_feature_names, word_features, words_of
 from syncheck.types import TokenSignals
 
-__all__ = ["SIGNAL_COLUMNS", "Measure", "regression_features", "regression_names", "signal_features"]
+__all__ = ["Measure", "SIGNAL_COLUMNS", "regression_features", "regression_names", "signal_features"]
 
 Floats = NDArray[np.float64]
 

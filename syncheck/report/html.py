@@ -13,11 +13,13 @@ import jinja2
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS
 from syncheck.report.layout import case_view, glossary
+from syncheck.report.span_layout import SpanAnswer, language_views, span_view
+from syncheck.spans import reading_direction
 
 if TYPE_CHECKING:
     from syncheck.report.report import Case
 
-__all__ = ["render_fragment", "render_html"]
+__all__ = ["render_fragment", "render_html", "render_spans", "render_spans_fragment"]
 
 
 def render_html(cases: Sequence[Case], *, title: str = "Faithfulness report") -> str:
@@ -37,28 +39,77 @@ def render_html(cases: Sequence[Case], *, title: str = "Faithfulness report") ->
         too, so that it can be read without colour and in print; its signals, tokens and evidence unfold.
         All text is escaped.
     """
-    return _render("page.html.j2", cases, title=title, prefix="")
+    return _cases("page.html.j2", cases, title=title, prefix="")
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
     """Draw the same without the page around it, for a notebook: its style reaches nothing outside it."""
     digest = zlib.crc32(repr([(c.question, c.answers) for c in cases]).encode())
-    return _render("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-")
+    return _cases("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-")
 
 
-def _render(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> str:
+def render_spans(answers: Sequence[SpanAnswer], *, method: str, title: str = "Which words are wrong") -> str:
+    """Draw answers with the labels of their characters as a complete page.
+
+    Parameters
+    ----------
+    answers
+        What to draw; an empty sequence gives a page that says so.
+    method
+        Who found the labels.
+    title
+        Heading of the page.
+
+    Returns
+    -------
+    str
+        An HTML document. Soft labels are shades, hard labels are underlined, and the annotators' stand below where
+        there are any; question and retrieved texts are beside them. Every text runs in the direction of most of its
+        letters. All text is escaped.
+    """
+    return _spans("page.html.j2", answers, method=method, title=title, prefix="")
+
+
+def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str) -> str:
+    """Draw the same without the page around it, for a notebook."""
+    digest = zlib.crc32(repr((method, answers)).encode())
+    return _spans("fragment.html.j2", answers, method=method, title="", prefix=f"r{digest:08x}-")
+
+
+def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> str:
     views = [case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)]
-    page = _templates().get_template(template)
-    scale = [tint(score) for score in (0.0, 0.5, 1.0)]
-    return page.render(title=title, cases=views, bands=BANDS, scale=scale, glossary=glossary(cases))
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            body="body.html.j2",
+            title=title,
+            cases=views,
+            bands=BANDS,
+            scale=[tint(score) for score in (0.0, 0.5, 1.0)],
+            glossary=glossary(cases),
+            opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
+        )
+    )
+
+
+def _spans(template: str, answers: Sequence[SpanAnswer], *, method: str, title: str, prefix: str) -> str:
+    views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
+    return (
+        _templates()
+        .get_template(template)
+        .render(body="spans.html.j2", title=title, method=method, answers=views, languages=language_views(views))
+    )
 
 
 @cache
 def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["direction"] = reading_direction
+    return environment

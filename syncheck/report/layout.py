@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from syncheck.config import LARGE_KL_NATS
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS, FeatureLabel, answer_facts, band, feature_label, feature_value, verdict
+from syncheck.report.shades import ShadeView, shades_of
 from syncheck.report.views import (
     AnswerView,
     CaseView,
@@ -24,12 +25,15 @@ from syncheck.report.views import (
 from syncheck.types import SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
-    from syncheck.report.report import Answer, Case
+    from syncheck.report.report import Answer, Case, Report
     from syncheck.report.trace import TraceNode
 
 __all__ = ["case_view", "glossary", "mark_passage"]
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
+OPENED_BELOW = 0.5
+"""Sentences of this score or more are not opened to their characters: they are rather faithful than not."""
+
 _SMALLEST_LONGEST_BAR = 0.5
 """Nats of log-odds; less never fills a bar, however small all contributions are."""
 
@@ -97,6 +101,7 @@ def _answer_view(answer: Answer, anchor: str, case_anchor: str) -> AnswerView:
                 anchor=f"{anchor}s{number}",
                 number=number,
                 text=sentence.text,
+                shades=_shade_views(report, sentence),
                 score=_decimal(sentence.score),
                 percent=round(100 * (sentence.score or 0.0), 1),
                 key=sentence.status if sentence.score is None else band(sentence.score).key,
@@ -136,6 +141,14 @@ def _trace_view(node: TraceNode) -> TraceView:
         tint=None if node.score is None else tint(node.score),
         children=tuple(_trace_view(child) for child in node.children),
     )
+
+
+def _shade_views(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
+    """Shade what is wrong in a sentence, unless its score says that it is faithful."""
+    faithful = sentence.score is not None and sentence.score >= OPENED_BELOW
+    if report.spans is None or faithful or sentence.start == sentence.end:
+        return ()
+    return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 
 
 def _tokens_of(sentence: SentenceScore) -> range:

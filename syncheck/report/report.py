@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from syncheck.errors import MissingExtraError
 from syncheck.report.html import render_fragment, render_html
 from syncheck.report.terminal import render_text
 from syncheck.report.trace import TraceNode
+from syncheck.spans import SpanItem, SpanLabels, label_dict
 from syncheck.types import RagPrompt, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from syncheck.detectors.detector import SpanDetector
 
 __all__ = ["Answer", "Case", "Report"]
 
@@ -40,6 +43,8 @@ class Report:
         Why generation ended; None for a response that was given.
     seconds : float or None
         Wall time from the prompt to the last score; None when it was not taken.
+    spans : SpanLabels or None
+        Which characters of the response are wrong, see :meth:`opened`; None when nobody has looked.
     """
 
     prompt: RagPrompt
@@ -48,6 +53,7 @@ class Report:
     tokens: TokenSignals
     stop: str | None = None
     seconds: float | None = None
+    spans: SpanLabels | None = None
 
     @property
     def faithfulness(self) -> float | None:
@@ -61,6 +67,21 @@ class Report:
         scored = [(s.score, s) for s in self.sentences if s.score is not None]
         return min(scored, key=lambda pair: pair[0])[1] if scored else None
 
+    def opened(self, detector: SpanDetector, *, lang: str = "") -> Report:
+        """Return this report with the characters that a detector calls wrong, for :meth:`to_html` and :meth:`to_dict`.
+
+        Parameters
+        ----------
+        detector
+            Looks at the whole response at once, with the question and the passages of the prompt; for one
+            :func:`syncheck.detectors.load_span_regressor`.
+        lang
+            Code of the response's language, for detectors that use it.
+        """
+        question, passages = self.prompt.question, self.prompt.passages
+        item = SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
+        return replace(self, spans=detector.detect(item))
+
     def to_dict(self) -> JsonDict:
         """Return everything as values that JSON can hold; what was not measured is None."""
         return {
@@ -72,6 +93,7 @@ class Report:
             "seconds": self.seconds,
             "sentences": [_sentence_dict(s) for s in self.sentences],
             "tokens": _token_dicts(self.tokens),
+            "spans": None if self.spans is None else label_dict(self.spans),
         }
 
     def to_json(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncheck.report.colours import Tint
+from syncheck.report.shades import ShadeView
 
 __all__ = [
     "AnswerView",
@@ -68,12 +69,13 @@ class DroppedView:
 class SentenceView:
     """One sentence; ``weight`` is its length in characters, for the strip above the answer.
 
-    ``dropped`` are the sentences tried in its place.
+    ``shades`` are its characters where it was opened to them, ``dropped`` the sentences tried in its place.
     """
 
     anchor: str
     number: int
     text: str
+    shades: tuple[ShadeView, ...]
     score: str
     percent: float
     key: str

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
 
-__all__ = ["SoftSpan", "SpanLabels", "hard_spans", "labels_of", "risk_of"]
+__all__ = ["SoftSpan", "SpanLabels", "hard_spans", "label_dict", "labels_of", "risk_of"]
 
 HARD_THRESHOLD = 0.5
 """A span is hallucinated if more than this share of the annotators marked it (the organisers' majority)."""
@@ -90,6 +91,14 @@ def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
             )
         risk[span.start : span.end] = span.prob
     return risk
+
+
+def label_dict(labels: SpanLabels) -> dict[str, Any]:
+    """Return labels as values that JSON can hold, under the shared task's names."""
+    return {
+        "soft_labels": [{"start": s.start, "prob": s.prob, "end": s.end} for s in labels.soft],
+        "hard_labels": [list(span) for span in labels.hard],
+    }
 
 
 def _runs(values: list[float]) -> list[tuple[int, int, float]]:

@@ -58,6 +58,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "response": "Yes. ?",
         "faithfulness": 0.5,
         "stop": "eos",
+        "spans": None,
         "seconds": 2.0,
         "sentences": [
             {

@@ -1,0 +1,114 @@
+"""What ``syncheck spans`` asks and searches beside its detector: an instruct model, and a user's own texts."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from syncheck.alignment import EndpointEvaluator, Evaluator, LocalEvaluator
+from syncheck.commands.passages import read_passages
+from syncheck.detectors import CheckpointEncoder, ChunkRetriever
+from syncheck.errors import CheckpointError, InputError
+from syncheck.spans import SpanItem
+from syncheck.training.retrieval import load_passages
+
+__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of"]
+
+_ASKING = ("hallurag", "fava")
+_SUFFIXES = (".jsonl", ".md", ".txt")
+
+
+def check_asked(args: argparse.Namespace) -> None:
+    """Refuse options of an instruct model that name two, or half of one, or one that the method does not ask.
+
+    Raises
+    ------
+    InputError
+        If they do.
+    """
+    of_endpoint = [args.endpoint, args.endpoint_model, args.api_key_variable]
+    if args.llm is None and not any(of_endpoint):
+        return
+    if args.method not in _ASKING:
+        raise InputError(f"--method {args.method} asks no model; --llm and --endpoint are of {' and '.join(_ASKING)}")
+    if args.llm is not None and any(of_endpoint):
+        raise InputError("--llm and --endpoint are two models to ask; pass one of them")
+    if args.llm is None and not (args.endpoint and args.endpoint_model):
+        raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
+    if args.method == "fava" and args.model is not None:
+        raise InputError("--model is the editor of fava, and so is --llm or --endpoint; pass one of them")
+
+
+def asked_model(args: argparse.Namespace) -> Evaluator | None:
+    """Return the instruct model that ``--llm`` or ``--endpoint`` names, None without them.
+
+    Raises
+    ------
+    InputError
+        If the variable of the endpoint's key is not set.
+    CheckpointError
+        If the model cannot be loaded.
+    """
+    if args.endpoint is not None:
+        return EndpointEvaluator(args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable)
+    return None if args.llm is None else local_model(args.llm, args.device)
+
+
+def local_model(name: str, device: str) -> LocalEvaluator:
+    """Load an instruct model.
+
+    Raises
+    ------
+    CheckpointError
+        If transformers cannot load it.
+    """
+    try:
+        return LocalEvaluator.load(name, device=device)
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(f"cannot load a causal language model from {name!r}: {error}") from error
+
+
+def retriever_of(args: argparse.Namespace) -> ChunkRetriever | None:
+    """Return what searches the texts of ``--passages``, None without it.
+
+    Raises
+    ------
+    InputError
+        If there is no text, or ``--reranker`` comes without ``--passages``.
+    CheckpointError
+        If the reranker cannot be loaded.
+    """
+    if args.passages is None:
+        if args.reranker is not None or args.reranker_prefix:
+            raise InputError("--reranker orders what is found in --passages PATH; pass that too")
+        return None
+    if args.reranker is None and args.reranker_prefix:
+        raise InputError("--reranker-prefix is of --reranker DIR_OR_ID; pass that too")
+    encoder = None
+    if args.reranker is not None:
+        encoder = CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
+    return ChunkRetriever(_texts(Path(args.passages)), encoder=encoder)
+
+
+def retrieved(item: SpanItem, retriever: ChunkRetriever | None) -> SpanItem:
+    """Return an item with texts for its question, where it has none; one that has some as it is."""
+    if retriever is None or item.passages:
+        return item
+    return replace(item, passages=retriever.best(item.question))
+
+
+def _texts(place: Path) -> list[str]:
+    """Read a file, or those of a folder and its folders by name: JSON Lines of passages, or paragraphs."""
+    files = [place]
+    if place.is_dir():
+        files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        if not files:
+            raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
+    return [text for file in files for text in _texts_of(file)]
+
+
+def _texts_of(file: Path) -> list[str]:
+    if file.suffix == ".jsonl":
+        return [str(passage) for passage in load_passages(file)]
+    return read_passages(str(file), option="--passages")

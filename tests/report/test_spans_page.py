@@ -1,0 +1,165 @@
+"""The page of spans: what is shaded and underlined, in which direction, and that nothing of it is lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import demo_cases
+from test_html import Page
+
+from syncheck.errors import InputError
+from syncheck.report import Case, SpanAnswer, SpanReport, render_html
+from syncheck.report.shades import ShadeView, shades_of
+from syncheck.spans import SoftSpan, SpanItem, SpanLabels, labels_of
+
+ARABIC = "Mac \u0628\u062f\u0623 \u0645\u0634\u0631\u0648\u0639 1984."
+HINDI = "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e"
+
+
+def item(response, lang="en", **more):
+    return SpanItem(id="x-1", lang=lang, question="When?", response=response, **more)
+
+
+def page(response, found, lang="en", notes=(), **more):
+    return Page(SpanReport([SpanAnswer(item(response, lang, **more), found, notes)], "trees").to_html())
+
+
+def test_soft_labels_are_shades_and_hard_labels_are_marked():
+    labels = SpanLabels((SoftSpan(3, 7, 0.625), SoftSpan(8, 9, 0.004)), ((5, 8),))
+    assert shades_of("in 1999 ok", labels) == (
+        ShadeView("in ", 0.0, False),
+        ShadeView("19", 0.62, False),
+        ShadeView("99", 0.62, True),
+        ShadeView(" ", 0.0, True),
+        ShadeView("ok", 0.0, False),
+    )
+
+
+def test_a_part_of_a_letter_shades_all_of_it():
+    # The labels begin within the second and end within the third of three clusters.
+    labels = SpanLabels((SoftSpan(3, 4, 0.5), SoftSpan(4, 5, 0.75)), ((3, 4),))
+    assert shades_of(HINDI[:6], labels) == (
+        ShadeView("\u0928\u092e", 0.0, False),
+        ShadeView("\u0938\u094d\u0924\u0947", 0.75, True),
+    )
+    family = "\U0001f468\u200d\U0001f469"
+    assert shades_of(f"a{family}b", SpanLabels((SoftSpan(3, 4, 1.0),), ())) == (
+        ShadeView("a", 0.0, False),
+        ShadeView(family, 1.0, False),
+        ShadeView("b", 0.0, False),
+    )
+
+
+def test_a_part_of_a_response_is_shaded_by_the_offsets_of_the_whole():
+    labels = SpanLabels((SoftSpan(0, 4, 0.5),), ((2, 6),))
+    assert shades_of("abcdefgh", labels, start=3, stop=7) == (
+        ShadeView("d", 0.5, True),
+        ShadeView("ef", 0.0, True),
+        ShadeView("g", 0.0, False),
+    )
+
+
+def test_a_span_outside_the_response_is_refused():
+    with pytest.raises(InputError, match="4 characters"):
+        shades_of("abcd", SpanLabels((SoftSpan(2, 5, 0.5),), ()))
+
+
+@given(st.text(max_size=30), st.integers(0, 2**32 - 1))
+def test_shades_hold_the_whole_text(text, seed):
+    random = np.random.default_rng(seed)
+    labels = labels_of(random.random(len(text)), random.random(len(text)) < 0.5)
+    assert "".join(shade.text for shade in shades_of(text, labels)) == text
+
+
+def test_the_page_needs_no_script_and_no_other_file():
+    found = page("in 1999", SpanLabels((), ((3, 7),)))
+    assert not {"script", "link", "img", "iframe"} & set(found.tags)
+    assert found.values("src") == []
+    assert "default-src 'none'; style-src 'unsafe-inline'" in found.values("content")
+
+
+def test_an_arabic_answer_runs_right_to_left_though_it_begins_with_a_latin_name():
+    found = page(ARABIC, SpanLabels((SoftSpan(14, 18, 0.9),), ((14, 18),)), "AR", passages=(ARABIC, "A Mac."))
+    directions = [(tag, value) for tag, key, value in found.attributes if key == "dir"]
+    assert directions == [("h2", "ltr"), ("p", "rtl"), ("p", "rtl"), ("p", "ltr")]
+    assert ("p", "lang", "ar") in found.attributes
+    assert ("span", "title", "risk 0.90, called wrong") in found.attributes
+
+
+def test_question_evidence_and_the_annotators_labels_stand_beside():
+    labels = SpanLabels((SoftSpan(3, 7, 0.5),), ((3, 7),))
+    theirs = SpanLabels((), ())
+    notes = ("left_out: [1]",)
+    text = page("in 1999", labels, notes=notes, passages=("In 1342.",), labels=theirs, generator="lm").text("main")
+    for part in (
+        "When?",
+        "x-1 · en · lm",
+        "trees: 1 span, 4 of 7 characters",
+        "annotators: 0 spans",
+        "In 1342.",
+        *notes,
+    ):
+        assert part in text
+    assert "by trees" in text
+    assert "annotators" not in page("in 1999", labels).text("main")
+
+
+def test_answers_of_several_languages_can_be_gone_to():
+    answers = [SpanAnswer(item("a", lang), SpanLabels((), ())) for lang in ("FI", "SV", "FI")]
+    found = Page(SpanReport(answers, "trees").to_html())
+    assert [href for href in found.values("href") if href] == ["#s1", "#s2"]
+    assert "fi 2 sv 1" in " ".join(found.text("nav").split())
+
+
+def test_a_page_without_answers_says_so():
+    assert "no answer was given" in Page(SpanReport([], "trees").to_html()).text("main")
+
+
+def test_text_is_escaped():
+    found = page("<b>&</b>", SpanLabels((SoftSpan(1, 3, 0.5),), ()), passages=("<i>",))
+    assert not {"b", "i"} & set(found.tags) - {"b"}
+    assert "<b>&</b>" in found.text("p")
+
+
+def test_a_notebook_draws_a_fragment_with_anchors_of_its_own():
+    answer = SpanAnswer(item("in 1999"), SpanLabels((), ()))
+    one, two = (SpanReport([answer], method)._repr_html_() for method in ("a", "b"))
+    assert "<html" not in one
+    assert set(Page(one).values("id")).isdisjoint(Page(two).values("id"))
+
+
+class Marks:
+    """Marks the same characters of whatever it is given."""
+
+    name = "marks"
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def detect(self, one):
+        return self.labels
+
+
+def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
+    report = demo_cases()[0].answers[0].report
+    high, low, _, unscored = report.sentences
+    start = low.start + 4
+    labels = SpanLabels((SoftSpan(0, len(report.response), 0.5),), ((start, start + 5),))
+    opened = report.opened(Marks(labels), lang="en")
+    assert (high.score, low.score, unscored.score) == (0.96, 0.38, None)
+    assert opened.spans == labels
+    assert opened.to_dict()["spans"]["hard_labels"] == [[start, start + 5]]
+    found = Page(opened.to_html())
+    wrong = [value for tag, key, value in found.attributes if (tag, key) == ("span", "class") and "risk wrong" in value]
+    assert len(wrong) == 2  # the legend's, and the five characters
+    shaded = sum(value == "risk 0.50" for value in found.values("title"))
+    assert shaded == 2 + 1 + 1  # before and after the five, the other low sentence, the one without a score
+    assert "a sentence that scores below 0.5" in found.text("p")
+    for sentence in report.sentences:
+        assert sentence.text in "".join(found.text("summary").splitlines())
+
+
+def test_a_report_that_was_not_opened_has_no_shades():
+    found = Page(render_html([Case.of(demo_cases()[0].answers[0].report)]))
+    assert not [value for value in found.values("class") if value.startswith("risk")]
+    assert "scores below 0.5" not in found.text("p")
