@@ -52,6 +52,7 @@ def cross_validate(
     seed: int = 0,
     same_folds: bool = False,
     train_on: NDArray[np.bool_] | None = None,
+    numbers: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
@@ -76,6 +77,8 @@ def cross_validate(
         Whether all repeats use the folds of the first, and differ by the seed of the classifier alone.
     train_on : ndarray of shape (N,), bool, or None
         Sentences that serve for training, those of one task, say; all are scored. None takes all.
+    numbers : ndarray of shape (repeats, N), int64, or None
+        Fold of each sentence in each repeat; None makes them with :func:`fold_numbers`.
 
     Returns
     -------
@@ -90,7 +93,16 @@ def cross_validate(
     """
     scores = np.full((repeats, len(np.asarray(y))), np.nan)
     fitted = fitted_folds(
-        X, y, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds, train_on=train_on
+        X,
+        y,
+        groups,
+        kind=kind,
+        folds=folds,
+        repeats=repeats,
+        seed=seed,
+        same_folds=same_folds,
+        train_on=train_on,
+        numbers=numbers,
     )
     for fold in fitted:
         scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
@@ -108,11 +120,13 @@ def fitted_folds(
     seed: int = 0,
     same_folds: bool = False,
     train_on: NDArray[np.bool_] | None = None,
+    numbers: NDArray[np.int64] | None = None,
 ) -> Iterator[FittedFold]:
     """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
     labels = np.asarray(y)
     features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
-    numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    if numbers is None:
+        numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
     for repeat, number in enumerate(numbers):
         for left_out in range(folds):

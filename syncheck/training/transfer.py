@@ -38,7 +38,8 @@ def transfer_matrix(
 
     Every cell is cross-validated over groups: its models are trained on the sentences of its row that are in the other
     folds, and score those of its column in this one. So no question is on both sides, also where the parts are answers
-    of several generators to the same questions, and the diagonal is no easier than the rest.
+    of several generators to the same questions, and the diagonal is no easier than the rest. Parts that share no group,
+    several corpora say, are cut into folds each on its own, so that a small one is in every fold.
 
     Parameters
     ----------
@@ -63,15 +64,18 @@ def transfer_matrix(
         If there is only one part, a part lacks a label in the training part of a fold, or there is none of a name in
         ``without``.
     """
-    labels, names = np.asarray(y), np.asarray(parts)
+    labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
     used = np.isin(names, columns)
-    numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    numbering = partial(fold_numbers, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    numbers = np.zeros((repeats, len(labels)), np.int64)
+    for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
+        numbers[:, together] = numbering(labels[together], questions[together])
     _check_parts(columns, names, labels, numbers)
     scores = partial(
-        cross_validate, X, labels, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+        cross_validate, X, labels, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, numbers=numbers
     )
-    resamples = Draws.of(np.asarray(groups), draws=draws, seed=seed)
+    resamples = Draws.of(questions, draws=draws, seed=seed)
     cells: dict[tuple[str, str], Cell] = {}
     for row in columns:
         found = scores(train_on=names == row)
@@ -97,6 +101,12 @@ def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tu
     if len(columns) < 2:
         raise InputError(f"a transfer needs at least two parts; found only {', '.join(map(repr, columns)) or 'none'}")
     return columns
+
+
+def _apart(parts: Sequence[NDArray[np.bool_]], groups: NDArray[np.str_]) -> Sequence[NDArray[np.bool_]]:
+    """Return the parts if no group is in two of them, else none."""
+    sizes = [len(np.unique(groups[part])) for part in parts]
+    return parts if sum(sizes) == len(np.unique(groups[np.any(parts, axis=0)])) else ()
 
 
 def _check_parts(

@@ -8,11 +8,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from syncheck import InputError, MismatchError, SegmenterConfig, feature_schema
+from syncheck.aggregators import make_aggregator
 from syncheck.training import (
     LabelledResponse,
     MeasuredSentences,
     UnfaithfulSpan,
     cross_validate,
+    fold_numbers,
     joined,
     labelled_set,
     surrogate_matrix,
@@ -78,6 +80,25 @@ class TestTransfer:
         parts = np.where(np.arange(120) % 2, "x", "y").tolist()
         matrix = transfer_matrix(np.eye(30)[groups], y, groups, parts, kind="lr", folds=3, repeats=1)
         assert max(abs(matrix.values - 0.5).ravel()) < 0.2
+
+    def test_parts_of_their_own_groups_are_each_in_every_fold(self):
+        """A small corpus of one-sentence answers beside a large one of long answers."""
+        rng = np.random.default_rng(0)
+        y = np.concatenate([np.arange(240) % 4 > 0, np.arange(24) % 2]).astype(int)
+        groups = [f"long{i // 8}" for i in range(240)] + [f"short{i}" for i in range(24)]
+        parts = ["long"] * 240 + ["short"] * 24
+        X = (rng.normal(size=264) + 2 * y)[:, None]
+        matrix = transfer_matrix(X, y, groups, parts, kind="lr", folds=3, repeats=1)
+        small, number = np.arange(264) >= 240, np.zeros(264, int)
+        for part in (small, ~small):
+            number[part] = fold_numbers(y[part], np.array(groups)[part], folds=3, repeats=1)[0]
+        assert sorted(np.bincount(number[small])) == [8, 8, 8]
+        scores = np.empty(264)
+        for fold in range(3):
+            train, test = small & (number != fold), number == fold
+            scores[test] = make_aggregator("lr").fit(X[train], y[train]).predict_proba(X[test])[:, 1]
+        expected = roc_auc_score(y[~small], scores[~small])
+        assert matrix.cell("short", "long").auroc == pytest.approx(expected, abs=1e-12)
 
     def test_two_parts_are_each_others_others(self):
         X, y, groups, parts = parts_that_disagree()
