@@ -42,7 +42,9 @@ def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> No
     for number, (name, found) in enumerate(shown.items()):
         colour = f"C{number}"
         x, y = found.informativeness, found.faithfulness
-        left.errorbar([x.value], [y.value], xerr=_bar([x]), yerr=_bar([y]), fmt="o", color=colour, label=name)
+        left.errorbar(
+            [x.value], [y.value], xerr=_bar([x]), yerr=_bar([y]), fmt="o", elinewidth=1, color=colour, label=name
+        )
         lengths = range(1, len(found.faithfulness_at) + 1)
         right.plot(lengths, [e.value for e in found.faithfulness_at], marker=".", color=colour)
         right.set_xticks(list(lengths))
@@ -50,7 +52,7 @@ def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> No
     left.set_ylabel("faithfulness (share of propositions)")
     right.set_xlabel("first L sentences")
     right.set_ylabel("faithfulness@L")
-    left.legend(fontsize="small")
+    figure.legend(loc="outside right center", fontsize="small")
     _write(figure, path)
 
 
@@ -86,8 +88,8 @@ def _curve(axis: Axes, sizes: Sequence[int], estimates: Sequence[Estimate], colo
 
 
 def _bar(estimates: Sequence[Estimate]) -> list[list[float]]:
-    """Lengths below and above the values, as matplotlib wants them."""
-    return [[e.value - e.low for e in estimates], [e.high - e.value for e in estimates]]
+    """Lengths below and above the values, as matplotlib wants them; 0 where a value lies outside its interval."""
+    return [[max(0.0, e.value - e.low) for e in estimates], [max(0.0, e.high - e.value) for e in estimates]]
 
 
 def _panels(width: float, height: float) -> tuple[Any, Any]:

@@ -1,0 +1,60 @@
+"""Plots of an evaluation show every decoder and every size."""
+
+import math
+import sys
+
+import pytest
+from judged import judged
+
+pytest.importorskip("matplotlib")
+
+from fod.evaluation import decoder_figures, plot_sweep, plot_tradeoff
+from syncheck import InputError, MissingExtraError
+
+
+@pytest.fixture(autouse=True)
+def _letters_as_text():
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def figures():
+    answers = {
+        "greedy": [judged("a", [(2, 1), (4, 2)]), judged("b", [(1, 1)])],
+        "search": [judged("a", [(2, 2)]), judged("b", [(2, 1)])],
+        "silent": [judged("a"), judged("b")],
+    }
+    return decoder_figures(answers, resamples=20)
+
+
+def test_tradeoff(tmp_path, figures):
+    path = tmp_path / "x.svg"
+    plot_tradeoff(figures, path)
+    shown = path.read_text(encoding="utf-8")
+    for text in ("greedy", "search", "informativeness (propositions an answer)", "faithfulness@L"):
+        assert f">{text}<" in shown
+    assert ">silent<" not in shown and math.isnan(figures["silent"].faithfulness.value)
+
+
+def test_sweep(tmp_path, figures):
+    path = tmp_path / "x.svg"
+    plot_sweep({1: figures["greedy"], 2: figures["silent"]}, {6: figures["search"]}, path)
+    shown = path.read_text(encoding="utf-8")
+    for text in ("beam size K", "sample size S", "faithfulness", "informativeness", "6"):
+        assert f">{text}<" in shown
+
+
+def test_errors(tmp_path, figures, monkeypatch):
+    with pytest.raises(InputError, match="expected at least one decoder with a faithfulness"):
+        plot_tradeoff({"silent": figures["silent"]}, tmp_path / "x.svg")
+    with pytest.raises(InputError, match="found none of one of them"):
+        plot_sweep({}, {1: figures["greedy"]}, tmp_path / "x.svg")
+    for name in ("x.words", "no folder/x.svg"):
+        with pytest.raises(InputError, match="cannot write the plot to"):
+            plot_tradeoff(figures, tmp_path / name)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"syncheck\[plots\]"):
+        plot_tradeoff(figures, tmp_path / "x.svg")

@@ -1,0 +1,149 @@
+"""The comparison of decoders end to end on the bundled kit: made-up prompts, a judge that counts words."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from doubles import WordAligner
+
+from fod.evaluation import AnswerLog
+from syncheck import InputError, MismatchError, RecordError
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+PROMPTS = [
+    {
+        "id": "river",
+        "task": "Nature",
+        "question": "Where does the Lorn rise?",
+        "context": [
+            "The Lorn is a river. It rises in the hills of Arbel and runs for 31 kilometres.",
+            "Arbel is hilly.",
+        ],
+    },
+    {
+        "question": "Who built the tower of Mirath?",
+        "task": "People",
+        "context": "The tower of Mirath was built by Ana Velt in 1743. She was born in Mirath.",
+    },
+]
+ROWS = ["Greedy", "CAD", "Abstention", "Reranking", "Reranking (Likelihood)", "Reranking (Aligner)"]
+ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)"]
+
+
+class WordJudge(WordAligner):
+    """Another name than the monitor's aligner."""
+
+    name = "words"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def command():
+    """The script as a module, with the double for the judge."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        import fod_quality
+        import quality_bench
+
+        patch.setattr(quality_bench, "load_aligner", lambda name, device: WordJudge() if name == "words" else None)
+        patch.setattr(fod_quality, "BEAM_SIZES", (1,))
+        patch.setattr(fod_quality, "SAMPLE_SIZES", (2,))
+        yield fod_quality
+
+
+@pytest.fixture
+def run(command, tmp_path, monkeypatch):
+    def started(*options, prompts=PROMPTS, judge="words"):
+        source = tmp_path / "mine.jsonl"
+        source.write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
+        fixed = ["--prompts", str(source), "--output", str(tmp_path / "log.jsonl"), "--judge", judge, "--workers", "1"]
+        small = ["--max-new-tokens", "16", "--best-of", "2", "--samples-per-step", "2"]
+        monkeypatch.setattr(sys, "argv", ["fod_quality.py", *fixed, *small, *options])
+        command.main()
+
+    return started
+
+
+def _sampled(lines, key):
+    return [line["answers"][0]["answer"]["sampled_tokens"] for line in lines if line["key"] == key]
+
+
+@pytest.mark.slow
+def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsys, monkeypatch):
+    log = tmp_path / "log.jsonl"
+    run()
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "2 prompts, bundled kit; judge words; propositions: rule-based splitter, not decontextualised"
+    )
+    table = [line for line in shown.splitlines() if line]
+    start = next(i for i, line in enumerate(table) if line.startswith("Method"))
+    assert table[start - 1].split() == ["Nature", "People", "Average"]
+    assert table[start].split() == ["Method", *["Faith.", "Info."] * 3]
+    assert [line[:22].rstrip() for line in table[start + 1 : start + 10]] == ROWS
+    assert "faithfulness@5" in shown and "sentences kept" in shown and "tokens decoded" in shown
+    assert "every sentence that FOD released reaches min(tau_1, tau_2)" in shown
+
+    settings, *lines = map(json.loads, log.read_text().splitlines())
+    assert settings["settings"]["judge"] == "words" and settings["settings"]["propositions"] == "rules"
+    keys = {line["key"] for line in lines}
+    (reranked,) = keys - {*ROWS}
+    assert {line["prompt"] for line in lines} == {"river", "mine:2"} and len(lines) == 2 * len(keys)
+    tokens = {key: _sampled(lines, key) for key in keys}
+    assert sum(tokens[reranked]) >= sum(tokens["FOD (Full)"]) and min(tokens["Greedy"]) > 0
+
+    whole = log.read_bytes()
+    added = []
+    add = AnswerLog.add
+    monkeypatch.setattr(AnswerLog, "add", lambda self, key, *rest: (added.append(key), add(self, key, *rest))[1])
+    run()
+    assert (added, log.read_bytes()) == ([], whole) and capsys.readouterr().out == shown
+    log.write_bytes(whole[:-30])  # killed while the last answer was written
+    run()
+    assert added == [lines[-1]["key"]] and capsys.readouterr().out.splitlines()[5:9] == shown.splitlines()[5:9]
+
+    added.clear()
+    run("--sweep")
+    assert added == ["FOD K=1 S=2"] * 2  # K=2 S=2 is the FOD of the table
+    assert "FOD by K:" in (swept := capsys.readouterr().out) and "FOD by S:" in swept
+    with pytest.raises(MismatchError, match="written with other settings: decoding"):
+        run("--seed", "1")
+    with pytest.raises(MismatchError, match="answers to prompt 'river' with another question or context"):
+        run(prompts=[PROMPTS[0] | {"question": "Where does the Lorn end?"}])
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_the_monitors_or_none_is_refused(run, monkeypatch):
+    with pytest.raises(InputError, match="expected a judge; found 'none'"):
+        run(judge="none")
+    monkeypatch.setattr(WordJudge, "name", "bundled")
+    with pytest.raises(InputError, match="found its own, 'bundled'"):
+        run()
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ([{"context": "x"}], "field 'question': missing"),
+        ([{"question": "q"}], "field 'context': missing"),
+        ([{"question": "q", "context": [" "]}], "field 'context': expected at least one passage with text"),
+        ([{"question": "q", "context": ["x", 3]}], r"field 'context\[1\]': expected a string, found 3"),
+        ([PROMPTS[0], PROMPTS[0]], "mine.jsonl:2, field 'id': expected an id of its own; 'river' has come before"),
+    ],
+)
+def test_prompts_that_cannot_be_used_are_named(run, prompts, message):
+    with pytest.raises(RecordError, match=message):
+        run(prompts=prompts)
+
+
+def test_a_file_without_prompts_and_options_that_do_not_fit_are_refused(run, capsys):
+    with pytest.raises(InputError, match="holds no record; give one question a line"):
+        run(prompts=[])
+    for options, message in (
+        (("--model", "x"), "--model and --monitor go together"),
+        (("--sweep-plot", "x.png"), "pass both"),
+        (("--prompts-count", "0"), "must be at least 1"),
+    ):
+        with pytest.raises(SystemExit):
+            run(*options)
+        assert message in capsys.readouterr().err
