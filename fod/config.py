@@ -29,6 +29,9 @@ class FODConfig:
     """K: beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6
     """S: sentences sampled a round; each beam gets ceil(S / K) (paper, Table 2)."""
+    share_samples: bool = False
+    """Divide S among the beams there are, where the paper gives ceil(S / K) to each: a round of one beam, as the first
+    one is, then samples S sentences."""
     temperature: float = 0.9
     """Sampling temperature of stage 2 (published code; the paper gives none)."""
     top_p: float = 0.95
@@ -58,10 +61,9 @@ class FODConfig:
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
 
-    @property
-    def samples_per_beam(self) -> int:
-        """ceil(S / K)."""
-        return -(-self.samples_per_step // self.beam_size)
+    def samples_per_beam(self, beams: int) -> int:
+        """Sentences to sample for each of so many beams: ceil(S / K), or ceil(S / beams) where samples are shared."""
+        return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 
 DEFAULTS = FODConfig()

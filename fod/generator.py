@@ -68,6 +68,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         tau_1 and tau_2 in [0, 1]; None takes those the monitor was saved with.
     beam_size, samples_per_step
         K and S.
+    share_samples
+        Whether a round of fewer than K beams samples S sentences all the same; the paper's samples ceil(S / K) for each.
     temperature, top_p
         Sampling of stage 2.
     until
@@ -108,6 +110,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         prune_threshold: float | None = None,
         beam_size: int = DEFAULTS.beam_size,
         samples_per_step: int = DEFAULTS.samples_per_step,
+        share_samples: bool = DEFAULTS.share_samples,
         temperature: float = DEFAULTS.temperature,
         top_p: float = DEFAULTS.top_p,
         until: Literal["any", "all"] = DEFAULTS.until,
@@ -127,6 +130,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             prune_threshold=saved.prune_threshold if prune_threshold is None else prune_threshold,
             beam_size=beam_size,
             samples_per_step=samples_per_step,
+            share_samples=share_samples,
             temperature=temperature,
             top_p=top_p,
             until=until,

@@ -79,7 +79,7 @@ def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, Searc
         # Beams that have ended wait for the others when all have to end.
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
-        candidates = propose(open_beams, samples=config.samples_per_beam)
+        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)))
         passed = [c for c in candidates if all(passes(s, config.prune_threshold) for s in c.sentences)]
         pool = ended + [_extended(open_beams, c, config) for c in passed or (candidates if config.annotate else ())]
         is_over = not passed and not config.annotate
