@@ -69,7 +69,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     beam_size, samples_per_step
         K and S.
     share_samples
-        Whether a round of fewer than K beams samples S sentences all the same; the paper's samples ceil(S / K) for each.
+        Whether a round of fewer than K beams samples S sentences all the same; the paper gives ceil(S / K) to each.
     temperature, top_p
         Sampling of stage 2.
     until
