@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.commands.monitors import monitor_for, prompt_for
+from syncheck.commands.span_sources import unread
 from syncheck.detectors import SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 from syncheck.errors import InputError
 from syncheck.jsonlines import field, process
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     monitor = monitor_for(args, "surrogate")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
-    page, opener = page_file(args.html), _opener(args, monitor)
+    page, (opener, replay) = page_file(args.html), _opener(args, monitor)
     lowest: list[float] = []
     cases: list[Case] = []
 
@@ -44,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
         lowest.extend(s.score for s in report.sentences if s.score is not None)
         output: dict[str, Any] = {"id": record.get("id"), "sentences": sentence_dicts(report)}
         if opener is not None:
-            report = report.opened(opener, lang=field(record, "lang", str, default=""))
-            output |= label_dict(report.spans) if report.spans is not None else {}
+            lang = field(record, "lang", str, default="")
+            report = report.opened(opener, lang=lang)
+            output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
         if page is not None:
             answer = Answer("answer" if record.get("id") is None else str(record["id"]), report)
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
@@ -77,12 +79,12 @@ def sentence_dicts(report: Report) -> list[dict[str, Any]]:
     return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
 
 
-def _opener(args: argparse.Namespace, monitor: Monitor) -> SpanRegressor | None:
-    """Return what finds wrong characters, with the monitored model's signals where it reads any."""
+def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
+    """Return what finds wrong characters, and what gives it the monitored model's signals where it reads any."""
     if args.spans is None:
-        return None
+        return None, None
     replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
-    return load_span_regressor(args.spans, measure=replay)
+    return load_span_regressor(args.spans, measure=replay), replay
 
 
 def _score(monitor: Monitor, record: dict[str, Any], *, given: bool) -> Report:

@@ -1,19 +1,20 @@
-"""What ``syncheck spans`` asks and searches beside its detector: an instruct model, and a user's own texts."""
+"""What span commands have beside their detector: an instruct model to ask, a user's texts, what was not read."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from syncheck.alignment import EndpointEvaluator, Evaluator, LocalEvaluator
 from syncheck.commands.passages import read_passages
-from syncheck.detectors import CheckpointEncoder, ChunkRetriever
+from syncheck.detectors import CheckpointEncoder, ChunkRetriever, TokenReplay
 from syncheck.errors import CheckpointError, InputError
 from syncheck.spans import SpanItem
 from syncheck.training.retrieval import load_passages
 
-__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of"]
+__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of", "unread"]
 
 _ASKING = ("hallurag", "fava")
 _SUFFIXES = (".jsonl", ".md", ".txt")
@@ -96,6 +97,16 @@ def retrieved(item: SpanItem, retriever: ChunkRetriever | None) -> SpanItem:
     if retriever is None or item.passages:
         return item
     return replace(item, passages=retriever.best(item.question))
+
+
+def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
+    """Say what of an item a language model has not read, as fields of its record; nothing where it has read all."""
+    if replay is None:
+        return {}
+    if not replay.fits(item):  # a regression goes on without signals; every other method refuses the item
+        return {"signals": "not measured: the item does not fit the model's window"}
+    left_out = replay.left_out(item)
+    return {"left_out": list(left_out)} if left_out else {}
 
 
 def _texts(place: Path) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from syncheck.commands.labelled import write_json
 from syncheck.commands.monitors import load_model
 from syncheck.commands.score import page_file
-from syncheck.commands.span_sources import asked_model, check_asked, local_model, retrieved, retriever_of
+from syncheck.commands.span_sources import asked_model, check_asked, local_model, retrieved, retriever_of, unread
 from syncheck.detectors import (
     CheckpointEncoder,
     FavaDetector,
@@ -55,7 +55,7 @@ def spans(args: argparse.Namespace) -> int:
     def work(values: dict[str, Any]) -> dict[str, Any]:
         given = _read(values)
         item = retrieved(given, retriever)
-        labels, notes = detector.detect(item), _notes(item, replay)
+        labels, notes = detector.detect(item), unread(item, replay)
         if page is not None:
             answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
         found = {} if item is given else {"retrieved_context": list(item.passages)}
@@ -107,16 +107,6 @@ def _replay(args: argparse.Namespace) -> TokenReplay | None:
         return None
     models = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
     return TokenReplay(*models, too_long="leave_out" if args.too_long == "leave-out" else "refuse")
-
-
-def _notes(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
-    """Say what of an item the language model has not read."""
-    if replay is None:
-        return {}
-    if not replay.fits(item):  # a regression goes on without; every other method has refused the item
-        return {"signals": "not measured: the item does not fit the model's window"}
-    left_out = replay.left_out(item)
-    return {"left_out": list(left_out)} if left_out else {}
 
 
 def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:

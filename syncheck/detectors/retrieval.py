@@ -9,6 +9,7 @@ import numpy as np
 from syncheck.alignment.evidence import split_passages
 from syncheck.detectors.encoders import SentenceEncoder
 from syncheck.errors import InputError
+from syncheck.spans import normalised, words_of
 from syncheck.training.biographies import Passage
 from syncheck.training.retrieval import Bm25
 
@@ -25,7 +26,8 @@ class ChunkRetriever:
     Parameters
     ----------
     texts
-        Of any length; cut into sentences, long ones into overlapping pieces of at most 60 words.
+        Of any length and in any script; cut into sentences, long ones into overlapping pieces of at most 60 words.
+        Words are those of :func:`~syncheck.spans.words_of`: Chinese is searched by ideographs.
     encoder
         Orders what BM25 finds; None leaves BM25's order. For multilingual-e5-large:
         ``CheckpointEncoder("intfloat/multilingual-e5-large", prefix="query: ")``.
@@ -39,7 +41,8 @@ class ChunkRetriever:
     """
 
     def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
-        self._index = Bm25([Passage("", chunk.text) for chunk in split_passages(texts)])
+        self._pieces = {_spelled(chunk.text): chunk.text for chunk in split_passages(texts)}
+        self._index = Bm25([Passage("", spelled) for spelled in self._pieces])
         self._encoder = encoder
 
     def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
@@ -60,9 +63,14 @@ class ChunkRetriever:
         """
         if not 1 <= count <= candidates:
             raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
-        found = [passage.text for passage in self._index.best(question, candidates)]
+        found = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
         if self._encoder is not None and found:
             vectors = self._encoder([question, *found])  # (1 + K, D)
             order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")
             found = [found[i] for i in order]
         return tuple(found[:count])
+
+
+def _spelled(text: str) -> str:
+    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at its vowels."""
+    return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["case_view", "glossary", "mark_passage"]
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
-OPENED_BELOW = 0.5
-"""Sentences of this score or more are not opened to their characters: they are rather faithful than not."""
-
 _SMALLEST_LONGEST_BAR = 0.5
 """Nats of log-odds; less never fills a bar, however small all contributions are."""
 
@@ -144,8 +141,8 @@ def _trace_view(node: TraceNode) -> TraceView:
 
 
 def _shade_views(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
-    """Shade what is wrong in a sentence, unless its score says that it is faithful."""
-    faithful = sentence.score is not None and sentence.score >= OPENED_BELOW
+    """Shade what is wrong in a sentence, unless its score is in the highest quarter."""
+    faithful = sentence.score is not None and sentence.score >= BANDS[0].floor
     if report.spans is None or faithful or sentence.start == sentence.end:
         return ()
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)

@@ -78,9 +78,12 @@ class Report:
         lang
             Code of the response's language, for detectors that use it.
         """
+        return replace(self, spans=detector.detect(self.span_item(lang=lang)))
+
+    def span_item(self, *, lang: str = "") -> SpanItem:
+        """Return the response with its question and passages as a span detector takes them."""
         question, passages = self.prompt.question, self.prompt.passages
-        item = SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
-        return replace(self, spans=detector.detect(item))
+        return SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
 
     def to_dict(self) -> JsonDict:
         """Return everything as values that JSON can hold; what was not measured is None."""

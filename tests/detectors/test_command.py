@@ -1,11 +1,15 @@
 """``syncheck spans`` and ``syncheck spans-score`` from the command line."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from test_regressor import ITEMS
 
 from syncheck.cli import main
+from syncheck.detectors import SpanRegressor, TokenReplay
 
 RECORD = {
     "id": "x-1",
@@ -15,6 +19,9 @@ RECORD = {
     "retrieved_context": ["The castle was built in 1342 by the king."],
     "hard_labels": [[24, 28]],
 }
+
+
+LLAMA = Path(__file__).parents[1] / "golden" / "signals" / "llama"
 
 
 @pytest.fixture
@@ -77,9 +84,8 @@ def test_predictions_of_other_items_are_refused(data, tmp_path, capsys):
 
 @pytest.mark.parametrize("method", ["refind", "hallurag"])
 def test_methods_that_replay_take_any_causal_language_model(method, data, tmp_path):
-    model = Path(__file__).parents[1] / "golden" / "signals" / "llama"
     out = tmp_path / "out.jsonl"
-    command = ["spans", "--method", method, "--model", str(model), "--input", str(data / "en.jsonl")]
+    command = ["spans", "--method", method, "--model", str(LLAMA), "--input", str(data / "en.jsonl")]
     extra = ["--fit-thresholds", str(data)] if method == "refind" else []
     assert main([*command, *extra, "--output", str(out)]) == 0
     (found,) = lines(out)
@@ -93,3 +99,171 @@ def test_methods_of_a_checkpoint_ask_for_it(data, tmp_path, capsys):
     assert "--model DIR_OR_ID" in capsys.readouterr().err
     assert main([*command, "--method", "refind", "--threshold", "1", "--fit-thresholds", str(data)]) == 2
     assert "pass one of them" in capsys.readouterr().err
+
+
+def written(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def without_texts(name="x-1"):
+    return {key: value for key, value in RECORD.items() if key != "retrieved_context"} | {"id": name}
+
+
+def test_spans_are_drawn_beside_the_annotators(data, tmp_path):
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    assert main(["spans", "--input", str(data), "--output", str(out), "--html", str(page)]) == 0
+    drawn = page.read_text(encoding="utf-8")
+    assert drawn.count('called wrong">1950</span>') == 4  # two answers, each by the detector and by the annotators
+    assert "by mikani-xgb" in drawn
+    scored = tmp_path / "scored.html"
+    command = ["spans-score", "--reference", str(data), "--predictions", str(out), "--html", str(scored)]
+    assert main(command) == 0
+    assert scored.read_text(encoding="utf-8").count('called wrong">1950</span>') == 4
+
+
+def test_a_page_needs_a_folder_to_go_to(data, tmp_path, capsys):
+    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, "--html", str(tmp_path / "none" / "page.html")]) == 2
+    assert "make it first" in capsys.readouterr().err
+
+
+def test_texts_are_found_for_records_that_have_none(tmp_path):
+    texts = tmp_path / "texts"
+    (texts / "more").mkdir(parents=True)
+    (texts / "foxes.txt").write_text("A fox is red.\n\nA hen is white.", encoding="utf-8")
+    written(texts / "more" / "castles.jsonl", {"title": "Castle", "text": "The castle was built in 1342."})
+    source = written(tmp_path / "in.jsonl", without_texts(), RECORD | {"id": "x-2"})
+    out = tmp_path / "out.jsonl"
+    assert main(["spans", "--input", str(source), "--output", str(out), "--passages", str(texts)]) == 0
+    found, given = lines(out)
+    assert found["retrieved_context"][0] == "The castle was built in 1342."
+    assert found["hard_labels"] == [[24, 28]]
+    assert "retrieved_context" not in given
+
+
+def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
+    source = written(tmp_path / "in.jsonl", without_texts())
+    command = ["spans", "--input", str(source), "--output", str(tmp_path / "out")]
+    (tmp_path / "empty").mkdir()
+    for options, message in (
+        (["--passages", str(tmp_path / "empty")], "holds no file that ends in .jsonl, .md, .txt"),
+        (["--reranker", "x"], "pass that too"),
+        (["--passages", str(source), "--reranker-prefix", "query: "], "--reranker DIR_OR_ID"),
+    ):
+        assert main([*command, *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def endpoint():
+    """A chat model that calls 1950 wrong; its requests."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append((self.headers["Authorization"], json.loads(body)))
+            answer = json.dumps({"choices": [{"message": {"content": '["1950"]'}}]}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_hallurag_asks_a_model_behind_an_endpoint(endpoint, data, tmp_path, monkeypatch, capsys):
+    url, asked = endpoint
+    monkeypatch.setenv("SOME_KEY", "hidden")
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", "hallurag", "--model", str(LLAMA), "--input", str(data / "en.jsonl")]
+    options = ["--endpoint", url, "--endpoint-model", "large", "--api-key-variable", "SOME_KEY"]
+    assert main([*command, "--output", str(out), *options]) == 0
+    ((authorization, body),) = asked
+    assert (authorization, body["model"]) == ("Bearer hidden", "large")
+    assert "The castle was built in 1342 by the king." in body["messages"][-1]["content"]
+    assert [24, 28] in [[max(a, 24), min(b, 28)] for a, b in lines(out)[0]["hard_labels"]]
+    assert "hidden" not in "".join(capsys.readouterr()) + out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("mikani", ["--llm", "x"], "asks no model"),
+        ("hallurag", ["--llm", "x", "--endpoint", "http://x"], "pass one of them"),
+        ("hallurag", ["--endpoint", "http://x"], "--endpoint-model NAME"),
+        ("hallurag", ["--api-key-variable", "KEY"], "--endpoint URL"),
+        ("fava", ["--model", "y", "--llm", "x"], "pass one of them"),
+        ("fava", ["--llm", "/nowhere"], "cannot load a causal language model"),
+        ("fava", ["--endpoint", "http://x", "--endpoint-model", "m", "--api-key-variable", "NOT_SET_KEY"], "not set"),
+    ],
+)
+def test_a_model_to_ask_is_named_once_and_whole(method, options, message, data, tmp_path, capsys):
+    command = ["spans", "--method", method, "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_texts_that_a_model_has_no_room_for_are_said_in_the_record(data, tmp_path, capsys):
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    long = " ".join(["castle"] * window)
+    records = (
+        RECORD | {"id": "fits"},
+        RECORD | {"id": "one", "retrieved_context": [long, *RECORD["retrieved_context"]]},
+        RECORD | {"id": "none", "retrieved_context": [long]},
+    )
+    source, out = written(tmp_path / "in.jsonl", *records), tmp_path / "out.jsonl"
+    command = ["spans", "--method", "refind", "--model", str(LLAMA), "--input", str(source), "--output", str(out)]
+    page = tmp_path / "page.html"
+    assert main([*command, "--html", str(page)]) == 2
+    fits, one, none = lines(out)
+    assert "left_out" not in fits
+    assert one["left_out"] == [0]
+    assert one["soft_labels"] == fits["soft_labels"]
+    assert "left_out: [0]" in page.read_text(encoding="utf-8")
+    assert (none["id"], none["line"]) == ("none", 3)
+    assert "none of the 1 retrieved texts fits" in none["error"]
+
+    assert main([*command, "--too-long", "refuse"]) == 2
+    assert ["error" in record for record in lines(out)] == [False, True, True]
+    capsys.readouterr()
+
+
+def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
+    folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
+    SpanRegressor.fit(ITEMS[:9], measure=TokenReplay(llama.model, llama.tokenizer)).save(folder)
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    long = RECORD | {"id": "long", "retrieved_context": [" ".join(["castle"] * window)]}
+    source = written(tmp_path / "in.jsonl", RECORD, long)
+    command = ["spans", "--span-model", str(folder), "--input", str(source), "--output", str(out)]
+    assert main([*command, "--model", str(LLAMA)]) == 0
+    fits, too_long = lines(out)
+    assert "signals" not in fits
+    assert too_long["signals"] == "not measured: the item does not fit the model's window"
+    assert too_long["soft_labels"]
+    assert main(command) == 2  # the bundled model is another one
+    assert "signals of another model" in capsys.readouterr().err
+
+
+def test_score_opens_its_sentences_and_draws_them(tmp_path):
+    record = {"id": "a", "question": "When was the castle built?", "context": RECORD["retrieved_context"]}
+    source = written(tmp_path / "in.jsonl", record | {"response": RECORD["model_output_text"]})
+    out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
+    command = ["score", "--model", str(LLAMA), "--aligner", "none", "--input", str(source), "--output", str(out)]
+    assert main([*command, "--spans", "--html", str(page)]) == 0
+    (found,) = lines(out)
+    assert found["hard_labels"] == [[24, 28]]
+    assert {(s["start"], s["end"]) for s in found["soft_labels"]} >= {(24, 28)}
+    assert 'called wrong">1950</span>' in page.read_text(encoding="utf-8")
+    assert main([*command, "--html", str(page)]) == 0
+    assert "hard_labels" not in lines(out)[0]
+    assert ", called wrong" not in page.read_text(encoding="utf-8")

@@ -134,3 +134,20 @@ def test_bm25_finds_and_the_encoder_orders():
     assert ChunkRetriever(texts, encoder=table(vectors)).best("Is the fox red?", count=1) == ("The fox sleeps.",)
     with pytest.raises(InputError, match="count"):
         ChunkRetriever(texts).best("fox", count=11)
+
+
+@pytest.mark.parametrize(
+    ("texts", "question", "best"),
+    [
+        (["城堡建于1342年。", "狐狸是红色的。"], "狐狸是什么颜色？", "狐狸是红色的。"),
+        (["किला 1342 में बना।", "कैदी भाग गए।"], "कैदी कहाँ गए?", "कैदी भाग गए।"),
+        (["بُنيت القلعة عام 1342.", "الثعلب أحمر."], "ما لون الثعلب؟", "الثعلب أحمر."),
+    ],
+)
+def test_texts_of_any_script_are_found(texts, question, best):
+    assert ChunkRetriever(texts).best(question)[0] == best
+
+
+def test_a_vowel_sign_is_no_border_of_a_word():
+    # Cut at the vowels, both would be the letters k and l.
+    assert ChunkRetriever(["कोला।", "किला।"]).best("किला?") == ("किला।",)
