@@ -11,8 +11,9 @@ that are supported, informativeness their number; empty answers and abstentions 
 have none (paper, section 4.3). Intervals are 95 %, paired bootstrap over prompts.
 
 Reranking samples as many answers to each prompt as it takes to decode at least the tokens that FOD decodes over all of
-them; both are printed. Best of N samples a fixed number, as the paper's reranking does. Every sentence that FOD
-releases is checked to reach min(tau_1, tau_2).
+them; both numbers of tokens are printed. Best of N samples a fixed number, as the paper's reranking does. Every
+sentence that FOD releases is checked to reach min(tau_1, tau_2). Seconds are those of the process that decoded: where
+``--workers`` is above 1, it shares the machine with others.
 
 ``--output`` is written as answers come. A run that was ended goes on where it stood, and so does one with more prompts
 or with ``--sweep``. The prompts of ``--prompts`` are JSON Lines with ``question`` and ``context`` (a string or a list),

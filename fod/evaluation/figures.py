@@ -212,7 +212,8 @@ class _Sample:
 
 def _over(numerator: Floats, denominator: Floats) -> Floats:
     """Divide; NaN where there is nothing to divide by."""
-    return np.divide(numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator != 0)
+    quotient: Floats = np.divide(numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator != 0)
+    return quotient
 
 
 def _estimate(drawn: Floats) -> Estimate:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fod.evaluation.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
 from syncheck import Aligner, InputError, Monitor, Propositioner
 
-__all__ = ["SUPPORT_THRESHOLD", "AnswerJudge"]
+__all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]
 
 SUPPORT_THRESHOLD = 0.5
 """P(supported) from which a proposition counts as faithful."""

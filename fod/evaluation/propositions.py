@@ -13,7 +13,7 @@ from transformers import AutoConfig
 
 from syncheck import Evaluator, EvaluatorError, LocalEvaluator, Propositioner, SequencePropositioner
 
-__all__ = ["RULES", "InstructPropositioner", "RuleBasedPropositioner", "load_propositioner"]
+__all__ = ["InstructPropositioner", "RULES", "RuleBasedPropositioner", "load_propositioner"]
 
 RULES = "rules"
 """Name of the rule-based splitter wherever a propositioner is named."""
