@@ -6,10 +6,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import torch
+from test_checkpoints import saved_tokenizer
 from test_regressor import ITEMS
+from transformers import BertConfig, BertModel
 
 from syncheck.cli import main
-from syncheck.detectors import SpanRegressor, TokenReplay
+from syncheck.detectors import CheckpointEncoder, SpanRegressor, TokenReplay
 
 RECORD = {
     "id": "x-1",
@@ -140,6 +143,34 @@ def test_texts_are_found_for_records_that_have_none(tmp_path):
     assert found["retrieved_context"][0] == "The castle was built in 1342."
     assert found["hard_labels"] == [[24, 28]]
     assert "retrieved_context" not in given
+
+
+def test_a_reranker_orders_what_is_found(tmp_path):
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        initializer_range=1.0,
+    )
+    encoder = tmp_path / "encoder"
+    BertModel(config).save_pretrained(encoder)
+    saved_tokenizer(encoder, 64)
+    texts = ["red fox in 1999", "a fox", "fox fox fox red"]
+    (tmp_path / "texts.txt").write_text("\n\n".join(texts), encoding="utf-8")
+    source = written(tmp_path / "in.jsonl", without_texts() | {"model_input": "a red fox"})
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--input", str(source), "--output", str(out), "--passages", str(tmp_path / "texts.txt")]
+    assert main(command) == 0
+    by_words = lines(out)[0]["retrieved_context"]
+    assert main([*command, "--reranker", str(encoder), "--reranker-prefix", "in "]) == 0
+    question, *vectors = CheckpointEncoder(str(encoder), prefix="in ")(["a red fox", *texts])
+    expected = [text for _, text in sorted(zip([-vector @ question for vector in vectors], texts, strict=True))]
+    assert lines(out)[0]["retrieved_context"] == expected
+    assert sorted(by_words) == sorted(expected)
+    assert by_words != expected
 
 
 def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
