@@ -1,7 +1,8 @@
 r"""FOD against other decoders: the paper's Table 2 and its sweep over K and S, with intervals.
 
     python benchmarks/train_judge.py --pairs support-pairs --encoder all-MiniLM-L6-v2 --output runs/judge
-    python benchmarks/fod_quality.py --articles articles.jsonl.xz --judge runs/judge --output runs/quality.jsonl
+    python benchmarks/fod_quality.py --articles articles.jsonl.xz --judge runs/judge --output runs/quality.jsonl \
+        --plot runs/quality.png --sweep --sweep-plot runs/sweep.png
     python benchmarks/fod_quality.py --prompts mine.jsonl --model ORG/MODEL --monitor my-monitor \
         --judge ORG/ENTAILMENT --propositions chentong00/propositionizer-wiki-flan-t5-large --output mine-judged.jsonl
 

@@ -22,7 +22,7 @@ from fod.evaluation import (
     reranking,
     swept_decoders,
 )
-from syncheck import InputError, Monitor, load_aligner
+from syncheck import InputError, Monitor, PromptError, load_aligner
 from syncheck.kit import load_kit
 
 RERANKING = re.compile(r"Reranking of (\d+)")
@@ -81,12 +81,22 @@ class Bench:
         )
         self._decoders = compared_decoders(self.monitor, setup.limits)
         self.independent = tuple(self._decoders)
+        reranking(self.monitor, setup.limits, candidates=1)  # says at once if the monitor lacks what it needs
 
     def do(self, job: Job) -> list[JudgedAnswer]:
-        """Decode and judge."""
+        """Decode and judge.
+
+        Raises
+        ------
+        PromptError
+            If a prompt does not fit the model's window; the error names it.
+        """
         asked = self.setup.questions[job.index]
         prompt = self.monitor.prompt(question=asked.question, context=asked.passages)
-        answers = self._decoder(job.key)(prompt, asked.id)
+        try:
+            answers = self._decoder(job.key)(prompt, asked.id)
+        except PromptError as error:
+            raise PromptError(f"prompt {asked.id!r}: {error}") from error
         return self._judge.judge(answers, passages=asked.passages, prompt=asked.id, task=asked.task)
 
     def _decoder(self, key: str) -> Decode:

@@ -8,7 +8,7 @@ import pytest
 from doubles import WordAligner
 
 from fod.evaluation import AnswerLog
-from syncheck import InputError, MismatchError, RecordError
+from syncheck import InputError, MismatchError, PromptError, RecordError
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = [
@@ -110,6 +110,12 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
         run("--seed", "1")
     with pytest.raises(MismatchError, match="answers to prompt 'river' with another question or context"):
         run(prompts=[PROMPTS[0] | {"question": "Where does the Lorn end?"}])
+
+
+@pytest.mark.slow
+def test_a_prompt_that_does_not_fit_is_named(run):
+    with pytest.raises(PromptError, match="prompt 'river': .*window"):
+        run(prompts=[PROMPTS[0] | {"context": "word " * 5000}])
 
 
 @pytest.mark.slow
