@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draws", "auroc", "interval"]
+__all__ = ["Draws", "auroc", "deviation", "interval"]
 
 Floats = NDArray[np.float64]
 
@@ -100,6 +100,11 @@ def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
     if not goods or not bads:
         return float("nan")
     return float((rankdata(scores)[y == 1].sum() - goods * (goods + 1) / 2) / (goods * bads))
+
+
+def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
+    """Return the standard deviation of the AUROC over the rows of (R, N) scores, that of a sample; NaN for one row."""
+    return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
 def interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 
-__all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_numbers"]
+__all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Indices of the training sentences -> (N, F) features of all sentences."""
@@ -124,7 +124,7 @@ def fitted_folds(
 ) -> Iterator[FittedFold]:
     """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
     labels = np.asarray(y)
-    features_for = X if callable(X) else _same_for_all(np.asarray(X, dtype=np.float64))
+    features_for = fold_features(X)
     if numbers is None:
         numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
@@ -170,5 +170,9 @@ def fold_numbers(
     return numbers
 
 
-def _same_for_all(rows: NDArray[np.float64]) -> FoldFeatures:
+def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
+    """Return how features follow from the training sentences: as a callable says, or the same whichever those are."""
+    if callable(X):
+        return X
+    rows = np.asarray(X, dtype=np.float64)
     return lambda train: rows

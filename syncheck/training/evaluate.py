@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.training.auroc import Draws, auroc, interval
+from syncheck.training.auroc import Draws, deviation, interval
 from syncheck.training.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
 from syncheck.training.text_table import aligned, json_number, with_interval
 
@@ -189,17 +189,13 @@ def _rows(
         cut = cuts[system]
         accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
         low, high = interval(resampled)
-        figures = {"auroc": found, "low": low, "high": high, "deviation": _deviation(values[:, chosen], y[chosen])}
+        figures = {"auroc": found, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
         figures |= _named("gain", (found - reference[0], resampled - reference[1]))
         figures |= _named("auprc", auprc(resamples, values, y, chosen))
         figures |= _named("balanced_accuracy", accuracy)
         figures |= _named("ece", calibration_error(resamples, values, y, chosen))
         sentences, unfaithful = int(chosen.sum()), int((chosen & (y == 0)).sum())
         yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
-
-
-def _deviation(scores: Floats, y: NDArray[np.int64]) -> float:
-    return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
 def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.training.auroc import Draws, auroc, interval
+from syncheck.training.auroc import Draws, deviation, interval
 from syncheck.training.text_table import aligned, json_number, with_interval
 
 __all__ = ["AurocMatrix", "Cell", "cell"]
@@ -106,9 +106,8 @@ def cell(scores: Floats, y: NDArray[np.int64], draws: Draws, chosen: NDArray[np.
     chosen : ndarray of shape (N,), bool
     """
     value, resampled = draws.auroc(scores, y, chosen)
-    each = [auroc(row[chosen], y[chosen]) for row in scores]
-    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else float("nan")
-    return Cell(value, *interval(resampled), deviation, int(chosen.sum()), int((chosen & (y == 0)).sum()))
+    spread = deviation(scores[:, chosen], y[chosen])
+    return Cell(value, *interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
 
 
 def _shown(found: Cell) -> str:

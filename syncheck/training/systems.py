@@ -14,7 +14,7 @@ from syncheck.aggregators.estimators import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.features import SCHEMAS
-from syncheck.training.crossval import FoldFeatures, cross_validate
+from syncheck.training.crossval import FoldFeatures, cross_validate, fold_features
 
 __all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "held_out_scores", "out_of_fold_scores"]
 
@@ -180,16 +180,12 @@ def _scores(
     trained: Callable[[FoldFeatures, AggregatorKind | None], Floats],
 ) -> dict[str, Floats]:
     """Score some of the sentences: by a trained model, or by the column of a system that is not trained."""
-    features_for: FoldFeatures = X if callable(X) else partial(_given, np.asarray(X, dtype=np.float64))
+    features_for = fold_features(X)
     scores = {}
     for system in systems:
         columns = partial(_columns, features_for, _places(system, names))
         scores[system.name] = trained(columns, system.kind) if system.trained else _raw(system, columns(scored)[scored])
     return scores
-
-
-def _given(rows: Floats, train: NDArray[np.int64]) -> Floats:
-    return rows
 
 
 def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:

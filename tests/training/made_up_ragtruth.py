@@ -10,7 +10,7 @@ NAMES = ("Angus", "Walter", "Amna", "Denis", "Samuel", "Gilles", "Nora", "Ines")
 def write_ragtruth(folder, *, per_split):
     """Write as many sources for each task and split; every answer's second sentence is unfaithful.
 
-    Of the summaries' answers it is true of the world; of the overviews' it comes from a null.
+    Of every other summary it is true of the world; of the overviews it comes from a null.
     """
     sources, responses = [], []
     for number in range(len(TASKS) * 2 * per_split):
@@ -45,7 +45,7 @@ def response(source_id, task, split, generator, number):
     label = {
         "start": start,
         "end": len(text),
-        "implicit_true": task == "Summary",
+        "implicit_true": task == "Summary" and number % 4 == 1,
         "due_to_null": task == "Data2txt",
         "label_type": "Evident Baseless Info",
     }

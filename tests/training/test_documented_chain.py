@@ -1,0 +1,54 @@
+"""The commands of docs/training.md run one after the other, on the bundled kit and a made-up corpus."""
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from made_up_ragtruth import write_ragtruth
+
+from syncheck.cli import main
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "training.md"
+
+
+def documented_commands():
+    """Words of each ``syncheck`` command of the section about measuring."""
+    section = DOCUMENT.read_text().split("## Measure, train, evaluate")[1].split("An aggregator that has seen")[0]
+    return [shlex.split(line, comments=True)[2:] for line in section.splitlines() if line.startswith("$ syncheck")]
+
+
+def run_once(words):
+    """Return a command with its runs cut to one, and with the aggregator that is quickest to train."""
+    runs = next((i for i, word in enumerate(words) if word in ("--repeats", "--seeds")), None)
+    if runs is not None:
+        words = [*words[: runs + 1], "1", *words[runs + 2 :]]
+    elif words[0] in ("ablate", "transfer"):
+        words = [*words, "--repeats", "1"]
+    return words if words[0] == "features" or "--aggregator" in words else [*words, "--aggregator", "lr"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the paper stops at 300 iterations
+def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
+    commands = documented_commands()
+    assert [command[0] for command in commands] == [
+        *("features", "train", "evaluate", "evaluate", "evaluate", "ablate", "transfer", "transfer", "transfer")
+    ]
+    monkeypatch.chdir(tmp_path)
+    Path("ragtruth").mkdir()
+    write_ragtruth(Path("ragtruth"), per_split=5)
+    for split in ("train", "test"):
+        assert main(["features", "--data", "ragtruth", "--split", split, "--output", f"{split}.parquet"]) == 0
+    for command in commands:
+        words = [
+            word for given in command for word in (sorted(map(str, Path().glob(given))) if "*" in given else [given])
+        ]
+        assert main(words) == 0, words
+        if command[0] == "features":
+            shutil.copy("features.parquet", "by-first.parquet")
+            shutil.copy("features.parquet", "by-second.parquet")
+    shown = capsys.readouterr().out
+    assert "deviation of AUROC" in shown and "signals permuted" in shown and "surrogate \\ generator" in shown
+    assert {path.name for path in tmp_path.glob("*.png")} == {"auroc.png", "ablation.png"}
+    assert Path("my-monitor", "config.json").is_file()
