@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.forest import Forest
+from syncheck.detectors.boosted import boosted_trees, word_risks, word_weights
 from syncheck.detectors.kernel import KernelMachine
 from syncheck.detectors.signal_features import Measure, regression_features, regression_names
 from syncheck.errors import CheckpointError, InputError, MismatchError
@@ -30,7 +31,6 @@ from syncheck.spans import (
     labels_of,
     likely_overlap,
     merged_risk,
-    risk_of,
     words_of,
 )
 
@@ -43,18 +43,6 @@ _CONFIG = "spans.json"
 _WEIGHTS: Mapping[str, str] = {"xgb": "spans.ubj", "svr": "spans.safetensors"}
 _READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
-
-TREES = 200
-TREE_OPTIONS: Mapping[str, Any] = {
-    "objective": "reg:logistic",
-    "eta": 0.05,
-    "max_depth": 5,
-    "subsample": 0.7,
-    "colsample_bytree": 0.4,
-    "min_child_weight": 8,
-    "reg_lambda": 5,
-}
-"""Chosen on the validation sets, by hand, once; others near them score within 0.01."""
 
 SVR_C = 10.0
 SVR_WEIGHTS = (0.01, 100.0)
@@ -135,7 +123,7 @@ class SpanRegressor:
         if max_words < 1:
             raise InputError(f"max_words must be 1 or more; found {max_words}")
         values = [regression_features(i, schema, measure) for i in items] if measured is None else measured
-        targets = [_word_risks(item) for item in items]
+        targets = [word_risks(item) for item in items]
         if not sum(map(len, targets)):
             raise InputError("expected labelled responses with words to train on; found none")
         X, y = np.concatenate(list(values)), np.concatenate(targets)
@@ -144,7 +132,9 @@ class SpanRegressor:
             X, y = X[kept], y[kept]
             machine = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
             return cls(schema, kind, machine, measure)
-        return cls(schema, kind, _boosted(X, y, np.concatenate([_weights(item) for item in items]), seed), measure)
+        return cls(
+            schema, kind, boosted_trees(X, y, np.concatenate([word_weights(item) for item in items]), seed), measure
+        )
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
@@ -259,24 +249,3 @@ def _check_measure(folder: Path, expected: dict[str, Any] | None, measure: Measu
             f"{folder} was fitted with the signals of another model, which differs in {', '.join(different)}; pass "
             "that one, or fit anew"
         )
-
-
-def _word_risks(item: SpanItem) -> Floats:
-    if item.labels is None:
-        raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
-    risk = risk_of(item.labels.soft, len(item.response))
-    return np.array([risk[word.start : word.end].mean() for word in words_of(item.response)])
-
-
-def _weights(item: SpanItem) -> Floats:
-    lengths = np.array([float(word.end - word.start) for word in words_of(item.response)])
-    return lengths / lengths.sum() if len(lengths) else lengths
-
-
-def _boosted(X: Floats, y: Floats, weight: Floats, seed: int) -> Forest:
-    import xgboost
-
-    # One thread, so that the trees do not depend on the machine's cores.
-    options = {**TREE_OPTIONS, "seed": seed, "nthread": 1}
-    data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
-    return Forest(xgboost.train(options, data, TREES))
