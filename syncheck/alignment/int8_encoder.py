@@ -49,15 +49,14 @@ class Int8Linear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map (M, K) float32 to (M, N) float32."""
-        scale = (
-            torch.linalg.vector_norm(inputs, torch.inf, dim=1, keepdim=True).clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
-        )  # (M, 1)
+        largest = torch.linalg.vector_norm(inputs, torch.inf, dim=1, keepdim=True)  # (M, 1)
+        scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
         rounded = torch.div(inputs, scale).round_()
         return torch.addcmul(self.bias, self._product(rounded).mul_(scale), self.step)
 
     def _product(self, rounded: Tensor) -> Tensor:
         """Multiply by the integers; float32 holds nearly every such sum exactly, where there is no integer product."""
-        if rounded.device.type == "cpu" and torch.backends.mkldnn.is_available():
+        if rounded.device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             return torch._int_mm(rounded.to(torch.int8), self.weight.t()).float()
         return rounded @ self.weight.t().float()
 
@@ -85,7 +84,8 @@ class _Layer(nn.Module):
         mixed = [_attention(pair) for pair in heads.split(list(lengths), dim=2)]  # (heads, T, d) each
         joined = torch.cat(mixed, dim=1).transpose(0, 1).reshape(tokens, width)
         hidden = self.after_attention(self.attended(joined) + hidden)
-        return self.after_inner(self.outer(gelu(self.inner(hidden))) + hidden)
+        hidden = self.after_inner(self.outer(gelu(self.inner(hidden))) + hidden)
+        return hidden
 
 
 class Int8CrossEncoder(nn.Module):
@@ -133,7 +133,9 @@ class Int8CrossEncoder(nn.Module):
         hidden = self.embedded(self.words(ids) + self.types(types) + self.positions(positions))  # (sum of T, H)
         for layer in self.layers:
             hidden = layer(hidden, lengths)
-        claims = [h[kinds >= CLAIM] for h, kinds in zip(hidden.split(lengths), types.split(lengths), strict=True)]
+        claims = [
+            h[kinds >= CLAIM] for h, kinds in zip(*(torch.split(t, lengths) for t in (hidden, types)), strict=True)
+        ]
         logits: Tensor = self.head(torch.stack([torch.cat([c.mean(0), c.amax(0)]) for c in claims]))[:, 0]
         return logits
 
