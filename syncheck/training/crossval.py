@@ -129,7 +129,7 @@ def fitted_folds(
         numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
     for repeat, number in enumerate(numbers):
-        for left_out in range(folds):
+        for left_out in np.unique(number):
             train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
             rows = features_for(train)
             model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)

@@ -72,9 +72,7 @@ def transfer_matrix(
     for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
         numbers[:, together] = numbering(labels[together], questions[together])
     _check_parts(columns, names, labels, numbers)
-    scores = partial(
-        cross_validate, X, labels, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, numbers=numbers
-    )
+    scores = partial(cross_validate, X, labels, groups, kind=kind, repeats=repeats, seed=seed, numbers=numbers)
     resamples = Draws.of(questions, draws=draws, seed=seed)
     cells: dict[tuple[str, str], Cell] = {}
     for row in columns:

@@ -88,13 +88,13 @@ class TestTransfer:
         groups = [f"long{i // 8}" for i in range(240)] + [f"short{i}" for i in range(24)]
         parts = ["long"] * 240 + ["short"] * 24
         X = (rng.normal(size=264) + 2 * y)[:, None]
-        matrix = transfer_matrix(X, y, groups, parts, kind="lr", folds=3, repeats=1)
+        matrix = transfer_matrix(X, y, groups, parts, kind="lr", folds=6, repeats=1)
         small, number = np.arange(264) >= 240, np.zeros(264, int)
         for part in (small, ~small):
-            number[part] = fold_numbers(y[part], np.array(groups)[part], folds=3, repeats=1)[0]
-        assert sorted(np.bincount(number[small])) == [8, 8, 8]
+            number[part] = fold_numbers(y[part], np.array(groups)[part], folds=6, repeats=1)[0]
+        assert sorted(np.bincount(number[small])) == [4] * 6
         scores = np.empty(264)
-        for fold in range(3):
+        for fold in range(6):
             train, test = small & (number != fold), number == fold
             scores[test] = make_aggregator("lr").fit(X[train], y[train]).predict_proba(X[test])[:, 1]
         expected = roc_auc_score(y[~small], scores[~small])
