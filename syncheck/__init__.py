@@ -21,12 +21,12 @@ from syncheck.errors import (
     WrongTypeError,
 )
 from syncheck.events import EndEvent, SentenceEvent, TokenEvent
-from syncheck.features import feature_schema
 from syncheck.judging import SentenceJudge
 from syncheck.monitor import Monitor
 from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt, prompt_from_texts
 from syncheck.report import Report, TraceNode
+from syncheck.schemas import feature_schema
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank, require_rewindable, token_statistics
 from syncheck.training.auroc import Draws, interval

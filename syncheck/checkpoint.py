@@ -15,7 +15,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.features import feature_schema
+from syncheck.schemas import feature_schema
 from syncheck.signals import ReferenceBank
 from syncheck.types import FeatureSchema
 

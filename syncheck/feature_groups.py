@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from syncheck.errors import InputError
-from syncheck.features import LID
+from syncheck.schemas import LID
 
 __all__ = ["FEATURE_GROUPS", "feature_groups"]
 
@@ -26,7 +26,7 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     "earlier sentences": ("sentence_index", "earlier_support_mean", "earlier_support_min"),
     "phrasing": ("source_mention", "negation", "list_item"),
 }
-"""Features by signal, each in one group, as in ``syncheck.features.FEATURES``. The first five are the paper's (Table
+"""Features by signal, each in one group, as in ``syncheck.schemas.FEATURES``. The first five are the paper's (Table
 4), whose "uncertainty" is entropy and LID; KL and the gain in log-probability both compare with no context."""
 
 

@@ -18,12 +18,12 @@ from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, StopReason, decode, prepare
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.features import feature_schema, needs_lid
 from syncheck.judging import SentenceJudge
 from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
+from syncheck.schemas import feature_schema, needs_lid
 from syncheck.signals import ReferenceBank, require_watchable
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch

@@ -8,7 +8,13 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset({"types", "config", "errors"})
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
-ONE_STAGE = {"feature_groups": "features", "lexical": "features", "phrasing": "features", "templates": "prompts"}
+ONE_STAGE = {
+    "feature_groups": "features",
+    "lexical": "features",
+    "phrasing": "features",
+    "schemas": "features",
+    "templates": "prompts",
+}
 """Files that are part of the stage named, and so may be imported by it."""
 COMMAND_LINE = frozenset({"cli", "commands"})
 MONITOR = frozenset(

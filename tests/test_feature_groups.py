@@ -4,7 +4,7 @@ import pytest
 
 from syncheck import InputError, feature_schema
 from syncheck.feature_groups import FEATURE_GROUPS, feature_groups
-from syncheck.features import FEATURES, SCHEMAS
+from syncheck.schemas import FEATURES, SCHEMAS
 
 
 def test_every_feature_is_in_one_group():

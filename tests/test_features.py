@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.errors import InputError
-from syncheck.features import FEATURES, SCHEMAS, EarlierSentences, feature_schema, needs_lid, sentence_features
+from syncheck.features import EarlierSentences, sentence_features
 from syncheck.lexical import ContextLexicon
+from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_lid
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from boundaries import ROOT
 
-from syncheck.features import FEATURES, LID
+from syncheck.schemas import FEATURES, LID
 from syncheck.types import Status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from syncheck.alignment import load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import CheckpointError, InputError
-from syncheck.features import needs_lid
 from syncheck.jsonlines import field
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
+from syncheck.schemas import needs_lid
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank
 from syncheck.types import RagPrompt

@@ -13,9 +13,9 @@ from syncheck.commands.labelled import chosen_responses, measured_by
 from syncheck.commands.monitors import load_model, monitor_for, segmenter_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import InputError
-from syncheck.features import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
+from syncheck.schemas import needs_lid
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from syncheck.features import FEATURES, LID
+from syncheck.schemas import FEATURES, LID
 from syncheck.types import SentenceScore, Status
 
 if TYPE_CHECKING:

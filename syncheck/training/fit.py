@@ -12,8 +12,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, default_layers
-from syncheck.features import needs_lid
 from syncheck.monitor import Monitor
+from syncheck.schemas import needs_lid
 from syncheck.training.crossval import cross_validate
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure

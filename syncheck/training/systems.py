@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators.estimators import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.features import SCHEMAS
+from syncheck.schemas import SCHEMAS
 from syncheck.training.crossval import FoldFeatures, cross_validate, fold_features
 
 __all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "held_out_scores", "out_of_fold_scores"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from syncheck.config import SegmenterConfig
 from syncheck.errors import CheckpointError, InputError, MissingExtraError
-from syncheck.features import feature_schema
+from syncheck.schemas import feature_schema
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan
 from syncheck.training.measured import MeasuredSentences

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
-from syncheck.features import SCHEMAS, feature_schema
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS, band, feature_label, feature_value, verdict
 from syncheck.report.layout import mark_passage
+from syncheck.schemas import SCHEMAS, feature_schema
 from syncheck.types import RagPrompt, SentenceScore
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}

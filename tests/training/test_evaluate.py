@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError
-from syncheck.features import feature_schema
+from syncheck.schemas import feature_schema
 from syncheck.training import (
     System,
     auroc_table,

@@ -1,0 +1,161 @@
+"""The features that there are, and the released lists of them that aggregators read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from syncheck.errors import InputError
+from syncheck.types import FeatureSchema
+
+__all__ = ["FEATURES", "Feature", "LID", "SCHEMAS", "feature_schema", "needs_lid"]
+
+LID = "lid_layer_{k}"
+"""Stands for one feature per tapped decoder block k, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What one feature measures.
+
+    Attributes
+    ----------
+    name : str
+    meaning : str
+    unit : str
+        Unit and range.
+    direction : int
+        +1 where higher speaks for faithful, -1 where it speaks against, 0 where neither is expected.
+    cost : str
+        What it takes beside the model's own forward pass.
+    """
+
+    name: str
+    meaning: str
+    unit: str
+    direction: int
+    cost: str
+
+
+_CONTRAST = "one pass over the sentence without the context"
+
+FEATURES = (
+    Feature("min_prob", "probability of the least likely token", "probability, [0, 1]", 1, "none"),
+    Feature("mean_prob", "mean probability of the tokens", "probability, [0, 1]", 1, "none"),
+    Feature("max_entropy", "largest entropy at a token", "nats, [0, ln V]", -1, "none"),
+    Feature("mean_entropy", "mean entropy at the tokens", "nats, [0, ln V]", -1, "none"),
+    Feature(
+        LID,
+        "local intrinsic dimension of block k's output among references",
+        "dimension, >= 0",
+        -1,
+        "distances to the references",
+    ),
+    Feature("mean_contrastive_kl", "mean KL(with || without context)", "nats, [0, 100]", 0, _CONTRAST),
+    Feature("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0, _CONTRAST),
+    Feature("align_score", "support of the sentence by the context", "probability, [0, 1]", 1, "the aligner"),
+    Feature("content_overlap", "content words that the context holds", "share, [0, 1]", 1, "none"),
+    Feature("bigram_overlap", "word pairs that the context holds", "share, [0, 1]", 1, "none"),
+    Feature("number_overlap", "numbers that the context holds", "share, [0, 1]", 1, "none"),
+    Feature("name_overlap", "names that the context holds", "share, [0, 1]", 1, "none"),
+    Feature("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, "none"),
+    Feature("mean_log_prob", "mean log-probability of the tokens", "nats, [-100, 0]", 1, "none"),
+    Feature("min_log_prob", "log-probability of the least likely token", "nats, [-100, 0]", 1, "none"),
+    Feature(
+        "mean_log_prob_gain",
+        "mean of log p with minus without context",
+        "nats, [-100, 100]",
+        1,
+        _CONTRAST,
+    ),
+    Feature(
+        "min_log_prob_gain",
+        "least of log p with minus without context",
+        "nats, [-100, 100]",
+        1,
+        _CONTRAST,
+    ),
+    Feature("max_contrastive_kl", "largest KL(with || without context)", "nats, [0, 100]", 0, _CONTRAST),
+    Feature("question_overlap", "content words that the question holds", "share, [0, 1]", 0, "none"),
+    Feature("stem_overlap", "content words whose stem the context holds", "share, [0, 1]", 1, "none"),
+    Feature("pair_overlap", "neighbouring content words that are near in a passage", "share, [0, 1]", 1, "none"),
+    Feature("copied_run", "longest run of words that stands in a passage", "share, [0, 1]", 1, "none"),
+    Feature("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1, "none"),
+    Feature("sentence_index", "ln(1 + the answer's earlier sentences)", "ln sentences, >= 0", -1, "none"),
+    Feature("earlier_support_mean", "mean support of the answer's earlier sentences", "probability, [0, 1]", 1, "none"),
+    Feature("earlier_support_min", "least support of the answer's earlier sentences", "probability, [0, 1]", 1, "none"),
+    Feature("source_mention", "whether it speaks of its sources (English)", "0 or 1", 0, "none"),
+    Feature("negation", "whether it denies something (English)", "0 or 1", 0, "none"),
+    Feature("list_item", "whether it begins as an item of a list", "0 or 1", 0, "none"),
+)
+"""Every feature of every schema; NaN in any of them means not measured."""
+
+_PAPER = (
+    *("min_prob", "mean_prob", "max_entropy", "mean_entropy", LID),
+    *("mean_contrastive_kl", "large_kl_pos", "align_score"),
+)
+_FIRST = (
+    *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap", "log_tokens"),
+    *("mean_log_prob", "min_log_prob", "mean_log_prob_gain", "min_log_prob_gain"),
+    *("max_contrastive_kl", "question_overlap"),
+)
+_SECOND = (
+    *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
+    *("sentence_index", "earlier_support_mean", "earlier_support_min"),
+    *("source_mention", "negation", "list_item"),
+)
+
+SCHEMAS: Mapping[str, tuple[str, ...]] = {
+    "paper.v1": _PAPER,  # Table 4
+    "paper-no-lid.v1": tuple(name for name in _PAPER if name != LID),  # Table 4 for Summary and Data2txt
+    "syncheck.v1": _PAPER + _FIRST,
+    "syncheck.v2": _PAPER + _FIRST + _SECOND,
+}
+"""Features of each released version, in column order; a released version never changes."""
+
+
+def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
+    """Return a released schema for the given decoder blocks.
+
+    Parameters
+    ----------
+    version
+        A key of :data:`SCHEMAS`.
+    layers
+        Decoder blocks with a LID feature, in column order; a version without LID has none of them.
+
+    Raises
+    ------
+    InputError
+        If there is no such version.
+    """
+    by_name = {feature.name: feature for feature in FEATURES}
+    columns = [
+        (column, by_name[name])
+        for name in _names_of(version)
+        for column in ([LID.format(k=k) for k in layers] if name == LID else [name])
+    ]
+    return FeatureSchema(
+        version=version,
+        names=tuple(column for column, _ in columns),
+        units=tuple(feature.unit for _, feature in columns),
+        directions=tuple(feature.direction for _, feature in columns),
+    )
+
+
+def needs_lid(version: str) -> bool:
+    """Whether a schema version has LID features, and so needs reference activations.
+
+    Raises
+    ------
+    InputError
+        If there is no such version.
+    """
+    return LID in _names_of(version)
+
+
+def _names_of(version: str) -> tuple[str, ...]:
+    if version not in SCHEMAS:
+        known = ", ".join(map(repr, SCHEMAS))
+        raise InputError(f"expected a feature schema of {known}; found {version!r}; name one of these")
+    return SCHEMAS[version]
