@@ -155,6 +155,9 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
+    parser.add_argument(
+        "--aligner", default="bundled", help="'bundled', 'none', a folder or a checkpoint (%(default)s)"
+    )
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
     add_labels(parser)

@@ -282,6 +282,21 @@ class TestSentencesAreCutAsAsked:
         assert "how text is cut into sentences" in capsys.readouterr().err
 
 
+def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_path, capsys):
+    data, table = write(tmp_path / "data.jsonl", *labelled(10)), str(tmp_path / "features.parquet")
+    model, monitor = ["--model", str(GOLDEN)], str(tmp_path / "monitor")
+    assert main(["features", *model, "--aligner", "none", "--data", data, "--output", table]) == 0
+    train = ["train", *model, "--data", table, "--aggregator", "lr", "--output", monitor]
+    assert main(train) == 2
+    assert "measured with the aligner 'none'; the monitor has 'bundled'" in capsys.readouterr().err
+    assert main([*train, "--aligner", "none"]) == 0
+    target = tmp_path / "out.jsonl"
+    source = write(tmp_path / "in.jsonl", {"question": "Who?", "context": PASSAGE, "response": "Anna taught."})
+    assert main(["score", *model, "--monitor", monitor, "--input", source, "--output", str(target)]) == 0
+    (sentence,) = read(target)[0]["sentences"]
+    assert sentence["status"] == "scored" and sentence["features"]["align_score"] is None
+
+
 def test_a_system_prompt_of_a_record(tmp_path, capsys):
     record = {"id": "a", "question": "Who?", "context": PASSAGE, "response": "Anna.", "system": "Be brief."}
     own = {"prompt_with_context": "One.", "prompt_without_context": "Two."}

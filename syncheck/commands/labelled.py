@@ -21,6 +21,7 @@ from syncheck.training import (
     SetName,
     load_records,
     measure,
+    provenance_of,
     read_parquet,
 )
 
@@ -75,11 +76,18 @@ def measured_by(monitor: Monitor, args: argparse.Namespace, path: Path) -> Measu
     Raises
     ------
     MismatchError
-        If a file holds other features than the monitor reads, or sentences that were cut otherwise.
+        If a file holds other features than the monitor reads, sentences that were cut otherwise, or the support of
+        another aligner.
     """
     if path.suffix != ".parquet":
         return measure(monitor, chosen_responses(args, path))
     measured = chosen_sentences(args, path)
+    aligner = "none" if monitor.aligner is None else monitor.aligner.name
+    if (noted := provenance_of(path).get("aligner", aligner)) != aligner:
+        raise MismatchError(
+            f"{path} was measured with the aligner {noted!r}; the monitor has {aligner!r}. Pass --aligner {noted}, or "
+            "measure again"
+        )
     if measured.segmenter != monitor.config.segmenter:
         raise MismatchError(
             f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "

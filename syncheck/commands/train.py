@@ -39,7 +39,7 @@ def train(args: argparse.Namespace) -> int:
         model,
         tokenizer,
         config=_config(args, model.config.get_text_config().num_hidden_layers),
-        aligner=load_aligner("bundled", device=args.device),
+        aligner=load_aligner(args.aligner, device=args.device),
     )
     measured = measured_by(untrained, args, Path(args.data))
     kind = _best(measured, args.labels, args.seed) if args.aggregator == "best" else args.aggregator
