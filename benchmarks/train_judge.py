@@ -37,8 +37,8 @@ from support_pairs import SupportPair, load_pairs, part_of  # noqa: E402
 from train_aligner import BATCH, NEW_RATE, POOL, Encoder, start_model, train  # noqa: E402
 
 SOURCES = ("wice", "expertqa", "begin")
-CHUNKS = 3
-"""Evidence chunks of a pair."""
+CHUNKS, EVIDENCE_TOKENS = 3, 128
+"""Evidence of a pair."""
 LEARNING_RATE = 1.2e-4
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     tokenizer.save(str(run / "tokenizer.json"))
     pairs = [pair for source in SOURCES for pair in load_pairs(args.pairs, source)]
     parts = {name: [p for p in pairs if part_of(p.passages[0]) == name] for name in ("train", "calibrate", "test")}
-    encoder = Encoder(tokenizer)
+    encoder = Encoder(tokenizer, EVIDENCE_TOKENS)
     encoded = [encoder.encode(pair, CHUNKS) for pair in parts["train"]]
     (run / "run.json").write_text(json.dumps({**vars(args), "packed": None}, default=str, indent=2))
     train(

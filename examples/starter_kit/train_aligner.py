@@ -42,14 +42,14 @@ from syncheck.alignment.packed import load_cross_encoder
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4
-CHUNKS = (1, 2, 3, 3, 3, 4)
+CHUNKS = (2, 3, 4, 4, 5)
 """How many evidence chunks a training pair shows at most; drawn for each pair."""
-EVIDENCE_TOKENS = 128
+EVIDENCE_TOKENS = 144
 CLAIM_TOKENS = 96
 BATCH = 32
 POOL = 3
 """A batch is drawn from this many batches' worth of pairs, sorted by length, so that little is padding."""
-WIKIPEDIA_SHARE = 0.45
+WIKIPEDIA_SHARE = 0.5
 NEW_RATE = 1e-3
 """Learning rate of the head and the token types where they start from scratch."""
 WEIGHT_DECAY = 0.01
@@ -87,12 +87,13 @@ class Encoder:
     """Turns labelled pairs into token ids, with the evidence chosen as the aligner chooses it."""
 
     tokenizer: Tokenizer
+    evidence_tokens: int = EVIDENCE_TOKENS
 
     def encode(self, pair: SupportPair, chunks: int) -> EncodedPair:
-        """Choose up to ``chunks`` chunks that fit ``EVIDENCE_TOKENS`` together, and join them with the claim."""
+        """Choose up to ``chunks`` chunks that fit ``evidence_tokens`` together, and join them with the claim."""
         index = _index(pair.passages)
         chosen: dict[int, list[int]] = {}
-        room = EVIDENCE_TOKENS
+        room = self.evidence_tokens
         for best in index.best(pair.claim, chunks):
             ids = self._ids(index.chunks[best].text)
             if len(ids) <= room:

@@ -2,9 +2,8 @@
 
 A supported claim is a sentence that the passages hold, perhaps shortened or reworded; an unsupported one has
 a changed number, a swapped name, a negation or an opposite, the head of one sentence with the tail of
-another, or comes from a part of the article that the passages leave out. Some claims join two sentences, and an
-unsupported one of these adds a sentence that the passages lack; some say of the passages that they do not mention
-something. Wording changes are applied to both kinds alike, so that they give nothing away.
+another, or comes from a part of the article that the passages leave out. Wording changes are applied to both
+kinds alike, so that they give nothing away.
 """
 
 from __future__ import annotations
@@ -19,10 +18,6 @@ from wikipedia_qa import Article, Substitution
 __all__ = ["WikipediaPairs"]
 
 SUPPORTED_SHARE = 0.5
-JOINED_SHARE = 0.15
-"""Claims of two sentences: what is missing then is only a part of the claim."""
-ABSENCE_SHARE = 0.04
-"""Claims that the passages do not mention something."""
 
 _NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}(?: [A-Z][a-z]+)*\b")
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
@@ -40,11 +35,6 @@ _PRONOUN = re.compile(r"^(?:He|She|It|They)\b")
 _OPENERS = (
     "Based on the given passages, ", "According to the text, ", "Additionally, ", "Furthermore, ", "However, ",
     "The passages say that ", "Overall, ", "Yes, ", "In summary, ", "It is also noted that ",
-)  # fmt: skip
-_ABSENCES = (
-    "The passages do not mention {}.", "There is no information about {} in the given passages.",
-    "The text does not say anything about {}.", "However, the passages do not provide details on {}.",
-    "Unable to answer based on the given passages, as {} is not mentioned.",
 )  # fmt: skip
 _BULLETS = ("* ", "- ", "1. ", "2. ", "3. ", "4. ")
 _SAME = tuple(
@@ -104,54 +94,22 @@ class WikipediaPairs:
     def draw(self, rng: random.Random) -> SupportPair:
         """Draw one pair, half of them supported."""
         supported = rng.random() < SUPPORTED_SHARE
-        form = rng.random()
         while True:
             article = rng.choice(self.articles)
             paragraph = rng.randrange(len(article.paragraphs))
             sentences = article.paragraphs[paragraph][1]
             index = rng.randrange(len(sentences))
+            claim = _shortened(rng, sentences[index])
+            if not supported:
+                changed = self._corrupted(rng, claim, sentences, article)
+                if changed is None:
+                    continue
+                claim = changed
             passages = self._passages(rng, article, sentences, index)
-            claim: str | None = _shortened(rng, sentences[index])
-            if form < ABSENCE_SHARE:
-                claim = self._absence(rng, passages, supported=supported)
-            elif form < ABSENCE_SHARE + JOINED_SHARE:
-                claim = self._joined(rng, claim, sentences, article, passages, supported=supported)
-            elif not supported:
-                claim = self._corrupted(rng, claim, sentences, article)
-            if claim is None or (not supported and any(claim.strip(".") in passage for passage in passages)):
+            if not supported and any(claim.strip(".") in passage for passage in passages):
                 continue
-            if form >= ABSENCE_SHARE:
-                claim = _reworded(rng, claim, article.title)
+            claim = _reworded(rng, claim, article.title)
             return SupportPair(passages, claim, int(supported), "wikipedia", article.title)
-
-    def _absence(self, rng: random.Random, passages: Sequence[str], *, supported: bool) -> str | None:
-        """Say that something is not mentioned; supported where that is so."""
-        text = " ".join(passages)
-        names = [n for n in sorted(set(_NAME.findall(text))) if len(n) > 4]
-        name = rng.choice(self.substitution.names) if supported else rng.choice(names) if names else None
-        if name is None or (supported and name in text):
-            return None
-        return rng.choice(_ABSENCES).format(name)
-
-    def _joined(
-        self,
-        rng: random.Random,
-        claim: str,
-        sentences: Sequence[str],
-        article: Article,
-        passages: Sequence[str],
-        *,
-        supported: bool,
-    ) -> str | None:
-        """Join a sentence with another one of the passages, or with one that they lack."""
-        pool = sentences if supported else rng.choice(article.paragraphs)[1]
-        other = rng.choice(pool)
-        if other[:40] in claim or any(other in passage for passage in passages) is not supported:
-            return None
-        parts = [claim.rstrip("."), _shortened(rng, other).rstrip(".")]
-        rng.shuffle(parts)
-        second = parts[1][0].lower() + parts[1][1:] if _PRONOUN.match(parts[1]) or parts[1][:4] == "The " else parts[1]
-        return f"{parts[0]}{rng.choice((', and ', ' and ', '. ', '; ', ', while '))}{second}."
 
     def _corrupted(self, rng: random.Random, claim: str, sentences: Sequence[str], article: Article) -> str | None:
         changed = rng.choice(self._unsupported)(rng, claim, sentences, article)
