@@ -42,6 +42,7 @@ from fod.evaluation import (
     BACKTRACK,
     CAD,
     FOD,
+    FOD_SHARED,
     GREEDY,
     RERANKINGS,
     AnswerLog,
@@ -169,7 +170,7 @@ def compared(bench: Bench, log: AnswerLog, *, workers: int) -> tuple[Answers, in
             break
         candidates += 1
     found |= reranked
-    order = [GREEDY, CAD, ABSTAIN, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD]
+    order = [GREEDY, CAD, ABSTAIN, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD, FOD_SHARED]
     return {name: found[name] for name in order}, candidates
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Decode",
     "DecodingLimits",
     "FOD",
+    "FOD_SHARED",
     "GREEDY",
     "RERANKINGS",
     "candidates_for",
@@ -35,6 +36,8 @@ Decode = Callable[[RagPrompt, str], list[DecodedAnswer]]
 """Answers a prompt, whose id is given for errors, under one name or, from one sampling, under several."""
 
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
+FOD_SHARED = "FOD (Full, S shared)"
+"""FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
 RERANKINGS: dict[str, RerankBy] = {
     "Reranking": "syncheck",
     "Reranking (Likelihood)": "likelihood",
@@ -92,13 +95,15 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
 
     best_of_n = BestOfNGenerator(*models, reward=lambda report: report.faithfulness, samples=limits.best_of)
     backtrack = BacktrackGenerator(*models, backtrack_threshold=tau_1)
+    own = {"beam_size": limits.beam_size, "samples": limits.samples_per_step}
     return {
         GREEDY: greedy,
         CAD: plain(CAD, CADGenerator(*models)),
         ABSTAIN: plain(ABSTAIN, AbstainGenerator(*models, threshold=tau_1)),
         limits.best_of_name: plain(limits.best_of_name, best_of_n),
         BACKTRACK: _verified(BACKTRACK, backtrack, limits),
-        FOD: _verified(FOD, _fod(monitor, limits, beam_size=limits.beam_size, samples=limits.samples_per_step), limits),
+        FOD: _verified(FOD, _fod(monitor, limits, **own), limits),
+        FOD_SHARED: _verified(FOD_SHARED, _fod(monitor, limits, **own, share_samples=True), limits),
     }
 
 
@@ -161,7 +166,9 @@ def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
     return max(zip(rewards, samples, strict=True), key=lambda pair: -math.inf if pair[0] is None else pair[0])[1]
 
 
-def _fod(monitor: Monitor, limits: DecodingLimits, *, beam_size: int, samples: int) -> FODGenerator:
+def _fod(
+    monitor: Monitor, limits: DecodingLimits, *, beam_size: int, samples: int, share_samples: bool = False
+) -> FODGenerator:
     return FODGenerator(
         monitor.model,
         monitor.tokenizer,
@@ -170,6 +177,7 @@ def _fod(monitor: Monitor, limits: DecodingLimits, *, beam_size: int, samples: i
         prune_threshold=limits.prune_threshold,
         beam_size=beam_size,
         samples_per_step=samples,
+        share_samples=share_samples,
     )
 
 

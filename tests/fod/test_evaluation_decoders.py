@@ -11,6 +11,7 @@ from fod.evaluation import (
     BACKTRACK,
     CAD,
     FOD,
+    FOD_SHARED,
     GREEDY,
     RERANKINGS,
     DecodingLimits,
@@ -42,7 +43,7 @@ def answers(monitor, prompt):
 
 
 def test_each_decoder_answers_under_its_name(answers, monitor, prompt):
-    assert list(answers) == [GREEDY, CAD, ABSTAIN, "Best of 3", BACKTRACK, FOD]
+    assert list(answers) == [GREEDY, CAD, ABSTAIN, "Best of 3", BACKTRACK, FOD, FOD_SHARED]
     assert all(name == found.decoder for name, found in answers.items())
     report = monitor.generate(prompt, do_sample=False, max_new_tokens=24)
     greedy = answers[GREEDY]
