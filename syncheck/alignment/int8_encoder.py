@@ -125,6 +125,10 @@ class Int8CrossEncoder(nn.Module):
         Tensor
             (B,) float32, the logit of "supported" before calibration.
         """
+        with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
+            return self._logits(pairs)
+
+    def _logits(self, pairs: Sequence[EncodedPair]) -> Tensor:
         device = self.words.weight.device
         lengths = [len(pair) for pair in pairs]
         ids = torch.tensor([token for pair in pairs for token in pair.ids], device=device)

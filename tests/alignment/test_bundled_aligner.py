@@ -138,6 +138,13 @@ def test_a_logit_does_not_depend_on_the_batch():
     assert torch.equal(integers(pairs[::-1]), alone.flip(0))
 
 
+def test_autocast_of_the_caller_changes_nothing():
+    integers, _, pairs = packaged()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = integers(pairs)
+    assert torch.equal(mixed, integers(pairs))
+
+
 def test_products_of_integers_are_the_same_in_float32(monkeypatch):
     integers, _, pairs = packaged()
     expected = integers(pairs)
