@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
@@ -67,6 +68,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         if self._buffers is not None:
             self._show(self._used + tokens_to_remove)
 
+    @torch.inference_mode()
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
         """Keep ``lengths[i]`` columns from ``starts[i]`` of row ``rows[i]``, aligned to the right."""
         if self._buffers is None:
@@ -83,6 +85,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         self._rows = None
         self._show(width)
 
+    @torch.inference_mode()  # as the forward that made the buffers: they cannot be written to outside
     def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
         """Let only the first rows go on, after these pairs have changed places; the others stay as they are."""
         if self._buffers is None:

@@ -132,6 +132,19 @@ class TestBranch:
         for row, ids in zip(found, ([8, 9], [5, 6, 7, 8, 9], [5, 11, 12]), strict=True):
             torch.testing.assert_close(row, self.whole(golden, [*self.PROMPT, *ids])[-2:], rtol=0, atol=1e-4)
 
+    @pytest.mark.parametrize("first", [1, 150])  # 150: the buffers grow while the model runs
+    def test_rows_that_are_left_out_change_nothing_for_the_others(self, golden, first):
+        branch = Branch(golden.model, [self.PROMPT] * 3)
+        ids = torch.arange(3 * first).reshape(3, first) % 90 + 5
+        branch.feed(ids)
+        branch.narrow([1, 2])  # row 2 changes places with row 0
+        assert sorted(branch.fed) == [1, 2]
+        after = {1: 8, 2: 9}
+        found = branch.feed(torch.tensor([[after[row]] for row in branch.fed]))
+        for row, logits in zip(branch.fed, found, strict=True):
+            expected = self.whole(golden, [*self.PROMPT, *ids[row].tolist(), after[row]])[-1:]
+            torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
+
     def test_past_the_window(self, golden, monkeypatch):
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", 61)
         branch = Branch(golden.model, [self.PROMPT])
