@@ -16,6 +16,8 @@ __all__ = ["plot_sweep", "plot_tradeoff"]
 
 INK, SECOND_INK = "#1e5386", "#a3541a"
 DPI = 150
+ASIDE = 0.008
+"""Of an axis: how far two points of one size are drawn to its sides, so that no interval covers another."""
 
 
 def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> None:
@@ -73,9 +75,10 @@ def plot_sweep(
     figure, axes = _panels(11.0, 4.5)
     for axis, found, label in zip(axes, (beam_sizes, samples), ("beam size K", "sample size S"), strict=True):
         sizes = sorted(found)
-        _curve(axis, sizes, [found[size].faithfulness for size in sizes], INK)
+        aside = (sizes[-1] - sizes[0]) * ASIDE
+        _curve(axis, [size - aside for size in sizes], [found[size].faithfulness for size in sizes], INK)
         second = axis.twinx()
-        _curve(second, sizes, [found[size].informativeness for size in sizes], SECOND_INK)
+        _curve(second, [size + aside for size in sizes], [found[size].informativeness for size in sizes], SECOND_INK)
         axis.set_xticks(sizes)
         axis.set_xlabel(label)
         axis.set_ylabel("faithfulness", color=INK)
@@ -83,7 +86,7 @@ def plot_sweep(
     _write(figure, path)
 
 
-def _curve(axis: Axes, sizes: Sequence[int], estimates: Sequence[Estimate], colour: str) -> None:
+def _curve(axis: Axes, sizes: Sequence[float], estimates: Sequence[Estimate], colour: str) -> None:
     axis.errorbar(sizes, [e.value for e in estimates], yerr=_bar(estimates), marker="o", capsize=3, color=colour)
 
 
