@@ -49,7 +49,7 @@ class Int8Linear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map (M, K) float32 to (M, N) float32."""
-        largest = torch.linalg.vector_norm(inputs, torch.inf, dim=1, keepdim=True)  # (M, 1)
+        largest = inputs.abs().amax(1, keepdim=True)  # (M, 1); a norm would take ten times as long
         scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
         rounded = torch.div(inputs, scale).round_()
         return torch.addcmul(self.bias, self._product(rounded).mul_(scale), self.step)
