@@ -95,7 +95,7 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
 
     best_of_n = BestOfNGenerator(*models, reward=lambda report: report.faithfulness, samples=limits.best_of)
     backtrack = BacktrackGenerator(*models, backtrack_threshold=tau_1)
-    own = {"beam_size": limits.beam_size, "samples": limits.samples_per_step}
+    own: dict[str, Any] = {"beam_size": limits.beam_size, "samples": limits.samples_per_step}
     return {
         GREEDY: greedy,
         CAD: plain(CAD, CADGenerator(*models)),

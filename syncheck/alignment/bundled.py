@@ -25,7 +25,8 @@ MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96
 """Sizes of the pairs that the network was trained on."""
 CLAIM_OVERLAP_TOKENS = 16
-BATCH_TOKENS = 4096
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
+"""Tokens scored at once; what a processor holds of more leaves its cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +171,19 @@ class BundledAligner:
         return ids
 
     def _probabilities(self, windows: Sequence[_Window]) -> list[float]:
-        """Score windows, at most ``BATCH_TOKENS`` at once; none depends on what else is in its batch."""
+        """Score windows, some at once; none depends on what else is in its batch."""
         scores: list[float] = []
-        for batch in _batches(windows):
+        for batch in _batches(windows, CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS):
             offsets = torch.tensor([window.offset for window in batch], device=self._device)
             logits = self._model([window.pair for window in batch])  # (B,)
             scores += torch.sigmoid(self._scale * logits + offsets).tolist()
         return scores
 
 
-def _batches(windows: Sequence[_Window]) -> Iterator[list[_Window]]:
+def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]:
     batch: list[_Window] = []
     for window in windows:
-        if batch and sum(len(w.pair) for w in batch) + len(window.pair) > BATCH_TOKENS:
+        if batch and sum(len(w.pair) for w in batch) + len(window.pair) > tokens:
             yield batch
             batch = []
         batch.append(window)

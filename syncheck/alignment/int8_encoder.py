@@ -1,4 +1,4 @@
-"""The bundled aligner's network in eight-bit integers: what :class:`CrossEncoder` computes, in a third of the time.
+"""The bundled aligner's network in eight-bit integers: what :class:`CrossEncoder` computes, in about half of the time.
 
 Weights stay the integers that they are stored as. The input of a matrix product is rounded to integers too, with one
 scale for each token, so that the product is exact and no token depends on what else is in the batch. Pairs are laid one
