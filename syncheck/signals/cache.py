@@ -68,7 +68,6 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         if self._buffers is not None:
             self._show(self._used + tokens_to_remove)
 
-    @torch.inference_mode()
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
         """Keep ``lengths[i]`` columns from ``starts[i]`` of row ``rows[i]``, aligned to the right."""
         if self._buffers is None:
