@@ -38,7 +38,7 @@ def opened(report: Report, detector: SpanDetector, *, lang: str = "") -> list[Op
         In the order of the response; a span over a border of sentences is in both, cut there. For the page,
         :meth:`syncheck.report.Report.opened`.
     """
-    labels = report.opened(detector, lang=lang).spans or SpanLabels((), ())
+    labels = detector.detect(report.span_item(lang=lang))
     return [OpenedSentence(sentence, _within(labels, sentence.start, sentence.end)) for sentence in report.sentences]
 
 
