@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from measured_doubles import yes_and_no
 
-from syncheck import SegmenterConfig, feature_schema
+from syncheck import feature_schema
 from syncheck.cli import main
 from syncheck.training import (
-    LabelledResponse,
-    MeasuredSentences,
-    UnfaithfulSpan,
     auroc_table,
     benchmark_systems,
     joined,
@@ -20,7 +18,6 @@ from syncheck.training import (
     read_parquet,
     write_parquet,
 )
-from syncheck.types import FeatureSchema
 
 GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
 FOLDS = ["--cv", "3", "--aggregator", "lr"]
@@ -29,33 +26,11 @@ FOLDS = ["--cv", "3", "--aggregator", "lr"]
 def sentences(seed=0, *, responses=24, task="QA", prefix="r", shift=4.0):
     """Two sentences a response, the second unfaithful, by two generators; no LID."""
     rng = np.random.default_rng(seed)
-    schema: FeatureSchema = feature_schema("syncheck.v1", ())
+    schema = feature_schema("syncheck.v1", ())
     values = rng.normal(size=(2 * responses, len(schema.names)))
     values[::2, schema.names.index("align_score")] += shift
     values[:, schema.names.index("content_overlap")] = rng.random(2 * responses)
-    return MeasuredSentences(
-        schema=schema,
-        values=values,
-        activations={},
-        bounds=np.array([[0, 4], [5, 8]] * responses),
-        texts=("Yes.", "No.") * responses,
-        owners=np.repeat(np.arange(responses), 2),
-        records=tuple(
-            LabelledResponse(
-                f"{prefix}{i}",
-                "q?",
-                ("p",),
-                "Yes. No.",
-                f"{prefix}g{i // 2}",
-                ["m", "n"][i % 2],
-                spans=(UnfaithfulSpan(5, 8),),
-                task=task,
-            )
-            for i in range(responses)
-        ),
-        left_out={},
-        segmenter=SegmenterConfig(),
-    )
+    return yes_and_no(schema, values, prefix=prefix, answers_per_question=2, task=task)
 
 
 @pytest.fixture

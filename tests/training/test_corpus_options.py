@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_up_ragtruth import write_ragtruth
+from measured_doubles import yes_and_no
 from sklearn.metrics import roc_auc_score
 
-from syncheck import Aggregator, SegmenterConfig, feature_schema
+from syncheck import Aggregator, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
-from syncheck.training import LabelledResponse, MeasuredSentences, UnfaithfulSpan, read_parquet, write_parquet
+from syncheck.training import UnfaithfulSpan, read_parquet, write_parquet
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 
@@ -24,29 +25,7 @@ def sentences(seed, *, prefix, responses=30, shift=1.5, **values):
     rows = rng.random((2 * responses, len(schema.names)))
     rows[::2, schema.names.index("align_score")] += shift
     given = {"task": "QA", "split": "test"} | values
-    return MeasuredSentences(
-        schema=schema,
-        values=rows,
-        activations={},
-        bounds=np.array([[0, 4], [5, 8]] * responses),
-        texts=("Yes.", "No.") * responses,
-        owners=np.repeat(np.arange(responses), 2),
-        records=tuple(
-            LabelledResponse(
-                f"{prefix}{i}",
-                "q?",
-                ("p",),
-                "Yes. No.",
-                f"{prefix}g{i}",
-                "mn"[i % 2],
-                spans=(UnfaithfulSpan(5, 8, implicit_true=i % 3 == 0),),
-                **given,
-            )
-            for i in range(responses)
-        ),
-        left_out={},
-        segmenter=SegmenterConfig(),
-    )
+    return yes_and_no(schema, rows, prefix=prefix, implicit_true=range(0, responses, 3), **given)
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measured_doubles import yes_and_no
 from sklearn.metrics import roc_auc_score
 
 from syncheck import InputError, MismatchError, SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.training import (
-    LabelledResponse,
-    MeasuredSentences,
     UnfaithfulSpan,
     cross_validate,
     fold_numbers,
@@ -131,24 +130,9 @@ def measured(seed, *, shift=2.0, schema="paper-no-lid.v1", responses=40):
     """Two sentences a response, the second unfaithful; a feature says so as clearly as ``shift`` is large."""
     rng = np.random.default_rng(seed)
     facts = feature_schema(schema, ())
-    records = tuple(
-        LabelledResponse(
-            f"r{i}", "q?", ("p",), "Yes. No.", f"g{i // 2}", ["m", "n"][i % 2], spans=(UnfaithfulSpan(5, 8),), task="QA"
-        )
-        for i in range(responses)
-    )
     values = rng.normal(size=(2 * responses, len(facts.names)))
     values[::2, 0] += shift
-    return MeasuredSentences(
-        schema=facts,
-        values=values,
-        activations={},
-        bounds=np.array([[0, 4], [5, 8]] * responses),
-        texts=("Yes.", "No.") * responses,
-        owners=np.repeat(np.arange(responses), 2),
-        records=records,
-        left_out={},
-    )
+    return yes_and_no(facts, values, answers_per_question=2, task="QA")
 
 
 class TestSurrogates:
