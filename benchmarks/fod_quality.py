@@ -137,7 +137,7 @@ def settings_of(bench: Bench) -> dict[str, Any]:
         "propositions": setup.propositions,
         "decoding": asdict(setup.limits),
         "syncheck": __version__,
-    }
+    } | bench.probes()
 
 
 def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int) -> None:

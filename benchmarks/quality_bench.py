@@ -25,6 +25,10 @@ from fod.evaluation import (
 from syncheck import InputError, Monitor, PromptError, load_aligner
 from syncheck.kit import load_kit
 
+PROBE_QUESTION, PROBE_CONTEXT = "Who built the tower?", ("Ana Velt built the tower of Mirath in 1743.",)
+PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."
+"""What tells a monitor or a judge from another one of the same name: how it scores this."""
+
 RERANKING = re.compile(r"Reranking of (\d+)")
 SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")
 
@@ -72,6 +76,7 @@ class Bench:
         aligner = load_aligner(setup.judge, device=setup.device)
         if aligner is None:
             raise InputError("expected a judge; found 'none'. Pass --judge the folder that train_judge.py wrote")
+        self._aligner = aligner
         self._judge = AnswerJudge(
             load_propositioner(setup.propositions, device=setup.device),
             aligner,
@@ -82,6 +87,16 @@ class Bench:
         self._decoders = compared_decoders(self.monitor, setup.limits)
         self.independent = tuple(self._decoders)
         reranking(self.monitor, setup.limits, candidates=1)  # says at once if the monitor lacks what it needs
+
+    def probes(self) -> dict[str, list[float | None]]:
+        """Score one answer by the monitor and by the judge, so that a log notices when either is trained anew."""
+        prompt = self.monitor.prompt(question=PROBE_QUESTION, context=PROBE_CONTEXT)
+        sentences = self.monitor.score(prompt, response=PROBE_ANSWER).sentences
+        found = self._aligner.align(PROBE_CONTEXT, [sentence.text for sentence in sentences])
+        return {
+            "monitor_says": [None if s.score is None else round(s.score, 3) for s in sentences],
+            "judge_says": [round(support.score, 3) for support in found],
+        }
 
     def do(self, job: Job) -> list[JudgedAnswer]:
         """Decode and judge.

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,11 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
     assert "FOD by K:" in (swept := capsys.readouterr().out) and "FOD by S:" in swept
     with pytest.raises(MismatchError, match="written with other settings: decoding"):
         run("--seed", "1")
+    align = WordJudge.align
+    with monkeypatch.context() as trained_anew:
+        trained_anew.setattr(WordJudge, "align", lambda *given: [replace(s, score=0.5) for s in align(*given)])
+        with pytest.raises(MismatchError, match=r"settings: judge_says \[1\.0, 0\.25\] there and \[0\.5, 0\.5\] here"):
+            run()
     with pytest.raises(MismatchError, match="answers to prompt 'river' with another question or context"):
         run(prompts=[PROMPTS[0] | {"question": "Where does the Lorn end?"}])
 
