@@ -103,7 +103,7 @@ def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
     """Say what of an item a language model has not read, as fields of its record; nothing where it has read all."""
     if replay is None:
         return {}
-    if not replay.fits(item):  # a regression goes on without signals; every other method refuses the item
+    if not replay.fits(item):  # word risks and hallurag go on without it; refind has refused the item
         return {"signals": "not measured: the item does not fit the model's window"}
     left_out = replay.left_out(item)
     return {"left_out": list(left_out)} if left_out else {}

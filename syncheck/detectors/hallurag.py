@@ -16,7 +16,7 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from syncheck.alignment.evaluators import Evaluator
 from syncheck.alignment.evidence import split_passages
 from syncheck.detectors.encoders import SentenceEncoder
-from syncheck.errors import EvaluatorError, InputError
+from syncheck.errors import EvaluatorError, InputError, PromptError
 from syncheck.spans import SpanItem, SpanLabels, labels_of, words_of
 from syncheck.types import TokenSignals
 
@@ -74,8 +74,9 @@ class HalluRagDetector:
     Notes
     -----
     The paper asks Llama 3 and computes probabilities with it, embeds with MPNet, and summarises whole pages first; the
-    knowledge here is the item's passages as they are. The soft label is the share of the systems present that mark a
-    character.
+    knowledge here is the item's passages as they are. The soft label is the share of the systems that mark a character,
+    among those that could look at the item: unlikely words are not looked for where the item does not fit the measuring
+    model's window and another system is present.
     """
 
     def __init__(
@@ -96,13 +97,11 @@ class HalluRagDetector:
         Raises
         ------
         PromptError
-            As :class:`~syncheck.detectors.TokenReplay`.
+            As :class:`~syncheck.detectors.TokenReplay`, if unlikely words are the only system.
         EvaluatorError
             As :func:`listed_spans`, and where the model that is asked cannot be reached.
         """
-        found: list[Spans] = []
-        if self._measure is not None:
-            found.append(unlikely_words(item.response, self._measure(item)))
+        found = self._unlikely(item)
         if self._encoder is not None:
             found.append(far_sentences(item.response, item.passages, self._encoder))
         if self._asked is not None:
@@ -115,6 +114,17 @@ class HalluRagDetector:
                 votes[start:stop] += 1
         risk = votes / len(found)
         return labels_of(risk, risk > 0)
+
+    def _unlikely(self, item: SpanItem) -> list[Spans]:
+        """Return what the system of unlikely words marks, nothing where it does not speak and another one can."""
+        if self._measure is None:
+            return []
+        try:
+            return [unlikely_words(item.response, self._measure(item))]
+        except PromptError:
+            if self._encoder is None and self._asked is None:
+                raise
+            return []
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:

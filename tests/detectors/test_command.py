@@ -269,6 +269,21 @@ def test_texts_that_a_model_has_no_room_for_are_said_in_the_record(data, tmp_pat
     capsys.readouterr()
 
 
+def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    far = {"model_output_text": "Zyx wvu tsr qpo 9876.", "retrieved_context": [" ".join(["castle"] * window)]}
+    source = written(tmp_path / "in.jsonl", RECORD, RECORD | far | {"id": "long", "hard_labels": None})
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", "hallurag", "--model", str(LLAMA), "--input", str(source), "--output", str(out)]
+    for options in ([], ["--too-long", "refuse"]):
+        assert main([*command, *options]) == 0
+        fits, long = lines(out)
+        assert "signals" not in fits
+        assert long["signals"] == "not measured: the item does not fit the model's window"
+        # One system has spoken, and it marks the sentence: the share is 1, not 1 of 2.
+        assert long["soft_labels"] == [{"start": 0, "end": 21, "prob": 1.0}]
+
+
 def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
     folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
     SpanRegressor.fit(ITEMS[:9], measure=TokenReplay(llama.model, llama.tokenizer)).save(folder)

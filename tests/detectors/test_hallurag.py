@@ -13,7 +13,7 @@ from syncheck.detectors import (
     removed_words,
     unlikely_words,
 )
-from syncheck.errors import EvaluatorError, InputError
+from syncheck.errors import EvaluatorError, InputError, PromptError
 from syncheck.spans import SpanItem
 from syncheck.types import TokenSignals
 
@@ -77,6 +77,28 @@ def test_what_any_system_marks_is_marked_and_the_share_that_does_is_the_risk():
     found = detector.detect(ITEM)
     assert [(RESPONSE[s.start : s.end], s.prob) for s in found.soft] == [("Born", 0.5), ("1999", 1.0)]
     assert found.hard == ((17, 21), (25, 29))
+
+
+def no_room(item):
+    raise PromptError("too long")
+
+
+def test_systems_that_could_look_go_on_without_one_that_has_no_room():
+    far = table({"It is a red fox.": [1, 0], "Born in 1999.": [0, 1]})  # 17 to 30
+    asked = Answers('["1999", "red"]')
+    found = HalluRagDetector(no_room, encoder=far, asked=asked).detect(ITEM)
+    assert [(s.start, s.end, s.prob) for s in found.soft] == [(8, 11, 0.5), (17, 25, 0.5), (25, 29, 1.0), (29, 30, 0.5)]
+    assert found.hard == ((8, 11), (17, 30))
+    alone = HalluRagDetector(no_room, asked=asked).detect(ITEM)
+    assert [(s.start, s.end, s.prob) for s in alone.soft] == [(8, 11, 1.0), (25, 29, 1.0)]
+    # With room, and nothing unlikely, the same marks are those of two systems out of three.
+    measured = HalluRagDetector(lambda item: signals([[25, 29]], [0.5]), encoder=far, asked=asked).detect(ITEM)
+    assert [s.prob for s in measured.soft] == pytest.approx([1 / 3, 1 / 3, 2 / 3, 1 / 3])
+
+
+def test_a_system_without_room_and_without_others_is_an_error():
+    with pytest.raises(PromptError, match="too long"):
+        HalluRagDetector(no_room).detect(ITEM)
 
 
 @pytest.mark.parametrize("answer", ["", "none", "[1, 2]", '["a"', "['a']"])
