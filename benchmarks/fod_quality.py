@@ -12,8 +12,9 @@ that are supported, informativeness their number; empty answers and abstentions 
 have none (paper, section 4.3). Intervals are 95 %, paired bootstrap over prompts.
 
 Reranking samples as many answers to each prompt as it takes to decode at least the tokens that FOD decodes over all of
-them; both numbers of tokens are printed. Best of N samples a fixed number, as the paper's reranking does. Every
-sentence that FOD releases is checked to reach min(tau_1, tau_2). Seconds are those of the process that decoded: where
+them; both numbers of tokens are printed. Best of N samples a fixed number, as the paper's reranking does. Abstention
+has FOD's tau_1, and in a second row a threshold so low that it gives as many sentences as FOD. Every sentence that FOD
+releases is checked to reach min(tau_1, tau_2). Seconds are those of the process that decoded: where
 ``--workers`` is above 1, it shares the machine with others.
 
 ``--output`` is written as answers come. A run that was ended goes on where it stood, and so does one with more prompts
@@ -39,6 +40,7 @@ from tqdm import tqdm
 
 from fod.evaluation import (
     ABSTAIN,
+    ABSTAIN_MATCHED,
     BACKTRACK,
     CAD,
     FOD,
@@ -52,6 +54,7 @@ from fod.evaluation import (
     plot_sweep,
     plot_tradeoff,
     swept_name,
+    withheld,
 )
 from syncheck import __version__
 from syncheck.report.plots import check_plot
@@ -170,7 +173,8 @@ def compared(bench: Bench, log: AnswerLog, *, workers: int) -> tuple[Answers, in
             break
         candidates += 1
     found |= reranked
-    order = [GREEDY, CAD, ABSTAIN, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD, FOD_SHARED]
+    found[ABSTAIN_MATCHED] = withheld(found[GREEDY], sentences=sum(len(each.answer.scores) for each in found[FOD]))
+    order = [GREEDY, CAD, ABSTAIN, ABSTAIN_MATCHED, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD, FOD_SHARED]
     return {name: found[name] for name in order}, candidates
 
 

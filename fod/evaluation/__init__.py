@@ -29,9 +29,11 @@ from fod.evaluation.log import AnswerLog
 from fod.evaluation.plot import plot_sweep, plot_tradeoff
 from fod.evaluation.propositions import InstructPropositioner, RuleBasedPropositioner, load_propositioner
 from fod.evaluation.verified import UnverifiedSentenceError, require_verified
+from fod.evaluation.withheld import ABSTAIN_MATCHED, withheld
 
 __all__ = [
     "ABSTAIN",
+    "ABSTAIN_MATCHED",
     "AnswerJudge",
     "AnswerLog",
     "BACKTRACK",
@@ -63,4 +65,5 @@ __all__ = [
     "reranking",
     "swept_decoders",
     "swept_name",
+    "withheld",
 ]

@@ -28,7 +28,8 @@ PROMPTS = [
         "context": "The tower of Mirath was built by Ana Velt in 1743. She was born in Mirath.",
     },
 ]
-ROWS = ["Greedy", "CAD", "Abstention", "Reranking", "Reranking (Likelihood)", "Reranking (Aligner)"]
+ROWS = ["Greedy", "CAD", "Abstention", "Abstention (as many)"]
+ROWS += ["Reranking", "Reranking (Likelihood)", "Reranking (Aligner)"]
 ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)", "FOD (Full, S shared)"]
 
 
@@ -81,7 +82,7 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
     start = next(i for i, line in enumerate(table) if line.startswith("Method"))
     assert table[start - 1].split() == ["Nature", "People", "Average"]
     assert table[start].split() == ["Method", *["Faith.", "Info."] * 3]
-    assert [line[:22].rstrip() for line in table[start + 1 : start + 11]] == ROWS
+    assert [line[:22].rstrip() for line in table[start + 1 : start + 12]] == ROWS
     assert "faithfulness@5" in shown and "sentences kept" in shown and "tokens decoded" in shown
     assert "every sentence that FOD released reaches min(tau_1, tau_2)" in shown
 
