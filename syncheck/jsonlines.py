@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
@@ -14,9 +15,31 @@ from tqdm import tqdm
 
 from syncheck.errors import InputError, RecordError, SyncheckError
 
-__all__ = ["field", "process", "read_json"]
+__all__ = ["RefusedRecord", "field", "process", "read_json"]
 
 JsonDict = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that could not be used.
+
+    Attributes
+    ----------
+    source : str
+        The file, ``-`` for standard input.
+    line : int
+        Counted from 1.
+    id : str
+        Empty where the record has none, or could not be read.
+    reason : str
+        What was expected, what was found, what to do.
+    """
+
+    source: str
+    line: int
+    id: str
+    reason: str
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
@@ -24,7 +47,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> int:
+def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> list[RefusedRecord]:
     """Apply ``work`` to each record of a file and write what it returns.
 
     Parameters
@@ -37,8 +60,8 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> i
 
     Returns
     -------
-    int
-        How many records failed.
+    list of RefusedRecord
+        Those that failed, in order.
 
     Raises
     ------
@@ -47,7 +70,7 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> i
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
-    failed = 0
+    refused: list[RefusedRecord] = []
     with _opened(source, "r") as lines, _opened(target, "w") as output:
         for number, line in enumerate(tqdm(lines, desc="records", unit=" records", disable=None), 1):
             if not line.strip():
@@ -57,12 +80,14 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> i
                 record = _parsed(line, source, number)
                 result = work(record)
             except SyncheckError as error:
-                failed += 1
                 result = {"id": record.get("id"), "line": number, "error": str(error)}
-                sys.stderr.write(f"{error}\n" if isinstance(error, RecordError) else f"{source}:{number}: {error}\n")
+                place, name = f"{source}:{number}: ", record.get("id")
+                reason = str(error).removeprefix(place)  # a RecordError says where it was
+                refused.append(RefusedRecord(source, number, "" if name is None else str(name), reason))
+                sys.stderr.write(f"{place}{reason}\n")
             output.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
             output.flush()
-    return failed
+    return refused
 
 
 def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401

@@ -53,10 +53,10 @@ def run(args: argparse.Namespace) -> int:
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
-    failed = process(args.input, args.output, work)
+    refused = process(args.input, args.output, work)
     if page is not None:
-        page.write_text(render_html(cases), encoding="utf-8")
-    if failed:
+        page.write_text(render_html(cases, refused=refused), encoding="utf-8")
+    if refused:
         return 2
     return int(args.fail_under is not None and any(score < args.fail_under for score in lowest))
 

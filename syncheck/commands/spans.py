@@ -61,10 +61,10 @@ def spans(args: argparse.Namespace) -> int:
         found = {} if item is given else {"retrieved_context": list(item.passages)}
         return prediction_record(item, labels) | found | notes
 
-    failed = sum(process(source, target, work) for source, target in pairs)
+    refused = [one for source, target in pairs for one in process(source, target, work)]
     if page is not None:
-        page.write_text(SpanReport(answers, detector.name).to_html(), encoding="utf-8")
-    return 2 if failed else 0
+        page.write_text(SpanReport(answers, detector.name, refused).to_html(), encoding="utf-8")
+    return 2 if refused else 0
 
 
 def score(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncheck.jsonlines import RefusedRecord
 from syncheck.report.html import render_fragment, render_html, render_spans
 from syncheck.report.report import Answer, Case, Report
 from syncheck.report.span_layout import SpanAnswer
@@ -12,6 +13,7 @@ from syncheck.report.trace import TraceNode
 __all__ = [
     "Answer",
     "Case",
+    "RefusedRecord",
     "Report",
     "SpanAnswer",
     "SpanReport",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
+from syncheck.jsonlines import RefusedRecord
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS
 from syncheck.report.layout import case_view, glossary
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["render_fragment", "render_html", "render_spans", "render_spans_fragment"]
 
 
-def render_html(cases: Sequence[Case], *, title: str = "Faithfulness report") -> str:
+def render_html(
+    cases: Sequence[Case], *, title: str = "Faithfulness report", refused: Sequence[RefusedRecord] = ()
+) -> str:
     """Draw questions with their answers side by side as a complete page.
 
     Parameters
@@ -31,24 +34,32 @@ def render_html(cases: Sequence[Case], *, title: str = "Faithfulness report") ->
         What to draw; an empty sequence gives a page that says so.
     title
         Heading of the page.
+    refused
+        Records that should have been among the cases and could not be used.
 
     Returns
     -------
     str
         An HTML document. Each sentence is coloured by its score and carries the score, a pattern and a word
         too, so that it can be read without colour and in print; its signals, tokens and evidence unfold.
-        All text is escaped.
+        How many records were refused stands above, which and why at the end. All text is escaped.
     """
-    return _cases("page.html.j2", cases, title=title, prefix="")
+    return _cases("page.html.j2", cases, title=title, prefix="", refused=refused)
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
     """Draw the same without the page around it, for a notebook: its style reaches nothing outside it."""
     digest = zlib.crc32(repr([(c.question, c.answers) for c in cases]).encode())
-    return _cases("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-")
+    return _cases("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-", refused=())
 
 
-def render_spans(answers: Sequence[SpanAnswer], *, method: str, title: str = "Which words are wrong") -> str:
+def render_spans(
+    answers: Sequence[SpanAnswer],
+    *,
+    method: str,
+    title: str = "Which words are wrong",
+    refused: Sequence[RefusedRecord] = (),
+) -> str:
     """Draw answers with the labels of their characters as a complete page.
 
     Parameters
@@ -59,24 +70,26 @@ def render_spans(answers: Sequence[SpanAnswer], *, method: str, title: str = "Wh
         Who found the labels.
     title
         Heading of the page.
+    refused
+        As in :func:`render_html`.
 
     Returns
     -------
     str
         An HTML document. Soft labels are shades, hard labels are underlined, and the annotators' stand below where
         there are any; question and retrieved texts are beside them. Every text runs in the direction of most of its
-        letters. All text is escaped.
+        letters. Refused records are shown as in :func:`render_html`. All text is escaped.
     """
-    return _spans("page.html.j2", answers, method=method, title=title, prefix="")
+    return _spans("page.html.j2", answers, method=method, title=title, prefix="", refused=refused)
 
 
-def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str) -> str:
+def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
     """Draw the same without the page around it, for a notebook."""
-    digest = zlib.crc32(repr((method, answers)).encode())
-    return _spans("fragment.html.j2", answers, method=method, title="", prefix=f"r{digest:08x}-")
+    digest = zlib.crc32(repr((method, answers, refused)).encode())
+    return _spans("fragment.html.j2", answers, method=method, title="", prefix=f"r{digest:08x}-", refused=refused)
 
 
-def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> str:
+def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str, refused: Sequence[RefusedRecord]) -> str:
     views = [case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)]
     return (
         _templates()
@@ -85,6 +98,8 @@ def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> 
             body="body.html.j2",
             title=title,
             cases=views,
+            refused=refused,
+            prefix=prefix,
             bands=BANDS,
             scale=[tint(score) for score in (0.0, 0.5, 1.0)],
             glossary=glossary(cases),
@@ -93,12 +108,28 @@ def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str) -> 
     )
 
 
-def _spans(template: str, answers: Sequence[SpanAnswer], *, method: str, title: str, prefix: str) -> str:
+def _spans(
+    template: str,
+    answers: Sequence[SpanAnswer],
+    *,
+    method: str,
+    title: str,
+    prefix: str,
+    refused: Sequence[RefusedRecord],
+) -> str:
     views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
     return (
         _templates()
         .get_template(template)
-        .render(body="spans.html.j2", title=title, method=method, answers=views, languages=language_views(views))
+        .render(
+            body="spans.html.j2",
+            title=title,
+            method=method,
+            answers=views,
+            languages=language_views(views),
+            refused=refused,
+            prefix=prefix,
+        )
     )
 
 
