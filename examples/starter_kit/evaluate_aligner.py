@@ -5,8 +5,9 @@ r"""Calibrate the trained aligner, pack it, and measure what was packed.
 
 Writes the packaged files and ``measured.json``: AUROC and accuracy by source with bootstrap intervals over
 contexts, beside the share of the claim's content words that the context holds, which needs no training. The
-transfer sources took no part in training or calibration. With ``--packed`` in place of ``--run``, an aligner that is
-packed already is measured, and its ``measured.json`` written anew.
+transfer sources took no part in training or calibration, and neither did those that training went ``--without``.
+With ``--packed`` in place of ``--run``, an aligner that is packed already is measured, and its ``measured.json``
+written anew.
 """
 
 from __future__ import annotations
@@ -111,13 +112,14 @@ def _interval(pairs: Sequence[SupportPair], labels: NDArray[np.int64], scores: A
     return float(low), float(high)
 
 
-def held_out(folder: Path, articles: Path) -> dict[str, list[SupportPair]]:
-    """Pairs to measure on: the test part of each training source, Wikipedia, and the transfer sources."""
-    sets = {s: [p for p in load_pairs(folder, s) if part_of(p.passages[0]) == "test"] for s in TRAINING_SOURCES}
+def held_out(folder: Path, articles: Path, *, without: Sequence[str]) -> dict[str, list[SupportPair]]:
+    """Pairs to measure on: the test part of each training source, Wikipedia, and the sources that had no part in it."""
+    trained = [source for source in TRAINING_SOURCES if source not in without]
+    sets = {s: [p for p in load_pairs(folder, s) if part_of(p.passages[0]) == "test"] for s in trained}
     unseen = load_articles(articles, "heldout")
     maker, rng = WikipediaPairs(unseen, Substitution(unseen)), random.Random(0)
     sets["wikipedia"] = [maker.draw(rng) for _ in range(WIKIPEDIA_PAIRS)]
-    for source in TRANSFER_SOURCES:
+    for source in (*TRANSFER_SOURCES, *without):
         pairs = load_pairs(folder, source)
         sets[source] = rng.sample(pairs, min(len(pairs), TRANSFER_PAIRS))
     return sets
@@ -135,14 +137,16 @@ def pack(run: Path, output: Path, calibration: Mapping[str, float]) -> BundledAl
 
 def calibrated(run: Path, folder: Path, output: Path) -> dict[str, Any]:
     """Calibrate and pack a training run; returns what is known of its making."""
+    settings = json.loads((run / "run.json").read_text())
+    sources = [source for source in CALIBRATION_SOURCES if source not in settings["without"]]
     raw = pack(run, output, {})
-    pairs = [p for s in CALIBRATION_SOURCES for p in load_pairs(folder, s) if part_of(p.passages[0]) == "calibrate"]
+    pairs = [p for s in sources for p in load_pairs(folder, s) if part_of(p.passages[0]) == "calibrate"]
     calibration = fit_calibration(support_scores(raw, pairs), pairs)
     pack(run, output, calibration)
-    settings = json.loads((run / "run.json").read_text())
     return {
         "training": json.loads((run / "progress.json").read_text()),
         "seed": settings["seed"],
+        "without": settings["without"],
         "went_on_from_a_packed_aligner": settings["packed"] is not None,
         "calibration": {"pairs": len(pairs), **calibration},
     }
@@ -174,7 +178,7 @@ def main() -> None:
     output = args.packed or args.output
     made = calibrated(args.run, args.pairs, output) if args.run else json.loads((output / "measured.json").read_text())
     aligner = BundledAligner.load(output)
-    sets = held_out(args.pairs, args.articles)
+    sets = held_out(args.pairs, args.articles, without=made["without"])
     report = made | {
         "threads": torch.get_num_threads(),
         "milliseconds_per_claim": milliseconds(aligner, sets),

@@ -3,9 +3,10 @@ r"""Train the starter kit's aligner: evidence and a claim in, the probability of
     python examples/starter_kit/train_aligner.py --pairs support-pairs --articles articles.jsonl.xz \
         --encoder all-MiniLM-L6-v2 --output runs/aligner
 
-Starts from the first layers of a sentence encoder, or goes on from a packed aligner (``--packed``). Saves every
-``--save-every`` steps and resumes where it stopped; every batch is drawn from the seed and the step number alone.
-``evaluate_aligner.py`` calibrates, packs and measures what comes out.
+Starts from the first layers of a sentence encoder, or goes on from a packed aligner (``--packed``). ``--without``
+leaves sources out, to see how it does on what it was not trained on. Saves every ``--save-every`` steps and resumes
+where it stopped; every batch is drawn from the seed and the step number alone. ``evaluate_aligner.py`` calibrates,
+packs and measures what comes out.
 """
 
 from __future__ import annotations
@@ -221,6 +222,7 @@ def main() -> None:
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--encoder", type=Path, help="folder of all-MiniLM-L6-v2, to start from its first layers")
     start.add_argument("--packed", type=Path, help="a packed aligner to go on from, with new data and a new schedule")
+    parser.add_argument("--without", nargs="+", choices=TRAINING_SOURCES, default=[], help="sources to leave out")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=1100)
     parser.add_argument("--learning-rate", type=float, default=1.2e-4)
@@ -238,7 +240,7 @@ def main() -> None:
     tokenizer.save(str(args.output / "tokenizer.json"))
     batches = Batches(
         Encoder(tokenizer),
-        load_human(args.pairs, TRAINING_SOURCES),
+        load_human(args.pairs, [source for source in TRAINING_SOURCES if source not in args.without]),
         WikipediaPairs(articles, Substitution(articles)),
         args.seed,
     )
