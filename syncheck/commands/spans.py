@@ -77,7 +77,7 @@ def score(args: argparse.Namespace) -> int:
     write_json(args.output, table.to_dict())
     if page is not None:
         answers = [SpanAnswer(item, found[item.id]) for item in items]
-        page.write_text(SpanReport(answers, "predicted").to_html(), encoding="utf-8")
+        page.write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
     return int(args.fail_under is not None and table.mean.iou < args.fail_under)
 
 

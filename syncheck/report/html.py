@@ -126,6 +126,7 @@ def _spans(
             title=title,
             method=method,
             answers=views,
+            annotated=any(answer.item.labels is not None for answer in answers),
             languages=language_views(views),
             refused=refused,
             prefix=prefix,

@@ -80,7 +80,8 @@ def feature_value(name: str, value: float | None) -> str:
     unit = feature_label(name).unit.partition(",")[0]
     if unit == "tokens":
         return _count(round(value), "token")
-    return f"{value:.3g} {unit}" if unit == "nats" else f"{value:.3g}"
+    number = f"{value:.3g}".replace("-", "−")
+    return f"{number} {unit}" if unit == "nats" else number
 
 
 def band(score: float) -> Band:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,22 @@ from syncheck.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["IntervalPanel", "check_plot", "plot_intervals", "plot_matrix"]
+__all__ = ["IntervalPanel", "check_plot", "plot_intervals", "plot_matrix", "wrapped"]
 
 _INK = "#1e5386"  # the blue of the reports
 _SCALE = "Blues"
+_NOT_MEASURED = "0.85"
 _DPI = 150
+_MARGIN_INCHES = 0.08
+_ROW_INCHES = 0.3
+_LINE_ROWS = 0.6
+"""A further line of a name or a title, in rows."""
+
+_NAME_CHARACTERS = 36
+_PANEL_TITLE_CHARACTERS = 48
+_NAME_CHARACTERS_PER_INCH = 12
+_CHARACTERS_PER_INCH = 9
+"""Of a title; longer texts go on in the next line, since a figure has no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class IntervalPanel:
     title : str
     names : tuple of str
     values, low, high : tuple of float
-        As many; NaN leaves a point or its interval out.
+        As many; a NaN value is drawn as "not measured", a NaN interval is left out.
     """
 
     title: str
@@ -75,8 +87,8 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
     """
     if not panels:
         raise InputError("expected at least one panel to plot; found none")
-    heights = [len(panel.names) + 1 for panel in panels]
-    figure = _figure(7.0, 0.3 * sum(heights) + 1.2)
+    heights = [_rows(panel) for panel in panels]
+    figure = _figure(7.0, _ROW_INCHES * sum(heights) + 1.2)
     _check_path(figure, Path(path))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
@@ -84,13 +96,17 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
         for row, value, low, high in zip(rows, panel.values, panel.low, panel.high, strict=True):
             if not math.isnan(low):
                 axis.plot([low, high], [row, row], color=_INK, linewidth=1.5)
-            if not math.isnan(value):
+            if math.isnan(value):
+                # x is a share of the panel's width: such a row has no place among the values
+                at = axis.get_yaxis_transform()
+                axis.text(0.01, row, "not measured", transform=at, va="center", color="0.4", style="italic")
+            else:
                 axis.plot([value], [row], marker="o", color=_INK, markersize=5)
-        axis.set_yticks(list(rows), list(panel.names))
+        axis.set_yticks(list(rows), [wrapped(name, _NAME_CHARACTERS) for name in panel.names])
         axis.set_ylim(len(panel.names) - 0.5, -0.5)
-        axis.set_title(panel.title, loc="left", fontsize="medium")
+        axis.set_title(wrapped(panel.title, _PANEL_TITLE_CHARACTERS), loc="left", fontsize="medium")
         axis.grid(axis="x", alpha=0.3)
-    axes[-1].set_xlabel(label)
+    axes[-1].set_xlabel(wrapped(label, _PANEL_TITLE_CHARACTERS))
     _write(figure, Path(path), title)
 
 
@@ -110,7 +126,7 @@ def plot_matrix(
     Parameters
     ----------
     values
-        By row, then column; NaN leaves a cell empty.
+        By row, then column; a NaN cell is grey, with a dash.
     rows, columns
         Names.
     path
@@ -130,22 +146,46 @@ def plot_matrix(
     known = [value for row in values for value in row if not math.isnan(value)]
     if not known:
         raise InputError("expected at least one value to plot; found none that was measured")
-    figure = _figure(2.5 + 1.1 * len(columns), 1.8 + 0.5 * len(rows))
+    across, down = ([wrapped(name, _NAME_CHARACTERS) for name in names] for names in (columns, rows))
+    cells = 0.5 + 0.5 * len(rows)
+    height = 1.0 + cells + _width_inches(across) / 2  # the names of columns rise by half of their length
+    figure = _figure(1.8 + 1.1 * len(columns) + _width_inches(down), height)
     _check_path(figure, Path(path))
     axis = figure.subplots()
     low, high = min(known), max(known)
+    axis.set_facecolor(_NOT_MEASURED)
     image = axis.imshow([list(row) for row in values], cmap=_SCALE, vmin=low, vmax=high, aspect="auto")
     for y, row in enumerate(values):
         for x, value in enumerate(row):
-            if not math.isnan(value):
-                ink = "white" if value > (low + high) / 2 else "black"
-                axis.text(x, y, f"{value:.3f}", ha="center", va="center", color=ink)
-    axis.set_xticks(range(len(columns)), list(columns), rotation=30, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(len(rows)), list(rows))
+            ink = "white" if value > (low + high) / 2 else "black"
+            axis.text(x, y, "–" if math.isnan(value) else f"{value:.3f}", ha="center", va="center", color=ink)
+    axis.set_xticks(range(len(columns)), across, rotation=30, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(rows)), down)
     axis.set_xlabel(column_label)
     axis.set_ylabel(row_label)
-    figure.colorbar(image, ax=axis, label=label)
+    figure.colorbar(image, ax=axis, label=wrapped(label, round(_CHARACTERS_PER_INCH * (cells + 0.4))))
     _write(figure, Path(path), title)
+
+
+def wrapped(text: str, characters: int) -> str:
+    """Return a text for a figure, in lines of at most so many characters; a dollar sign begins no formula."""
+    return "\n".join(textwrap.wrap(text, characters)).replace("$", r"\$")
+
+
+def _rows(panel: IntervalPanel) -> float:
+    """Return how many rows of one line a panel is as high as; each of its own takes what the longest name does."""
+    name_lines = max(_lines(name, _NAME_CHARACTERS) for name in panel.names)
+    title_lines = _lines(panel.title, _PANEL_TITLE_CHARACTERS)
+    return len(panel.names) * (1 + _LINE_ROWS * (name_lines - 1)) + 1 + _LINE_ROWS * (title_lines - 1)
+
+
+def _width_inches(names: Sequence[str]) -> float:
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    return longest / _NAME_CHARACTERS_PER_INCH
+
+
+def _lines(text: str, characters: int) -> int:
+    return 1 + wrapped(text, characters).count("\n")
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -153,7 +193,9 @@ def _figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
+    return figure
 
 
 def _check_path(figure: Figure, path: Path) -> None:
@@ -166,5 +208,5 @@ def _check_path(figure: Figure, path: Path) -> None:
 
 def _write(figure: Figure, path: Path, title: str) -> None:
     if title:
-        figure.suptitle(title)
+        figure.suptitle(wrapped(title, round(_CHARACTERS_PER_INCH * figure.get_figwidth())))
     figure.savefig(path, dpi=_DPI)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncheck.report.plots import check_plot
+from syncheck.report.plots import check_plot, wrapped
 
 if TYPE_CHECKING:
     from syncheck.training import ReliabilityBin
@@ -15,6 +15,11 @@ __all__ = ["save_reliability_diagram"]
 
 LARGEST_DOT = 200.0
 """Area, in square points, of the dot of a bin that holds all sentences."""
+
+_SIDE_INCHES = 4.5
+_LINE_INCHES = 0.22
+_NAME_CHARACTERS = 48
+_DPI = 150
 
 
 def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
@@ -37,14 +42,18 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
     check_plot(path)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.5, 4.5), layout="constrained")
+    names = {name: wrapped(name, _NAME_CHARACTERS) for name in bins}
+    lines = 1 + sum(1 + name.count("\n") for name in names.values())
+    figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--")
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="a score is what it says")
     for name, found in bins.items():
         total = sum(b.sentences for b in found)
         scores, shares = [b.mean_score for b in found], [b.faithful for b in found]
-        (line,) = axes.plot(scores, shares, linewidth=1, label=name)
-        axes.scatter(scores, shares, s=[LARGEST_DOT * b.sentences / total for b in found], color=line.get_color())
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="mean score", ylabel="share of faithful sentences")
-    axes.legend(loc="upper left")
-    figure.savefig(path)
+        areas = [LARGEST_DOT * b.sentences / total for b in found]
+        (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
+        # dots at 0 and 1 are drawn whole, and show those below them
+        axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="mean score", ylabel="share of faithful sentences")
+    figure.legend(loc="outside lower center", frameon=False)  # inside it would lie on the curves
+    figure.savefig(path, dpi=_DPI)

@@ -218,6 +218,7 @@ def test_bands_hold_their_lower_border(score, words):
 
 def test_values_carry_their_unit():
     assert feature_value("mean_entropy", 1.23456) == "1.23 nats"
+    assert feature_value("min_log_prob", -9.158) == "−9.16 nats"
     assert feature_value("large_kl_pos", 3.0) == "3 tokens"
     assert feature_value("large_kl_pos", 1.0) == "1 token"
     assert feature_value("lid_layer_16", None) == "not measured"

@@ -8,7 +8,9 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from syncheck import InputError, MissingExtraError
-from syncheck.report.plots import IntervalPanel, check_plot, plot_intervals, plot_matrix
+from syncheck.report.plots import IntervalPanel, check_plot, plot_intervals, plot_matrix, wrapped
+from syncheck.report.reliability import save_reliability_diagram
+from syncheck.training import ReliabilityBin
 
 PANEL = IntervalPanel("strict set, all", ("overlap", "all features"), (0.7, 0.8), (0.6, math.nan), (0.75, math.nan))
 
@@ -33,6 +35,36 @@ def test_intervals(tmp_path):
         assert f">{text}<" in texts_of(path)
 
 
+def test_a_value_that_was_not_measured_is_said_to_be_missing(tmp_path):
+    path = tmp_path / "x.svg"
+    empty = IntervalPanel("one", ("nothing",), (math.nan,), (math.nan,), (math.nan,))
+    plot_intervals([empty, PANEL], path, label="AUROC")
+    assert texts_of(path).count(">not measured<") == 1
+
+
+def test_lines_are_short_and_a_dollar_begins_no_formula():
+    assert wrapped("a system of ours", 8) == "a system\nof ours"
+    assert wrapped("/a/path/without/end", 7) == "/a/path\n/withou\nt/end"
+    assert wrapped("$x_1$", 9) == r"\$x_1\$"
+    assert wrapped("", 9) == ""
+
+
+# Warnings are errors: matplotlib gives one where a text leaves no room for the axes.
+LONG = "a system with a name that somebody made as long as this, of gpt-4-turbo-2024-04-09 and $x_1$"
+
+
+def test_long_names_leave_room_for_what_is_drawn(tmp_path):
+    values = (0.7,)
+    plot_intervals([IntervalPanel(LONG, (LONG,), values, values, values)], tmp_path / "a.svg", label=LONG, title=LONG)
+    plot_matrix([[0.5]], [LONG], [LONG], tmp_path / "b.svg", label=LONG, title=LONG)
+    bins = [ReliabilityBin(low=0.9, high=1.0, sentences=2, mean_score=1.0, faithful=1.0)]
+    save_reliability_diagram(tmp_path / "c.svg", {LONG: bins})
+    for name, texts in (("a", 4), ("b", 4), ("c", 1)):
+        drawn = texts_of(tmp_path / f"{name}.svg")
+        assert ">a system with a name that somebody" in drawn
+        assert drawn.count("$x_1$") == texts
+
+
 def test_matrix(tmp_path):
     path = tmp_path / "x.svg"
     plot_matrix(
@@ -45,7 +77,7 @@ def test_matrix(tmp_path):
         column_label="tested on",
         title="strict set",
     )
-    for text in ("0.500", "0.750", "1.000", "QA", "Summary", "m", "trained on", "tested on", "strict set"):
+    for text in ("0.500", "0.750", "1.000", "QA", "Summary", "m", "trained on", "tested on", "strict set", "–"):
         assert f">{text}<" in texts_of(path)
     assert "nan" not in texts_of(path)
 

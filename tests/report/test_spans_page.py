@@ -115,6 +115,17 @@ def test_a_page_without_answers_says_so():
     assert "no answer was given" in Page(SpanReport([], "trees").to_html()).text("main")
 
 
+def test_an_empty_answer_is_said_to_be_empty():
+    assert "The answer is empty." in page("", SpanLabels((), ())).text("article")
+    assert "is empty" not in page("a", SpanLabels((), ())).text("article")
+
+
+def test_what_the_annotators_shades_are_is_said_where_there_are_annotators():
+    labels = SpanLabels((), ())
+    assert "share of them who marked" in page("a", labels, labels=labels).text("p")
+    assert "share of them who marked" not in page("a", labels).text("p")
+
+
 def test_text_is_escaped():
     found = page("<b>&</b>", SpanLabels((SoftSpan(1, 3, 0.5),), ()), passages=("<i>",))
     assert not {"b", "i"} & set(found.tags) - {"b"}
