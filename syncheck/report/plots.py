@@ -191,11 +191,11 @@ def _lines(text: str, characters: int) -> int:
 def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots") from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
-    return figure
+    margins = ConstrainedLayoutEngine(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
+    return Figure(figsize=(width, height), layout=margins)
 
 
 def _check_path(figure: Figure, path: Path) -> None:
