@@ -6,7 +6,7 @@ Nothing is scored on a question that it was trained on, or whose threshold was c
 regression, fitted on a sample of the words. With ``--model`` REFIND and HalluRAG measure with another causal language
 model than the bundled one; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
 model's window are left out; an item of which none fits, or that is too long without them, counts as one in which
-nothing was found. How many there were of both is printed.
+nothing was found, unless a method has another way to look at it. How many there were of both is printed.
 """
 
 from __future__ import annotations
@@ -89,11 +89,7 @@ def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, 
 def _trained(
     items: Sequence[SpanItem], args: argparse.Namespace, signals: dict[str, TokenSignals]
 ) -> list[tuple[str, Labels]]:
-    def measure(item: SpanItem) -> TokenSignals:
-        if item.id not in signals:
-            raise PromptError(f"item {item.id!r} does not fit the window")
-        return signals[item.id]
-
+    measure = _measure(signals)
     wanted: list[tuple[str, SpanSchema, RegressorKind, Measure | None]] = [("word risks", "spans.v1", "xgb", None)]
     wanted += [("word risks with rarity", "spans-rarity.v1", "xgb", None)] if args.rarity else []
     wanted += [("word risks with signals", "spans.v1", "xgb", measure)] if args.signals else []
@@ -105,15 +101,26 @@ def _trained(
     ]
 
 
+def _measure(signals: dict[str, TokenSignals]) -> Measure:
+    """Return what looks an item's signals up."""
+
+    def measure(item: SpanItem) -> TokenSignals:
+        if item.id not in signals:
+            raise PromptError(f"item {item.id!r} does not fit the window")
+        return signals[item.id]
+
+    return measure
+
+
 def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> list[tuple[str, Labels]]:
-    measured = [item for item in items if item.id in signals]
+    measure, measured = _measure(signals), [item for item in items if item.id in signals]
 
     def labels(detect: Callable[[SpanItem], SpanLabels]) -> Labels:
         return {item.id: detect(item) if item.id in signals else NOTHING for item in items}
 
     found = [(d.name, {item.id: d.detect(item) for item in items}) for d in (MarkAll(), MarkNone())]
     for form in ("replay", "mixed"):
-        detector = RefindDetector(lambda item: signals[item.id], form=form)
+        detector = RefindDetector(measure, form=form)
         found.append((f"REFIND, {form}, delta 0.2", labels(detector.detect)))
         ratios = {item.id: detector.ratios(item) for item in measured}
         adaptive: Labels = {item.id: NOTHING for item in items}
@@ -122,11 +129,11 @@ def _untrained(items: Sequence[SpanItem], signals: dict[str, TokenSignals]) -> l
             for item in (measured[i] for i in held):
                 adaptive[item.id] = marked_from(ratios[item.id], thresholds.of(item.lang))
         found.append((f"REFIND, {form}, delta by language", adaptive))
-    words, letters = HalluRagDetector(lambda item: signals[item.id]), HalluRagDetector(encoder=LetterEncoder())
-    both = HalluRagDetector(lambda item: signals[item.id], encoder=LetterEncoder())
+    words, letters = HalluRagDetector(measure), HalluRagDetector(encoder=LetterEncoder())
+    both = HalluRagDetector(measure, encoder=LetterEncoder())
     found.append(("HalluRAG, unlikely words", labels(words.detect)))
     found.append(("HalluRAG, far sentences (letters)", {item.id: letters.detect(item) for item in items}))
-    found.append(("HalluRAG, both", labels(both.detect)))
+    found.append(("HalluRAG, both", {item.id: both.detect(item) for item in items}))
     return found
 
 
