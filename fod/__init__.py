@@ -26,6 +26,7 @@ from fod.propose import SentenceProposer
 from fod.release import ImmediateRelease, VerifiedRelease
 from fod.sampling import nucleus, sample_nucleus
 from fod.search import Propose, search, walk
+from fod.thresholds import Threshold, Thresholds
 from fod.trace import trace_of
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 
@@ -61,6 +62,8 @@ __all__ = [
     "Round",
     "SearchResult",
     "SentenceProposer",
+    "Threshold",
+    "Thresholds",
     "VerifiedRelease",
     "contrast_scores",
     "nucleus",

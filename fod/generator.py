@@ -16,6 +16,7 @@ from fod.events import Event, NoticeEvent
 from fod.on_nothing import ABSTENTION, Handover, OnNothing
 from fod.output import GeneratorOutput
 from fod.release import ImmediateRelease, Release, VerifiedRelease
+from fod.thresholds import Threshold, Thresholds, search_thresholds
 from fod.types import SearchResult
 from fod.writing import Writing
 from syncheck import (
@@ -65,7 +66,9 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     monitor
         A trained monitor.
     backtrack_threshold, prune_threshold
-        tau_1 and tau_2 in [0, 1]; None takes those the monitor was saved with.
+        tau_1 and tau_2 in [0, 1]; None takes those the monitor was saved with. ``"release"`` takes the score that
+        ``syncheck calibrate --risk`` chose, and no sentence is then released below it; what this promises, and that
+        the search of stage 2 is outside the promise, stands at :class:`fod.Thresholds`.
     beam_size, samples_per_step
         K and S.
     share_samples
@@ -84,9 +87,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator.
+        If the monitor has no aggregator, or no release threshold where that is asked for.
     InputError
-        If a parameter is outside its range, or model and monitor do not belong together.
+        If a parameter is outside its range, a threshold is below the promise that the other asks for,
+        ``on_nothing="annotate"`` would release sentences below it, or model and monitor do not belong together.
     UnsupportedModelError
         If the model's state cannot be rewound.
 
@@ -106,8 +110,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        backtrack_threshold: float | None = None,
-        prune_threshold: float | None = None,
+        backtrack_threshold: Threshold | None = None,
+        prune_threshold: Threshold | None = None,
         beam_size: int = DEFAULTS.beam_size,
         samples_per_step: int = DEFAULTS.samples_per_step,
         share_samples: bool = DEFAULTS.share_samples,
@@ -124,10 +128,17 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         require_rewindable(model)
         if not callable(on_nothing) and on_nothing not in ("stop", "abstain", "annotate"):
             raise InputError(f"on_nothing must be 'stop', 'abstain', 'annotate' or a callable; found {on_nothing!r}")
-        saved = monitor.config
+        thresholds = search_thresholds(monitor, backtrack=backtrack_threshold, prune=prune_threshold)
+        if thresholds.promise is not None and on_nothing == "annotate":
+            raise InputError(
+                "on_nothing='annotate' keeps sentences below the thresholds, and 'release' promises that there are none; "
+                "choose another on_nothing, or pass numbers as thresholds"
+            )
+        assert thresholds.prune is not None  # a search has both
+        self.thresholds: Thresholds = thresholds
         self.config = FODConfig(
-            backtrack_threshold=saved.backtrack_threshold if backtrack_threshold is None else backtrack_threshold,
-            prune_threshold=saved.prune_threshold if prune_threshold is None else prune_threshold,
+            backtrack_threshold=thresholds.backtrack,
+            prune_threshold=thresholds.prune,
             beam_size=beam_size,
             samples_per_step=samples_per_step,
             share_samples=share_samples,
@@ -197,6 +208,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             sampled_tokens=writing.sampled_tokens,
             dropped=tuple(writing.dropped),
             message=message,
+            thresholds=self.thresholds,
             search=result,
             marked=tuple(writing.marked),
             trace=tuple(writing.trace),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from transformers.utils import ModelOutput
 
+from fod.thresholds import Thresholds
 from syncheck import Report, SentenceScore
 
 __all__ = ["GeneratorOutput", "padded"]
@@ -29,14 +30,17 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
         Sentences that were written and taken back, where they began.
     message : str or None
         Text behind the report's in ``sequences`` that the model has not written.
+    thresholds : Thresholds or None
+        The scores that the report's sentences reach; None of a decoder without any.
     """
 
-    # ModelOutput allows one field without a default; all but the last are always set.
+    # ModelOutput allows one field without a default; all but the last two are always set.
     sequences: Tensor
     report: Report = field(default=None)  # type: ignore[assignment]
     sampled_tokens: int = field(default=None)  # type: ignore[assignment]
     dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
     message: str | None = None
+    thresholds: Thresholds | None = None
 
     @property
     def response_ids(self) -> list[int]:

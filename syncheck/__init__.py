@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncheck.aggregators import Aggregator
+from syncheck.aggregators import Aggregator, ReleaseThreshold
 from syncheck.alignment import Aligner, Evaluator, LocalEvaluator, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
@@ -75,6 +75,7 @@ __all__ = [
     "RagPrompt",
     "RecordError",
     "ReferenceBank",
+    "ReleaseThreshold",
     "Report",
     "Row",
     "SegmenterConfig",

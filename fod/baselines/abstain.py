@@ -13,9 +13,9 @@ from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
 from fod.scored import ScoredDecoding, ids_of, release_of
 from fod.search import passes
+from fod.thresholds import Threshold, single_threshold
 from syncheck import (
     DecodingPlan,
-    InputError,
     JudgedAnswer,
     Monitor,
     MonitoredSession,
@@ -41,14 +41,15 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     monitor
         A trained monitor.
     threshold
-        In [0, 1]; None takes the monitor's tau_1. The paper has 0.7.
+        In [0, 1]; None takes the monitor's tau_1, ``"release"`` the score that ``syncheck calibrate --risk`` chose, with
+        the promise at :class:`fod.Thresholds`. The paper has 0.7.
     message
         What is said instead; empty for an empty answer.
 
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator.
+        If the monitor has no aggregator, or no release threshold where that is asked for.
     InputError
         If the threshold is outside its range, or model and monitor do not belong together.
     """
@@ -59,15 +60,13 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        threshold: float | None = None,
+        threshold: Threshold | None = None,
         message: str = "",
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
-        self.threshold = monitor.config.backtrack_threshold if threshold is None else threshold
-        if not 0.0 <= self.threshold <= 1.0:
-            raise InputError(f"threshold must be in [0, 1]; found {self.threshold}")
+        self.thresholds = single_threshold(monitor, threshold=threshold)
         self.message = message
 
     def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, GeneratorOutput]:
@@ -95,12 +94,13 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             sampled_tokens=len(row.token_ids),
             dropped=dropped,
             message=(self.message or None) if stop == "abstained" else None,
+            thresholds=self.thresholds,
         )
 
     def _written(self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator) -> str | None:
         """Write the answer, as far as it passes; returns why it ended."""
         rounds = ScoredDecoding(watched, plan, generator=generator)
         for (sentences,) in rounds:
-            if not all(passes(sentence, self.threshold) for sentence in sentences):
+            if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
                 return "abstained"
         return rounds.stops[0]

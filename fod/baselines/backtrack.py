@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.config import DEFAULTS
 from fod.generator import FODGenerator
+from fod.thresholds import Threshold
 from syncheck import Monitor
 
 __all__ = ["BacktrackGenerator"]
@@ -23,7 +24,8 @@ class BacktrackGenerator(FODGenerator):
     monitor
         A trained monitor.
     backtrack_threshold
-        tau_1 in [0, 1]; None takes the monitor's own.
+        tau_1 in [0, 1]; None takes the monitor's own, ``"release"`` the score that ``syncheck calibrate --risk`` chose,
+        with the promise at :class:`fod.Thresholds`.
     max_sentences
         Most sentences of an answer.
 
@@ -39,10 +41,11 @@ class BacktrackGenerator(FODGenerator):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        backtrack_threshold: float | None = None,
+        backtrack_threshold: Threshold | None = None,
         max_sentences: int = DEFAULTS.max_sentences,
     ) -> None:
         super().__init__(
             model, tokenizer, monitor, backtrack_threshold=backtrack_threshold, max_sentences=max_sentences
         )
         self.config = replace(self.config, beam_search=False)
+        self.thresholds = replace(self.thresholds, prune=None)

@@ -1,0 +1,121 @@
+"""From which score a decoder releases a sentence: a number, the monitor's own, or the one that a calibration promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syncheck import InputError, Monitor, NotReadyError, ReleaseThreshold
+
+__all__ = ["Threshold", "Thresholds", "search_thresholds", "single_threshold"]
+
+Threshold = float | Literal["release"]
+"""A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The scores that what a decoder releases reaches.
+
+    Attributes
+    ----------
+    backtrack : float
+        tau_1 in [0, 1], of greedy sentences; of all sentences where the decoder has but one threshold.
+    prune : float or None
+        tau_2 in [0, 1], of sampled sentences; None where none is sampled.
+    promise : ReleaseThreshold or None
+        What was promised for the score asked for by ``"release"``; None where nothing was asked for. Both thresholds
+        are then at least ``promise.threshold``.
+
+    Notes
+    -----
+    The promise is for sentences like those of the calibration that are released one by one, each because its own score
+    reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Decoders that
+    stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
+    answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
+    themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
+    keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no
+    score and pass everywhere.
+    """
+
+    backtrack: float
+    prune: float | None
+    promise: ReleaseThreshold | None
+
+
+def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: Threshold | None) -> Thresholds:
+    """Choose tau_1 and tau_2 of a search.
+
+    Parameters
+    ----------
+    monitor
+        A trained monitor.
+    backtrack, prune
+        In [0, 1]; None takes the monitor's own. As soon as one is ``"release"`` every released sentence reaches the
+        promised score: the monitor's own is raised to it where it is lower, and a lower number is refused.
+
+    Raises
+    ------
+    NotReadyError
+        If ``"release"`` is asked for and the monitor has no such threshold.
+    InputError
+        If a threshold is another word, or lower than the promise that the other one asks for.
+    """
+    _check_word("backtrack_threshold", backtrack)
+    _check_word("prune_threshold", prune)
+    saved = monitor.config
+    promise = _promise_of(monitor) if "release" in (backtrack, prune) else None
+    return Thresholds(
+        _chosen("backtrack_threshold", backtrack, saved.backtrack_threshold, promise),
+        _chosen("prune_threshold", prune, saved.prune_threshold, promise),
+        promise,
+    )
+
+
+def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
+    """Choose the one threshold of a decoder that samples nothing; parameters and errors as :func:`search_thresholds`.
+
+    Raises
+    ------
+    NotReadyError
+        If ``"release"`` is asked for and the monitor has no such threshold.
+    InputError
+        If it is another word, or outside [0, 1].
+    """
+    _check_word("threshold", threshold)
+    promise = _promise_of(monitor) if threshold == "release" else None
+    chosen = _chosen("threshold", threshold, monitor.config.backtrack_threshold, promise)
+    if not 0.0 <= chosen <= 1.0:
+        raise InputError(f"threshold must be in [0, 1]; found {chosen}")
+    return Thresholds(chosen, None, promise)
+
+
+def _check_word(name: str, given: Threshold | None) -> None:
+    if isinstance(given, str) and given != "release":
+        raise InputError(f"{name} must be a number in [0, 1], 'release' or None; found {given!r}")
+
+
+def _promise_of(monitor: Monitor) -> ReleaseThreshold:
+    promise = None if monitor.aggregator is None else monitor.aggregator.release
+    if promise is None:
+        raise NotReadyError(
+            "the monitor has no release threshold: it was not calibrated, or the labelled sentences did not support "
+            "the promise; run `syncheck calibrate --risk R --confidence C --output DIR` on held-out data and take the "
+            "monitor that it saves, or pass a number"
+        )
+    return promise
+
+
+def _chosen(name: str, given: Threshold | None, saved: float, promise: ReleaseThreshold | None) -> float:
+    if promise is None:
+        return saved if given is None else float(given)
+    if given == "release":
+        return promise.threshold
+    if given is None:
+        return max(saved, promise.threshold)
+    if float(given) < promise.threshold:
+        raise InputError(
+            f"with a threshold of 'release' every sentence must reach {promise.threshold}; found {name}={given}. Leave "
+            f"it out, raise it, or pass 'release' for both"
+        )
+    return float(given)

@@ -1,0 +1,142 @@
+"""The threshold that a calibration promises for, taken by the decoders that release sentences."""
+
+import math
+from dataclasses import dataclass, replace
+
+import pytest
+from doubles import FormulaAggregator, wavy
+from test_fod_generator import grammar
+
+from fod import AbstainGenerator, BacktrackGenerator, FODGenerator, Thresholds
+from syncheck import InputError, Monitor, MonitorConfig, NotReadyError, ReleaseThreshold
+
+
+def promise(threshold):
+    """What 100 released sentences, one of them unfaithful, support."""
+    return ReleaseThreshold(threshold, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+
+
+@dataclass(frozen=True)
+class PromisingAggregator(FormulaAggregator):
+    release: ReleaseThreshold | None = None
+
+
+@pytest.fixture
+def promising(llama, make_monitor):
+    """Build a monitor with tau_1 = 0.7, tau_2 = 0.85 and a release threshold, None for none."""
+
+    def make(threshold):
+        monitor = make_monitor(llama, backtrack_threshold=0.7, prune_threshold=0.85)
+        release = None if threshold is None else promise(threshold)
+        monitor.aggregator = PromisingAggregator(monitor.schema, wavy, release=release)
+        return monitor
+
+    return make
+
+
+def models(monitor):
+    return monitor.model, monitor.tokenizer, monitor
+
+
+def run(generator, prompt, **options):
+    options = {"max_new_tokens": 60, "logits_processor": grammar(generator.monitor, prompt)} | options
+    return generator.generate(prompt, return_dict_in_generate=True, **options)
+
+
+class TestChoice:
+    @pytest.mark.parametrize(
+        ("promised", "backtrack", "prune", "expected"),
+        [
+            (0.8, "release", None, (0.8, 0.85)),  # the monitor's own tau_2 is above the promise
+            (0.9, "release", None, (0.9, 0.9)),  # and here below it
+            (0.8, None, "release", (0.8, 0.8)),
+            (0.6, None, "release", (0.7, 0.6)),
+            (0.6, "release", "release", (0.6, 0.6)),
+            (0.6, "release", 0.75, (0.6, 0.75)),
+            (0.6, 0.6, "release", (0.6, 0.6)),  # equal is enough
+        ],
+    )
+    def test_of_fod(self, promising, promised, backtrack, prune, expected):
+        fod = FODGenerator(*models(promising(promised)), backtrack_threshold=backtrack, prune_threshold=prune)
+        assert fod.thresholds == Thresholds(*expected, promise(promised))
+        assert (fod.config.backtrack_threshold, fod.config.prune_threshold) == expected
+
+    def test_of_decoders_with_one(self, promising):
+        monitor = promising(0.625)
+        expected = Thresholds(0.625, None, promise(0.625))
+        backtrack = BacktrackGenerator(*models(monitor), backtrack_threshold="release")
+        assert (backtrack.thresholds, backtrack.config.backtrack_threshold) == (expected, 0.625)
+        assert AbstainGenerator(*models(monitor), threshold="release").thresholds == expected
+
+    def test_numbers_make_no_promise(self, promising):
+        monitor = promising(0.625)
+        assert FODGenerator(*models(monitor)).thresholds == Thresholds(0.7, 0.85, None)
+        assert BacktrackGenerator(*models(monitor)).thresholds == Thresholds(0.7, None, None)
+        assert AbstainGenerator(*models(monitor), threshold=0.25).thresholds == Thresholds(0.25, None, None)
+
+
+class TestRelease:
+    def test_a_sentence_at_the_threshold_is_released_and_one_below_is_not(self, promising, llama):
+        monitor = promising(None)
+        prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
+        greedy = monitor.generate(prompt, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, prompt))
+        # the first sentence, and the promise at its very score; the rest of the answer at 0 or 1
+        first, *others = [s.score for s in greedy.sentences]
+        reached = next((i for i, score in enumerate(others, 1) if score < first), len(others) + 1)
+        at = run(BacktrackGenerator(*models(promising(first)), backtrack_threshold="release"), prompt)
+        assert [s.score for s in at.report.sentences] == [first, *others][:reached]
+        assert at.thresholds == Thresholds(first, None, promise(first))
+        above = math.nextafter(first, 1.0)
+        out = run(BacktrackGenerator(*models(promising(above)), backtrack_threshold="release"), prompt)
+        assert out.report.sentences == () and [s.score for s in out.dropped] == [first]
+        lowest = min(first, *others)
+        given = run(AbstainGenerator(*models(promising(lowest)), threshold="release"), prompt)
+        assert given.report.response == greedy.response and given.thresholds.backtrack == lowest
+        refused = run(AbstainGenerator(*models(promising(math.nextafter(lowest, 1.0))), threshold="release"), prompt)
+        assert refused.report.stop == "abstained"
+
+    @pytest.mark.parametrize("promised", [0.75, 0.9])
+    def test_every_sentence_of_a_search_reaches_it(self, promising, promised):
+        monitor = promising(promised)
+        monitor.config = replace(monitor.config, backtrack_threshold=0.0, prune_threshold=0.0)
+        prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
+        fod = FODGenerator(*models(monitor), prune_threshold="release", samples_per_step=8)
+        outs = [run(fod, prompt, seed=seed) for seed in range(3)]
+        scores = [s.score for out in outs for s in out.report.sentences]
+        assert scores and min(scores) >= promised
+        assert any(out.search.backtracked for out in outs)
+
+
+class TestErrors:
+    @pytest.mark.parametrize("name", ["fod", "backtrack", "abstain"])
+    def test_a_monitor_without_a_promise(self, promising, name):
+        monitor = promising(None)
+        make = {
+            "fod": lambda: FODGenerator(*models(monitor), prune_threshold="release"),
+            "backtrack": lambda: BacktrackGenerator(*models(monitor), backtrack_threshold="release"),
+            "abstain": lambda: AbstainGenerator(*models(monitor), threshold="release"),
+        }
+        with pytest.raises(NotReadyError, match="no release threshold.*syncheck calibrate --risk"):
+            make[name]()
+
+    def test_a_monitor_without_an_aggregator(self, llama):
+        bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        with pytest.raises(NotReadyError, match="no aggregator"):
+            AbstainGenerator(*models(bare), threshold="release")
+
+    def test_a_number_below_the_promise(self, promising):
+        monitor = promising(0.8)
+        with pytest.raises(InputError, match=r"must reach 0.8; found prune_threshold=0.79"):
+            FODGenerator(*models(monitor), backtrack_threshold="release", prune_threshold=0.79)
+        with pytest.raises(InputError, match=r"must reach 0.8; found backtrack_threshold=0.5"):
+            FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="release")
+
+    def test_annotating_would_break_it(self, promising):
+        with pytest.raises(InputError, match="on_nothing='annotate' keeps sentences below"):
+            FODGenerator(*models(promising(0.8)), backtrack_threshold="release", on_nothing="annotate")
+
+    def test_another_word(self, promising):
+        with pytest.raises(InputError, match="threshold must be a number.*'release' or None; found 'calibrated'"):
+            AbstainGenerator(*models(promising(0.8)), threshold="calibrated")
+        with pytest.raises(InputError, match="prune_threshold must be.*found 'high'"):
+            FODGenerator(*models(promising(0.8)), prune_threshold="high")
