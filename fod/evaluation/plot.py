@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["plot_sweep", "plot_tradeoff"]
 
 INK, SECOND_INK = "#1e5386", "#a3541a"
+MARKERS = "os^DvPXp<>d"
+"""One more than there are colours, so that a colour that comes again has another marker."""
 DPI = 150
 ASIDE = 0.008
 """Of an axis: how far two points of one size are drawn to its sides, so that no interval covers another."""
@@ -42,13 +44,13 @@ def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> No
         raise InputError("expected at least one decoder with a faithfulness to plot; found none")
     figure, (left, right) = _panels(11.0, 4.5)
     for number, (name, found) in enumerate(shown.items()):
-        colour = f"C{number}"
+        look = {"color": f"C{number}", "marker": MARKERS[number % len(MARKERS)]}
         x, y = found.informativeness, found.faithfulness
         left.errorbar(
-            [x.value], [y.value], xerr=_bar([x]), yerr=_bar([y]), fmt="o", elinewidth=1, color=colour, label=name
+            [x.value], [y.value], xerr=_bar([x]), yerr=_bar([y]), linestyle="", elinewidth=1, label=name, **look
         )
         lengths = range(1, len(found.faithfulness_at) + 1)
-        right.plot(lengths, [e.value for e in found.faithfulness_at], marker=".", color=colour)
+        right.plot(lengths, [e.value for e in found.faithfulness_at], markersize=4, **look)
         right.set_xticks(list(lengths))
     left.set_xlabel("informativeness (propositions an answer)")
     left.set_ylabel("faithfulness (share of propositions)")
