@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from syncheck.errors import InputError, RecordError, SyncheckError
 
-__all__ = ["RefusedRecord", "field", "process", "read_json"]
+__all__ = ["RefusedRecord", "field", "parsed_record", "process", "read_json"]
 
 JsonDict = dict[str, Any]
 
@@ -77,7 +77,7 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> l
                 continue
             record: JsonDict = {}
             try:
-                record = _parsed(line, source, number)
+                record = parsed_record(line, source, number)
                 result = work(record)
             except SyncheckError as error:
                 result = {"id": record.get("id"), "line": number, "error": str(error)}
@@ -109,6 +109,36 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
     return value
 
 
+def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
+    """Return the object of a line of JSON Lines.
+
+    Parameters
+    ----------
+    line
+    source, number
+        The file and the line's number in it, from 1, for the message.
+
+    Raises
+    ------
+    RecordError
+        If it is not JSON in UTF-8, nested too deeply to be read, no object, or a field holds half a character: those
+        would fail later, in a tokenizer or the output.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
+    if not isinstance(record, dict):
+        raise RecordError(f"expected an object, found {type(record).__name__}", source=source, line=number)
+    for name, value in record.items():
+        try:
+            json.dumps({name: value}, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            message = f"not JSON in UTF-8: {error}; write whole characters"
+            raise RecordError(message, source=source, line=number, field=name) from error
+    return record
+
+
 @contextmanager
 def _opened(name: str, mode: str) -> Iterator[IO[str]]:
     if name == "-":
@@ -123,15 +153,3 @@ def _opened(name: str, mode: str) -> Iterator[IO[str]]:
         raise InputError(f"cannot open {name!r}: {error.strerror}") from error
     with stream:
         yield stream
-
-
-def _parsed(line: str, source: str, number: int) -> JsonDict:
-    try:
-        record = json.loads(line)
-        # Bytes that are not UTF-8, and escapes of half a character, would fail later: in a tokenizer or the output.
-        json.dumps(record, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
-    if not isinstance(record, dict):
-        raise RecordError(f"expected an object; found {type(record).__name__}", source=source, line=number)
-    return record

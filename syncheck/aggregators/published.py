@@ -94,6 +94,8 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
         AttributeError,
         EOFError,
         LookupError,
+        MemoryError,
+        RecursionError,
         TypeError,
         ValueError,
     ) as error:

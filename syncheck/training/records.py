@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from syncheck.errors import InputError, RecordError
+from syncheck.jsonlines import parsed_record
 
 __all__ = ["Record", "read_records"]
 
@@ -71,24 +72,14 @@ def read_records(path: Path) -> Iterator[Record]:
     InputError
         If the file does not exist.
     RecordError
-        At the first line that is not a JSON object.
+        At the first line that is not a JSON object, or holds what is no text.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield _parsed(line, path.name, number)
-
-
-def _parsed(line: bytes, source: str, number: int) -> Record:
-    try:
-        values = json.loads(line)
-    except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
-        raise RecordError(f"not JSON in UTF-8 ({error})", source=source, line=number) from error
-    if not isinstance(values, dict):
-        raise RecordError(f"expected an object, found {_shown(values)}", source=source, line=number)
-    return Record(values, source, number)
+                yield Record(parsed_record(line, path.name, number), path.name, number)
 
 
 def _shown(value: object) -> str:

@@ -28,7 +28,7 @@ def pickled_mlp(path, inputs, **settings):
     rng = np.random.default_rng(inputs)
     X = rng.normal(size=(60, inputs))
     y = (X[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int)
-    classifier = MLPClassifier(**{"hidden_layer_sizes": 8, "max_iter": 30, **settings})
+    classifier = MLPClassifier(**{"hidden_layer_sizes": 8, "max_iter": 30, "random_state": inputs, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(X, y)
@@ -113,6 +113,16 @@ def test_code_hidden_in_a_classifier_is_refused(tmp_path):
 def test_other_files_are_refused(tmp_path, content, message):
     (tmp_path / "bad.pkl").write_bytes(content)
     with pytest.raises(CheckpointError, match=message):
+        Aggregator.from_published(tmp_path / "bad.pkl")
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(tmp_path):
+    """A pickle of fourteen bytes whose string says that it has 2**62 more."""
+    forged = b"\x80\x04\x8e" + (2**62).to_bytes(8, "little") + b"..."
+    (tmp_path / "bad.pkl").write_bytes(forged)
+    with pytest.raises(
+        CheckpointError, match="not one of the published MLP aggregators .(MemoryError|UnpicklingError)"
+    ):
         Aggregator.from_published(tmp_path / "bad.pkl")
 
 

@@ -59,7 +59,10 @@ def test_jsonl_optional_fields(tmp_path):
     ("record", "field", "message"),
     [
         ('{"question": "q", "cont', None, "not JSON"),
-        ("[1]\n", None, "expected an object, found \\[1\\]"),
+        ("[1]\n", None, "expected an object, found list"),
+        ('{"question": ' + "[" * 100_000 + "]" * 100_000 + "}", None, "not JSON in UTF-8: maximum recursion depth"),
+        ({**SPANS, "response": "Paris \ud800 is big."}, "response", "surrogates not allowed; write whole characters"),
+        ({**SPANS, "spans": [{"start": 0, "end": 1, "label_type": "\udfff"}]}, "spans", "surrogates not allowed"),
         ({**SPANS, "question": 3}, "question", "expected a string, found 3"),
         ({k: v for k, v in SPANS.items() if k != "question"}, "question", "missing; expected a string"),
         ({**SPANS, "context": ["a", 1]}, "context[1]", "expected a string, found 1"),
