@@ -48,6 +48,20 @@ def test_each_proposition_is_judged_and_each_cut_counted(monitor):
     assert [found.faithfulness_at(n) for n in (1, 2, 3, 9)] == [1.0, 2 / 3, 0.5, 0.5]
 
 
+def test_what_follows_the_last_sentence_is_judged_with_it(monitor):
+    given = [answer("Red. Black. Gold.", ends=(4, 11)), answer("Red. Gold", ends=())]
+    found = judge_of(monitor, OtherAligner()).judge(given, passages=PASSAGES, prompt="p", task="t")
+    assert [each.verdict.cut for each in found] == [((1, 1), (3, 1)), ((2, 1),)]
+
+
+def test_a_blank_proposition_is_none(monitor):
+    aligner = OtherAligner()
+    judge = AnswerJudge(lambda text: ["Red.", " ", ""], aligner, monitor=monitor)
+    (found,) = judge.judge([answer("Red.")], passages=PASSAGES, prompt="p", task="t")
+    assert aligner.asked == [["Red."]]
+    assert (found.faithfulness, found.informativeness) == (1.0, 1)
+
+
 def test_the_threshold_is_the_least_support_of_a_faithful_one(monitor):
     given = answer("Red black.")
     for threshold, faithfulness in ((0.5, 1.0), (0.51, 0.0)):

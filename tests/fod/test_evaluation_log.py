@@ -54,6 +54,10 @@ def test_other_settings_and_other_prompts_are_refused(tmp_path):
     log = filled(path)
     with pytest.raises(MismatchError, match="written with other settings: seed 0 there and 1 here"):
         AnswerLog(path, SETTINGS | {"seed": 1})
+    with pytest.raises(MismatchError, match="settings: beams None there and 2 here"):
+        AnswerLog(path, SETTINGS | {"beams": 2})
+    with pytest.raises(MismatchError, match=r"settings: pair \[1, 2\] there and None here"):
+        AnswerLog(path, {"seed": 0})
     with pytest.raises(MismatchError, match="answers to prompt 'a' with another question or context"):
         log.has("x", "a", "another")
 
