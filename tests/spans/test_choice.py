@@ -41,7 +41,14 @@ def test_gaps_get_the_lower_risk():
 
 @pytest.mark.parametrize(
     ("gap", "first", "second", "filled"),
-    [(2, 0.5, 0.625, 0.625), (2, 0.625, 0.5, 0.625), (3, 0.5, 0.625, 0.0), (1, 0.5, 0.66, 0.0), (2, 0.7, 0.7, 0.7)],
+    [
+        (2, 0.5, 0.625, 0.625),
+        (2, 0.625, 0.5, 0.625),
+        (3, 0.5, 0.625, 0.0),
+        (1, 0.5, 0.66, 0.0),
+        (2, 0.7, 0.7, 0.7),
+        (2, 0.0, 0.15, 0.15),
+    ],
 )
 def test_mikani_joins_spans_closer_than_three_characters_of_like_risk(gap, first, second, filled):
     risk = merged_risk([0, 2 + gap], [2, 4 + gap], [first, second], 4 + gap, rule="mikani")

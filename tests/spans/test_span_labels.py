@@ -15,10 +15,26 @@ def test_hard_spans_that_touch_are_one_whatever_the_order_of_the_soft_ones():
     assert hard_spans(soft) == ((3, 6), (7, 9))
 
 
+def test_hard_spans_that_overlap_stay_apart():
+    soft = [SoftSpan(0, 4, 0.9), SoftSpan(0, 2, 0.8), SoftSpan(2, 3, 0.7)]
+    assert hard_spans(soft) == ((0, 2), (0, 4), (2, 3))
+
+
+def test_another_share_of_the_annotators_may_be_asked_for():
+    soft = [SoftSpan(0, 2, 0.5), SoftSpan(3, 4, 0.6), SoftSpan(5, 6, 0.7)]
+    assert hard_spans(soft, 0.6) == ((5, 6),)
+    assert hard_spans(soft, 0.4) == ((0, 2), (3, 4), (5, 6))
+
+
 def test_risk_and_marks_become_spans_of_equal_values():
     risk = np.array([0.0, 0.25, 0.25, 0.75, 0.0])
     marked = np.array([False, False, True, True, False])
     assert labels_of(risk, marked) == SpanLabels((SoftSpan(1, 3, 0.25), SoftSpan(3, 4, 0.75)), ((2, 4),))
+
+
+def test_risks_that_agree_to_six_decimals_are_one_span_and_none_is_smaller():
+    risk = np.array([0.12345649, 0.12345551, 4e-7, 6e-7])
+    assert labels_of(risk, np.zeros(4, dtype=bool)).soft == (SoftSpan(0, 2, 0.123456), SoftSpan(3, 4, 1e-6))
 
 
 def test_labels_give_back_the_risk_they_were_made_of():
