@@ -65,6 +65,12 @@ def test_the_mixed_form_divides_by_what_the_generator_gave():
     assert ratios == pytest.approx([1 / 2] * 4 + [10 / 5] * 4, abs=1e-6)
 
 
+def test_a_denominator_that_the_floor_makes_zero_leaves_the_ratio_at_one():
+    item = SpanItem(id="1", lang="en", question="?", response="ab", tokens=("a", "b"), logits=(0.0, -1e-8))
+    measured = signals("ab", [[0, 1], [1, 2]], [-1.0, -1.0], [np.nan, np.nan])
+    assert RefindDetector(lambda item: measured, form="mixed").ratios(item).tolist() == [0.0, 1.0]
+
+
 def test_the_mixed_form_needs_a_logit_for_each_token():
     bare = SpanItem(id="1", lang="en", question="?", response="in 2011.")
     with pytest.raises(InputError, match="use form 'replay'"):
@@ -81,6 +87,18 @@ def test_a_character_of_several_tokens_takes_the_highest_ratio():
     parts = signals("é", [[0, 1], [0, 1]], [-1.0, -6.0], [-2.0, -2.0])
     item = SpanItem(id="1", lang="en", question="?", response="é")
     assert RefindDetector(lambda item: parts).ratios(item) == pytest.approx([3.0], abs=1e-6)
+    turned = signals("é", [[0, 1], [0, 1]], [-6.0, -1.0], [-2.0, -2.0])
+    assert RefindDetector(lambda item: turned).ratios(item) == pytest.approx([3.0], abs=1e-6)
+
+
+def test_a_ratio_is_never_below_zero():
+    certain = signals("ab", [[0, 1], [1, 2]], [-3.0, 0.0], [0.0, 0.0])  # the floor makes a quotient of -3e8
+    item = SpanItem(id="1", lang="en", question="?", response="ab")
+    assert RefindDetector(lambda item: certain).ratios(item).tolist() == [0.0, 0.0]
+
+
+def test_a_ratio_equal_to_the_threshold_is_marked():
+    assert marked_from(np.array([0.25, 0.5, 0.75]), 0.5).hard == ((1, 3),)
 
 
 def test_thresholds_are_those_with_the_best_overlap():
@@ -95,6 +113,27 @@ def test_thresholds_are_those_with_the_best_overlap():
     assert chosen.of("fi") <= 0.3
     for item in items:
         assert marked_from(ratios[item.id], chosen.of(item.lang)).hard == item.labels.hard
+
+
+def test_other_languages_get_what_is_best_over_languages_however_many_items_each_has():
+    def labelled(name, lang, start):
+        return SpanItem(name, lang, "?", "0123", labels=SpanLabels((SoftSpan(start, 4, 1.0),), ((start, 4),)))
+
+    items = [labelled("a", "en", 2), labelled("b", "EN", 2), labelled("c", "fi", 0)]
+    ratios = {name: np.array([0.1, 0.2, 0.8, 0.9]) for name in "ab"} | {"c": np.array([0.1, 0.1, 0.1, 0.9])}
+    chosen = choose_thresholds(items, ratios)
+    # IoU of English and Finnish when all is marked: 1/2 and 1; from 0.8 on: 1 and 1/4
+    assert (chosen.default, chosen.of("fi")) == (0.0, 0.0)
+    assert 0.2 < chosen.of("en") <= 0.8
+
+
+def test_an_item_without_errors_speaks_for_a_threshold_that_marks_nothing_of_it():
+    items = [
+        SpanItem(name, "en", "?", "01", labels=SpanLabels((), hard)) for name, hard in (("a", ()), ("b", ((0, 2),)))
+    ]
+    ratios = {"a": np.array([0.5, 0.5]), "b": np.array([0.1, 0.9])}
+    # both items when all is marked: 0 and 1; above 0.1: 0 and 1/2; above 0.5: 1 and 1/2
+    assert 0.5 < choose_thresholds(items, ratios).of("en") <= 0.9
 
 
 def test_what_cannot_be_is_refused():
@@ -157,6 +196,18 @@ def test_texts_that_do_not_fit_are_left_out_whole_and_in_order(short_window):
     found, expected = replay(item), TokenReplay(short_window.model, short_window.tokenizer)(fitting)
     assert np.array_equal(found.log_prob, expected.log_prob)
     assert np.array_equal(found.log_prob_without_context, expected.log_prob_without_context)
+
+
+def test_texts_may_fill_the_window_to_the_last_token_together(llama, monkeypatch):
+    given = {"id": "1", "lang": "en", "question": "Who is it?", "response": "A red fox."}
+    both, three = SpanItem(**given, passages=TEXTS[1::2]), SpanItem(**given, passages=TEXTS[1:])
+    replay = TokenReplay(llama.model, llama.tokenizer, too_long="leave_out")
+    needed = len(llama.tokenizer(refind_prompt(both.question, both.passages))["input_ids"]) + len(replay(both))
+    monkeypatch.setattr(llama.model.config, "max_position_embeddings", needed)
+    assert (replay.left_out(both), replay.left_out(three)) == ((), (1,))
+    assert replay.fits(both) and np.array_equal(replay(three).log_prob, replay(both).log_prob)
+    monkeypatch.setattr(llama.model.config, "max_position_embeddings", needed - 1)
+    assert (replay.left_out(both), replay.left_out(three)) == ((1,), (1, 2))
 
 
 def test_an_item_of_which_no_text_fits_is_an_error(short_window):

@@ -33,6 +33,13 @@ def test_only_the_languages_asked_for_count():
     assert (table.mean.items, table.mean.iou) == (2, 0.6)
 
 
+def test_languages_count_alike_however_many_items_they_have():
+    items = [ITEMS[0], *(item(name, "FI", ((0, 10),)) for name in "xyz")]
+    table = score_spans(items, {i.id: MarkAll().detect(i) for i in items})
+    assert [(row.items, row.iou) for row in (*table.languages, table.mean)] == [(1, 0.5), (3, 1.0), (4, 0.75)]
+    assert table.mean.iou_interval == (0.75, 0.75)  # no language varies
+
+
 def test_intervals_hold_the_mean_and_follow_the_seed():
     table = scored(MarkAll(), draws=500, seed=3)
     english = table.languages[0]
