@@ -106,6 +106,13 @@ def test_stems_pairs_and_runs_by_hand(sentence, stems, novel, pairs, run):
         assert isnan(value) if expected is None else value == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("passages", "near"), [(["Lyon 1 2 3 4 5 6 7 Seine"], 1), (["Lyon 1 2 3 4 5 6 7 8 Seine"], 0)])
+def test_words_are_near_up_to_eight_words_apart(passages, near):
+    lexicon = ContextLexicon.from_passages(passages)
+    assert lexical_shares("Lyon Seine", lexicon).pair_overlap == near
+    assert lexical_shares("Seine, Lyon", lexicon).pair_overlap == near
+
+
 @given(
     passages=st.lists(st.lists(st.sampled_from("ab c d 1 the".split()), max_size=12).map(" ".join), max_size=3),
     words=st.lists(st.sampled_from("ab c d 1 the x".split()), min_size=1, max_size=8),
