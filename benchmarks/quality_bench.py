@@ -129,8 +129,10 @@ def load_monitor(setup: Setup) -> Monitor:
     """Load the bundled kit, or the model and monitor that are asked for."""
     if setup.model is None or setup.monitor is None:
         return load_kit("generation", device=setup.device)
-    model = AutoModelForCausalLM.from_pretrained(setup.model, dtype="auto").to(setup.device)
-    return Monitor.from_pretrained(setup.monitor, model=model, tokenizer=AutoTokenizer.from_pretrained(setup.model))
+    model = AutoModelForCausalLM.from_pretrained(setup.model, dtype="auto", trust_remote_code=False).to(setup.device)
+    return Monitor.from_pretrained(
+        setup.monitor, model=model, tokenizer=AutoTokenizer.from_pretrained(setup.model, trust_remote_code=False)
+    )
 
 
 def results(bench: Bench, jobs: Sequence[Job], *, workers: int) -> Iterator[tuple[Job, list[JudgedAnswer]]]:

@@ -9,10 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, load_aligner
+from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.schemas import feature_schema
@@ -27,7 +28,7 @@ __all__ = ["fingerprint", "load", "save"]
 FORMAT = 1
 _CONFIG = "config.json"
 _REFERENCES = "lid_references.safetensors"
-_KINDS = {"model": dict, "trained_on": list, "segmenter": dict, "layers": list}
+_KINDS = {"model": dict, "trained_on": list, "segmenter": dict, "layers": list, "aligner_options": dict}
 _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
 
 
@@ -55,6 +56,7 @@ def save(directory: Path, monitor: Monitor) -> None:
         "format": FORMAT,
         **asdict(monitor.config),
         "aligner": None if monitor.aligner is None else monitor.aligner.name,
+        "aligner_options": {} if monitor.aligner is None else options_of(monitor.aligner),
         "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
         "lid_references": monitor.bank is not None,
         "model": fingerprint(monitor.model, monitor.tokenizer),
@@ -75,11 +77,7 @@ def load(
     """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
     config = _read_config(directory)
     _check_model(directory, config["model"], fingerprint(model, tokenizer))
-    name = config["aligner"]
-    if aligner is None and name is not None:
-        aligner = load_aligner(name, device=model.device)
-    elif aligner is not None and aligner.name != name:
-        raise MismatchError(f"{directory} was trained with aligner {name!r}; found {aligner.name!r}. Pass the same one")
+    aligner = _aligner(directory, config, aligner, model.device)
     decided, schema = _decided(directory, config)
     bank = ReferenceBank.load(directory / _REFERENCES, device=str(model.device)) if config["lid_references"] else None
     return kind(
@@ -91,6 +89,32 @@ def load(
         aligner=aligner,
         trained_on=config["trained_on"],
     )
+
+
+def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, device: torch.device) -> Aligner | None:
+    """Load the aligner that the monitor was trained with, or check that the one given is that one, options included."""
+    name, stored = config["aligner"], config.get("aligner_options", {})  # older files lack the options
+    if name is None and given is None:
+        return None
+    if given is not None and given.name != name:
+        raise MismatchError(f"{directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one")
+    aligner = load_aligner(name, **_known(directory, stored), device=device) if given is None else given
+    found = {} if aligner is None else options_of(aligner)
+    if found != stored:
+        raise MismatchError(
+            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
+            "Pass the same options, or train the monitor anew"
+        )
+    return aligner
+
+
+def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
+    if unknown := sorted(set(options) - set(ALIGNER_OPTIONS)):
+        raise CheckpointError(
+            f"{directory / _CONFIG} has aligner options {unknown}; load_aligner takes {', '.join(ALIGNER_OPTIONS)}. "
+            "Load the aligner yourself and pass aligner="
+        )
+    return options
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
@@ -107,7 +131,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
     if missing:
         raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
-    wrong = [name for name, kind in _KINDS.items() if not isinstance(config[name], kind)]
+    wrong = [name for name, kind in _KINDS.items() if name in config and not isinstance(config[name], kind)]
     if wrong:
         raise CheckpointError(f"{path} has another type than save_pretrained writes in {wrong}; save the monitor anew")
     if config["format"] != FORMAT:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 
 from syncheck import __version__
+from syncheck.commands.aligner_options import add_aligner, add_conversion
 from syncheck.commands.corpus_options import add_corpus, add_labels
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
@@ -37,7 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
     # Imported here, so that --help does not wait for torch.
-    from syncheck.commands import ablate, calibrate, demo, evaluate, generate, score, spans, train, transfer
+    from syncheck.commands import (
+        ablate,
+        calibrate,
+        convert_aligner,
+        demo,
+        evaluate,
+        generate,
+        score,
+        spans,
+        train,
+        transfer,
+    )
 
     table: dict[str, Callable[[argparse.Namespace], int]] = {
         "demo": demo.run,
@@ -51,6 +63,7 @@ def _command(name: str) -> Callable[[argparse.Namespace], int]:
         "ablate": ablate.run,
         "transfer": transfer.run,
         "calibrate": calibrate.run,
+        "convert-aligner": convert_aligner.run,
     }
     return table[name]
 
@@ -72,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ablate(commands.add_parser("ablate", help="AUROC without each signal in turn"))
     _add_transfer(commands.add_parser("transfer", help="trained on one generator, task or file, tested on another"))
     _add_calibrate(commands.add_parser("calibrate", help="probabilities and a release threshold from held-out data"))
+    add_conversion(commands.add_parser("convert-aligner", help="an AlignScore .ckpt, once, as a folder of safetensors"))
     return parser
 
 
@@ -86,9 +100,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
     parser.add_argument("--monitor", metavar="DIR", help="a trained monitor of that model")
-    parser.add_argument(
-        "--aligner", help="'bundled', 'none', a folder or a checkpoint, for a --model without --monitor (bundled)"
-    )
+    add_aligner(parser, "for a --model without --monitor (bundled)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 
 
@@ -155,9 +167,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
-    parser.add_argument(
-        "--aligner", default="bundled", help="'bundled', 'none', a folder or a checkpoint (%(default)s)"
-    )
+    add_aligner(parser, "(bundled)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
     add_labels(parser)

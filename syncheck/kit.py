@@ -37,11 +37,13 @@ class DemoQuestion:
 def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the kit's language model, in float32, and its tokenizer."""
     path = ASSETS / "language_model"
-    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     shown = is_progress_bar_enabled()
     disable_progress_bar()  # it takes a tenth of a second
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            path, dtype=torch.float32, local_files_only=True, trust_remote_code=False
+        )
     finally:
         if shown:
             enable_progress_bar()

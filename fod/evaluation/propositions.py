@@ -104,7 +104,7 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()
-    if AutoConfig.from_pretrained(name).is_encoder_decoder:
+    if AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
         return SequencePropositioner.load(name, device=device)
     return InstructPropositioner(LocalEvaluator.load(name, device=device))
 

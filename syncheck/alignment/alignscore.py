@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -53,13 +53,26 @@ class AlignScoreAligner:
         the context is cut in chunks of about 350 words and the claim in sentences: the highest over the
         chunks, averaged over the sentences. Without, context and claim are one pair.
     overflow
-        What happens to a pair of more than 512 tokens. ``cut`` drops the end of the chunk, as the published
-        code does, and logs a warning: scores are then those that the published aggregators were trained on.
-        ``split`` scores every part of the chunk and takes the highest; parts of a claim are averaged.
+        What happens to a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the
+        highest; parts of a claim are averaged. ``cut`` drops the end of the chunk, as the published code does, and
+        logs a warning: scores are then those that the published aggregators were trained on. The two agree where
+        every pair fits.
     device
         Where to run.
     name
         Stored with a monitor: the checkpoint it was loaded from.
+    backbone
+        Stored with a monitor: the backbone that was given to load a ``.ckpt``; None if it was found.
+
+    Attributes
+    ----------
+    options : dict from str to str
+        What is stored with a monitor beside the name, and compared: mode, overflow and the backbone given.
+
+    Raises
+    ------
+    InputError
+        The mode or what to do with an overflow is not among those above.
 
     Notes
     -----
@@ -73,11 +86,18 @@ class AlignScoreAligner:
         tokenizer: PreTrainedTokenizerBase,
         *,
         mode: Mode = "nli_sp",
-        overflow: Overflow = "cut",
+        overflow: Overflow = "split",
         device: str | torch.device = "cpu",
         name: str = "alignscore",
+        backbone: str | None = None,
     ) -> None:
+        for label, value, known in (("mode", mode, get_args(Mode)), ("overflow", overflow, get_args(Overflow))):
+            if value not in known:
+                raise InputError(f"expected {label} to be one of {', '.join(known)}; found {value!r}")
         self.name = name
+        self.options: dict[str, str | int] = {"mode": mode, "overflow": overflow}
+        if backbone is not None:
+            self.options["backbone"] = backbone
         self._model = model.to(device)
         self._tokenizer = tokenizer
         self._mode = mode
@@ -93,12 +113,13 @@ class AlignScoreAligner:
         *,
         backbone: Path | str | None = None,
         mode: Mode = "nli_sp",
-        overflow: Overflow = "cut",
+        overflow: Overflow = "split",
         device: str | torch.device = "cpu",
     ) -> AlignScoreAligner:
-        """Load a published ``.ckpt`` with its ``backbone``, or a converted folder; see :func:`load_alignscore`."""
-        model, tokenizer = load_alignscore(Path(path), backbone=backbone)
-        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path))
+        """Load a published ``.ckpt``, or a converted folder; see :func:`load_alignscore`."""
+        model, tokenizer = load_alignscore(path, backbone=backbone)
+        given = None if backbone is None else str(backbone)
+        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path), backbone=given)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.

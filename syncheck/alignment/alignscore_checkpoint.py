@@ -8,15 +8,18 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase, RobertaConfig, RobertaModel
+from transformers import AutoConfig, PreTrainedTokenizerBase, RobertaConfig, RobertaModel
 
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
 __all__ = ["AlignScoreModel", "convert_alignscore", "load_alignscore"]
 
 FORMAT = "syncheck.alignscore.v1"
+MANIFEST = "alignscore.json"
 
 _UNUSED = ("mlm_head.", "base_model.embeddings.position_ids")
 """Parts of a published checkpoint that inference does not need."""
@@ -52,7 +55,7 @@ class AlignScoreModel(nn.Module):
 
 
 def load_alignscore(
-    path: Path, *, backbone: Path | str | None = None
+    path: Path | str, *, backbone: Path | str | None = None
 ) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
     """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
 
@@ -61,32 +64,39 @@ def load_alignscore(
     path
         A ``.ckpt`` file or a folder.
     backbone
-        For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa.
+        For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
+        model that the checkpoint's hyper-parameters name: the folder of that name beside the file if there is one,
+        ``roberta-base/`` beside ``AlignScore-base.ckpt``, otherwise the model of that name, from the cache or the Hub.
 
     Raises
     ------
     CheckpointError
-        Keys are missing, or the file holds objects other than arrays and plain values.
+        A file is missing or damaged, keys are missing, the file holds objects other than arrays and plain values, or
+        no backbone is given and none can be found.
     MismatchError
         Keys or shapes belong to another network.
     """
+    path = Path(path)
     if path.is_dir():
-        manifest = path / "alignscore.json"
-        if not manifest.is_file() or json.loads(manifest.read_text())["format"] != FORMAT:
-            raise CheckpointError(
-                f"expected a folder of format {FORMAT!r} with alignscore.json, found {str(path)!r}; "
-                "write one with convert_alignscore"
-            )
-        return _build(load_file(path / "model.safetensors"), path)
-    if backbone is None:
+        return _build(_read_folder(path), path)
+    checkpoint = _read_lightning(path)
+    state: dict[str, Tensor] = checkpoint["state_dict"]
+    if backbone is not None:
+        return _build(state, backbone)
+    named = _named_backbone(path, checkpoint)
+    beside = path.parent / Path(named).name
+    try:
+        return _build(state, beside if beside.is_dir() else named)
+    except MismatchError:
+        raise
+    except CheckpointError as error:
         raise CheckpointError(
-            f"{path.name!r} holds weights only; pass backbone=, a folder with the config and tokenizer of the "
-            "RoBERTa it was trained from"
-        )
-    return _build(_read_lightning(path), backbone)
+            f"{path.name!r} was trained from {named!r}, whose config and tokenizer it needs, and {error}. Put them in "
+            f"{str(beside)!r}, or pass their folder as backbone= (--aligner-backbone)"
+        ) from error
 
 
-def convert_alignscore(path: Path, folder: Path, *, backbone: Path | str) -> None:
+def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path | str | None = None) -> None:
     """Write a published ``.ckpt`` once as a folder of safetensors, config and tokenizer.
 
     Parameters
@@ -96,17 +106,35 @@ def convert_alignscore(path: Path, folder: Path, *, backbone: Path | str) -> Non
     folder
         Made if it does not exist; load it with :func:`load_alignscore`.
     backbone
-        A folder, or the name of a model, with the config and tokenizer.
+        As for :func:`load_alignscore`.
+
+    Raises
+    ------
+    CheckpointError
+        As :func:`load_alignscore`.
     """
     model, tokenizer = load_alignscore(path, backbone=backbone)
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_file({k: v.contiguous() for k, v in model.state_dict().items()}, folder / "model.safetensors")
     model.base_model.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    (folder / "alignscore.json").write_text(json.dumps({"format": FORMAT}) + "\n")
+    (folder / MANIFEST).write_text(json.dumps({"format": FORMAT}) + "\n")
 
 
-def _read_lightning(path: Path) -> dict[str, Tensor]:
+def _read_folder(folder: Path) -> dict[str, Tensor]:
+    try:
+        if json.loads((folder / MANIFEST).read_text())["format"] != FORMAT:
+            raise KeyError(FORMAT)
+        return load_file(folder / "model.safetensors")
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise CheckpointError(
+            f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
+            f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"
+        ) from error
+
+
+def _read_lightning(path: Path) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals(_AS_DICT):
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)
@@ -114,17 +142,32 @@ def _read_lightning(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(
             f"{path.name!r} holds more than arrays and plain values, and loading it could run code: {error}"
         ) from error
-    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        raise CheckpointError(
+            f"cannot read {str(path)!r}: {error}; pass the .ckpt file that the authors of AlignScore published, whole"
+        ) from error
+    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("state_dict"), dict):
         raise CheckpointError(
             f"expected a Lightning checkpoint with 'state_dict' in {path.name!r}; "
             "pass the .ckpt file that the authors of AlignScore published"
         )
-    state: dict[str, Tensor] = checkpoint["state_dict"]
-    return state
+    return checkpoint
+
+
+def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
+    """Return the model that the hyper-parameters name, such as ``roberta-base``."""
+    parameters = checkpoint.get("hyper_parameters")
+    named = parameters.get("model") if isinstance(parameters, dict) else None
+    if not isinstance(named, str) or not named:
+        raise CheckpointError(
+            f"{path.name!r} holds weights, and does not say which model it was trained from; pass backbone= "
+            "(--aligner-backbone), a folder with the config and tokenizer of the RoBERTa, or its name"
+        )
+    return named
 
 
 def _build(state: dict[str, Tensor], backbone: Path | str) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
-    config = AutoConfig.from_pretrained(backbone)
+    config = load_pretrained(AutoConfig, backbone, what="AlignScore's backbone")
     if not isinstance(config, RobertaConfig):
         raise MismatchError(
             f"AlignScore's backbone is a RoBERTa, {str(backbone)!r} is a {config.model_type!r}; "
@@ -134,7 +177,7 @@ def _build(state: dict[str, Tensor], backbone: Path | str) -> tuple[AlignScoreMo
     state = {name: array for name, array in state.items() if not name.startswith(_UNUSED)}
     _check_arrays(state, model.state_dict())
     model.load_state_dict(state)
-    return model.eval(), AutoTokenizer.from_pretrained(backbone)
+    return model.eval(), load_tokenizer(backbone)
 
 
 def _check_arrays(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 from syncheck.alignment.evidence import Chunk, split_passages, split_to_fit
-from syncheck.alignment.pair_scorers import PairScorer, load_scorer
+from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_scorer
 from syncheck.errors import InputError
 from syncheck.types import Evidence, Support
 
@@ -29,6 +29,8 @@ class ClassifierAligner:
         What judges one pair that fits its window.
     name
         Stored with a monitor: the folder or model it was loaded from.
+    options
+        Stored with a monitor: what :func:`~syncheck.alignment.load_aligner` needs beside the name to load it again.
 
     Notes
     -----
@@ -38,8 +40,11 @@ class ClassifierAligner:
     is the premise that decided.
     """
 
-    def __init__(self, scorer: PairScorer, *, name: str = "classifier") -> None:
+    def __init__(
+        self, scorer: PairScorer, *, name: str = "classifier", options: Mapping[str, str | int] | None = None
+    ) -> None:
         self.name = name
+        self.options = dict(options or {})
         self._scorer = scorer
 
     @classmethod
@@ -47,7 +52,13 @@ class ClassifierAligner:
         cls, path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu"
     ) -> ClassifierAligner:
         """Load a checkpoint; see :func:`~syncheck.alignment.pair_scorers.load_scorer`."""
-        return cls(load_scorer(path, entailment=entailment, device=device), name=str(path))
+        options = {} if entailment is None else {"entailment": entailment}
+        return cls(load_scorer(path, entailment=entailment, device=device), name=str(path), options=options)
+
+    @classmethod
+    def load_minicheck(cls, path: Path | str, *, device: str | torch.device = "cpu") -> ClassifierAligner:
+        """Load a MiniCheck checkpoint; see :func:`~syncheck.alignment.pair_scorers.load_minicheck`."""
+        return cls(load_minicheck(path, device=device), name=f"minicheck:{path}")
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.

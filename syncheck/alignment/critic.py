@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.errors import CheckpointError, InputError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 from syncheck.types import Support
 
 __all__ = ["CriticAligner"]
@@ -75,9 +76,9 @@ class CriticAligner:
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = load_tokenizer(path)
         dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
         return cls(model.eval().to(device), tokenizer, name=f"critic:{path}")
 
     def about(self, question: str) -> CriticAligner:

@@ -11,15 +11,10 @@ from pathlib import Path
 from typing import IO, Protocol
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GenerationConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.errors import EvaluatorError, InputError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
 __all__ = ["EndpointEvaluator", "Evaluator", "LocalEvaluator"]
 
@@ -75,9 +70,9 @@ class LocalEvaluator:
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalEvaluator:
         """Load a checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = load_tokenizer(path)
         dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+        model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
         return cls(model.eval().to(device), tokenizer, name=str(path))
 
     def __call__(self, prompt: str) -> str:

@@ -11,19 +11,22 @@ from transformers import (
     AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
+    BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from syncheck.errors import CheckpointError
+from syncheck.errors import CheckpointError, InputError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
-__all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "load_scorer"]
+__all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "load_minicheck", "load_scorer"]
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
 UNLIMITED = 10**6
 """A tokenizer that states no longest input says a number above this."""
+MINICHECK_SUPPORTED = 1
+"""Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit of their own
 
 
@@ -56,16 +59,74 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
     Raises
     ------
     CheckpointError
-        No class, or more than one, is named as one that means "supported".
+        It cannot be loaded, or no class, or more than one, is named as one that means "supported".
+    InputError
+        The checkpoint has no class of that index.
     """
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    if AutoConfig.from_pretrained(path).is_encoder_decoder:
-        model = AutoModelForSeq2SeqLM.from_pretrained(path, dtype=torch.float32)
-        return MiniCheckScorer(model.eval().to(device), tokenizer)
-    model = AutoModelForSequenceClassification.from_pretrained(path, dtype=torch.float32)
+    if load_pretrained(AutoConfig, path, what="a config").is_encoder_decoder:
+        if entailment is not None:
+            raise InputError(f"{str(path)!r} answers in words and has no classes; leave out entailment={entailment}")
+        return _encoder_decoder(path, device)
+    model = _classifier(path)
+    classes = sorted(model.config.id2label)
     if entailment is None:
         entailment = _entailment_label(model.config.id2label)
-    return SequenceClassificationScorer(model.eval().to(device), tokenizer, entailment=entailment)
+    elif entailment not in classes:
+        raise InputError(f"expected entailment to be one of the classes {classes} of {str(path)!r}; found {entailment}")
+    return SequenceClassificationScorer(model.to(device), load_tokenizer(path), entailment=entailment)
+
+
+def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> PairScorer:
+    """Load a MiniCheck checkpoint (Tang et al. 2024), the encoder-decoder or one of the encoders.
+
+    The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on the document and the claim as one
+    text with the tokenizer's end-of-sequence token between them, as their published inference joins them.
+
+    Parameters
+    ----------
+    path
+        A folder or the name of a model.
+    device
+        Where to run.
+
+    Raises
+    ------
+    CheckpointError
+        It cannot be loaded, or is a classifier of other than two classes.
+    """
+    if load_pretrained(AutoConfig, path, what="a config").is_encoder_decoder:
+        return _encoder_decoder(path, device)
+    model, tokenizer = _classifier(path), load_tokenizer(path)
+    if model.config.num_labels != 2 or tokenizer.eos_token is None:
+        raise CheckpointError(
+            f"expected a MiniCheck checkpoint, with two classes and an end-of-sequence token; found "
+            f"{model.config.num_labels} classes and {tokenizer.eos_token!r} in {str(path)!r}. Load other classifiers "
+            "by their folder or name alone"
+        )
+    return SequenceClassificationScorer(model.to(device), tokenizer, entailment=MINICHECK_SUPPORTED, joined=True)
+
+
+def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer:
+    model = load_pretrained(AutoModelForSeq2SeqLM, path, what="an encoder-decoder", dtype=torch.float32)
+    return MiniCheckScorer(model.eval().to(device), load_tokenizer(path))
+
+
+def _classifier(path: Path | str) -> PreTrainedModel:
+    """Load a classifier all of whose weights are there: transformers would make up a missing head at random."""
+    model: PreTrainedModel
+    model, found = load_pretrained(
+        AutoModelForSequenceClassification,
+        path,
+        what="a sequence classifier",
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
+    if missing := sorted(found["missing_keys"]):
+        raise CheckpointError(
+            f"{str(path)!r} lacks {len(missing)} weights of a classifier, such as {missing[0]!r}; pass a checkpoint "
+            "that was trained to judge pairs, such as an NLI model"
+        )
+    return model.eval()
 
 
 class SequenceClassificationScorer:
@@ -79,24 +140,37 @@ class SequenceClassificationScorer:
         Its tokenizer.
     entailment
         Index of the class that means "supported".
+    joined
+        Encode a pair as one text, with the end-of-sequence token in its middle, as MiniCheck's encoders were trained:
+        ``<s>premise</s>claim</s>``. Without, as the tokenizer encodes pairs, RoBERTa's ``<s>premise</s></s>claim</s>``.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, entailment: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, entailment: int, joined: bool = False
+    ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._entailment = entailment
+        self._joined = joined
         self.window = _window(model, tokenizer)
 
     def length(self, premise: str, claim: str) -> int:
         """Return how many tokens the pair takes, special tokens included."""
-        return len(self._tokenizer(premise, claim, verbose=False)["input_ids"])
+        return len(self.encode([(premise, claim)])["input_ids"][0])
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
+        """Return the token ids of each pair, of any length, special tokens included."""
+        if self._joined:
+            texts = [f"{premise}{self._tokenizer.eos_token}{claim}" for premise, claim in pairs]
+            return self._tokenizer(texts, verbose=False)
+        premises, claims = zip(*pairs, strict=True)
+        return self._tokenizer(list(premises), list(claims), verbose=False)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return P(supported) of each pair."""
-        premises, claims = zip(*pairs, strict=True)
-        inputs = self._tokenizer(list(premises), list(claims), padding=True, return_tensors="pt")
+        inputs = self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
-            logits = self._model(**inputs.to(self._model.device)).logits.float()  # (B, classes)
+            logits = self._model(**inputs).logits.float()  # (B, classes)
         if logits.shape[1] == 1:
             values: list[float] = logits[:, 0].sigmoid().tolist()
             return values
@@ -160,6 +234,7 @@ def _entailment_label(labels: dict[int, str]) -> int:
     if len(found) != 1:
         raise CheckpointError(
             f"expected one class named like {', '.join(SUPPORTED_LABELS)}, found the classes "
-            f"{sorted(labels.values())}; pass entailment=, the index of the class that means supported"
+            f"{sorted(labels.values())}; pass entailment= (--aligner-entailment), the index of the class that means "
+            "supported, or 'minicheck:' before the name of a MiniCheck checkpoint"
         )
     return int(found[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 from syncheck.types import Support
 
-__all__ = ["Aligner", "QuestionAligner"]
+__all__ = ["Aligner", "ConfiguredAligner", "QuestionAligner", "identity_of", "options_of"]
 
 
 class Aligner(Protocol):
@@ -46,3 +46,30 @@ class QuestionAligner(Aligner, Protocol):
     def about(self, question: str) -> Self:
         """Return the same aligner, by the same name, for claims that answer this question."""
         ...
+
+
+@runtime_checkable
+class ConfiguredAligner(Aligner, Protocol):
+    """An aligner whose scores depend on options beside the checkpoint that its name says.
+
+    Attributes
+    ----------
+    options : mapping from str to str or int
+        Stored with a monitor beside the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`.
+    """
+
+    options: Mapping[str, str | int]
+
+
+def options_of(aligner: Aligner) -> dict[str, str | int]:
+    """Return the options that tell an aligner from others of its name; empty for one that has none."""
+    return dict(aligner.options) if isinstance(aligner, ConfiguredAligner) else {}
+
+
+def identity_of(aligner: Aligner | None) -> str:
+    """Return what tells an aligner from any other, as the command line's ``--aligner`` takes it."""
+    if aligner is None:
+        return "none"
+    return " ".join(
+        [aligner.name, *(f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))]
+    )

@@ -7,21 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.alignment import load_aligner
+from syncheck.alignment import Aligner, load_aligner
+from syncheck.commands.aligner_options import aligner_options
 from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import InputError
 from syncheck.jsonlines import field
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
+from syncheck.pretrained import load_pretrained, load_tokenizer
 from syncheck.prompts import prompt_from_texts
 from syncheck.schemas import needs_lid
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank
 from syncheck.types import RagPrompt
 
-__all__ = ["load_model", "monitor_for", "prompt_for", "segmenter_of"]
+__all__ = ["aligner_for", "load_model", "monitor_for", "prompt_for", "segmenter_of"]
 
 
 def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -32,12 +34,9 @@ def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedToken
     CheckpointError
         If transformers cannot load it.
     """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        dtype = torch.float32 if device == "cpu" else "auto"
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"cannot load a causal language model from {name!r}: {error}") from error
+    tokenizer = load_tokenizer(name)
+    dtype = torch.float32 if device == "cpu" else "auto"
+    model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
     return model.to(device).eval(), tokenizer
 
 
@@ -54,7 +53,8 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     chosen: str | None = getattr(args, "schema", None)
     segmenter = segmenter_of(args)
     trained = args.model is None or args.monitor is not None
-    if trained and any(option is not None for option in (args.aligner, reference, chosen, segmenter)):
+    given = (args.aligner, reference, chosen, segmenter, *aligner_options(args).values())
+    if trained and any(option is not None for option in given):
         raise InputError(
             "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
             "--monitor; a trained monitor keeps those it was trained with"
@@ -68,13 +68,18 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
         return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
     layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
-    aligner = load_aligner(args.aligner or "bundled", device=args.device)
+    aligner = aligner_for(args)
     default: str = getattr(args, "untrained_schema", MonitorConfig().schema)
     schema = chosen or default
     config = MonitorConfig(
         schema=schema, layers=layers if needs_lid(schema) else (), segmenter=segmenter or SegmenterConfig()
     )
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
+
+
+def aligner_for(args: argparse.Namespace) -> Aligner | None:
+    """Load the aligner that ``--aligner`` and its options ask for; the bundled one without it."""
+    return load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
 
 
 def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:

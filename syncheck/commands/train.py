@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.alignment import load_aligner
 from syncheck.commands.labelled import chosen_responses, measured_by
-from syncheck.commands.monitors import load_model, monitor_for, segmenter_of
+from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import InputError
 from syncheck.kit import kit_language_model
@@ -39,7 +38,7 @@ def train(args: argparse.Namespace) -> int:
         model,
         tokenizer,
         config=_config(args, model.config.get_text_config().num_hidden_layers),
-        aligner=load_aligner(args.aligner, device=args.device),
+        aligner=aligner_for(args),
     )
     measured = measured_by(untrained, args, Path(args.data))
     kind = _best(measured, args.labels, args.seed) if args.aggregator == "best" else args.aggregator

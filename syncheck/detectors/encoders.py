@@ -64,8 +64,8 @@ class CheckpointEncoder:
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
-            self._model = AutoModel.from_pretrained(name).to(device).eval()
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            self._model = AutoModel.from_pretrained(name, trust_remote_code=False).to(device).eval()
         except (OSError, ValueError, KeyError) as error:
             raise CheckpointError(f"cannot load an encoder from {name!r}: {error}") from error
         self._prefix = prefix

@@ -42,8 +42,10 @@ class TokenClassifierDetector:
 
     def __init__(self, name: str, *, wrong: int = WRONG, device: str = "cpu") -> None:
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name)
-            self._model = AutoModelForTokenClassification.from_pretrained(name).to(device).eval()
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+            self._model = (
+                AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=False).to(device).eval()
+            )
         except (OSError, ValueError, KeyError) as error:
             raise CheckpointError(f"cannot load a token classifier from {name!r}: {error}") from error
         if not self._tokenizer.is_fast:

@@ -163,8 +163,8 @@ class AutoAis:
 
 
 def _seq2seq(path: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    model = AutoModelForSeq2SeqLM.from_pretrained(path)
-    return model.eval().to(device), AutoTokenizer.from_pretrained(path)
+    model = AutoModelForSeq2SeqLM.from_pretrained(path, trust_remote_code=False)
+    return model.eval().to(device), AutoTokenizer.from_pretrained(path, trust_remote_code=False)
 
 
 def _answers(

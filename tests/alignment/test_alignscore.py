@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 import types
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from syncheck.alignment import AlignScoreAligner, convert_alignscore, load_aligner
-from syncheck.errors import CheckpointError, MismatchError
+from syncheck.errors import CheckpointError, InputError, MismatchError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 CHECKPOINT, BACKBONE = GOLDEN / "AlignScore-tiny.ckpt", GOLDEN / "tiny-roberta"
@@ -30,14 +33,14 @@ def checkpoint():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_scores_agree_with_the_original_code(mode):
-    aligner = load(mode=mode)
+    aligner = load(mode=mode, overflow="cut")
     found = [aligner.align([case["context"]], [case["claim"]])[0].score for case in CASES]
     assert found == pytest.approx([case["scores"][mode] for case in CASES], abs=1e-4)
 
 
 def test_cut_context_is_logged_with_the_number_of_tokens(caplog):
     with caplog.at_level(logging.WARNING, logger="syncheck"):
-        load(mode="nli").align(["word " * 600], ["word"])
+        load(mode="nli", overflow="cut").align(["word " * 600], ["word"])
     assert "cut from the context" in caplog.text
 
 
@@ -49,7 +52,7 @@ def test_nothing_is_logged_when_all_fits(caplog):
 
 def test_split_scores_what_cut_drops(caplog):
     context = "The mill ground corn " * 200 + "and the comet of 1811 appeared"
-    cut, split = load(mode="nli"), load(mode="nli", overflow="split")
+    cut, split = load(mode="nli", overflow="cut"), load(mode="nli", overflow="split")
     claim = "The comet of 1811 appeared."
     with caplog.at_level(logging.WARNING, logger="syncheck"):
         support = split.align([context], [claim])[0]
@@ -66,7 +69,7 @@ def test_split_is_cut_where_everything_fits():
 
 def test_chunks_of_about_350_words_with_their_passage():
     sentences = [f"Sentence {i} has exactly seven words here." for i in range(120)]  # 840 words: 3 chunks of 40
-    aligner = load()
+    aligner = load(overflow="cut")
     passages = [" ".join(sentences[:60]), " ".join(sentences[60:])]
     evidence = {aligner.align(passages, [f"Claim {c}."])[0].evidence for c in "abcdefghij"}
     assert {(e.passage, e.text.split(" has")[0]) for e in evidence} <= {
@@ -81,6 +84,7 @@ def test_converted_folder_scores_the_same(tmp_path):
     case = CASES[5]
     converted = load_aligner(tmp_path)
     assert isinstance(converted, AlignScoreAligner)
+    assert converted.options == {"mode": "nli_sp", "overflow": "split"}
     assert converted.align([case["context"]], [case["claim"]]) == load().align([case["context"]], [case["claim"]])
 
 
@@ -134,9 +138,91 @@ def test_other_shape_is_named(tmp_path):
         AlignScoreAligner.load(tmp_path / "a.ckpt", backbone=BACKBONE)
 
 
-def test_checkpoint_without_a_backbone_says_what_to_pass():
+def test_options_are_known_and_found_in_what_is_stored():
+    assert load().options == {"mode": "nli_sp", "overflow": "split", "backbone": str(BACKBONE)}
+    for wrong in ({"mode": "tri"}, {"overflow": "drop"}):
+        with pytest.raises(InputError, match="expected (mode|overflow) to be one of .*; found '(tri|drop)'"):
+            load(**wrong)
+
+
+class Recorder(torch.nn.Module):
+    """Scores every pair 0.5 and keeps its ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = []
+
+    def forward(self, ids, mask):
+        self.rows += [row[kept.bool()].tolist() for row, kept in zip(ids, mask, strict=True)]
+        return torch.full((2, len(ids)), 0.5)
+
+
+def test_unbroken_context_is_covered_by_default(caplog):
+    context = json.dumps({f"field_{i}": i * 37 for i in range(1500)})
+    tokenizer = AutoTokenizer.from_pretrained(BACKBONE)
+    model = Recorder()
+    with caplog.at_level(logging.WARNING, logger="syncheck"):
+        AlignScoreAligner(model, tokenizer).align([context], ["Field 7 is 259."])
+    assert caplog.text == ""
+    assert max(map(len, model.rows)) <= 512
+    read = Counter()
+    for row in model.rows:
+        premise = row[1 : row.index(tokenizer.eos_token_id)]
+        read += Counter(tokenizer.decode(premise).replace(" ", ""))
+    assert read == Counter(context.replace(" ", ""))
+
+
+def named(folder, model, name="a.ckpt"):
+    """Write the checkpoint with hyper-parameters that name another model, or no hyper-parameters."""
+    saved = checkpoint()
+    if model is None:
+        del saved["hyper_parameters"]
+    else:
+        saved["hyper_parameters"] = {"model": model}
+    torch.save(saved, folder / name)
+    return folder / name
+
+
+def test_backbone_beside_the_checkpoint_is_found_by_its_name(tmp_path):
+    shutil.copytree(BACKBONE, tmp_path / "roberta-base")
+    path = named(tmp_path, "FacebookAI/roberta-base")
+    found = load_aligner(str(path))
+    assert found.align(["A cat sat."], ["A cat."]) == load().align(["A cat sat."], ["A cat."])
+    assert found.options == {"mode": "nli_sp", "overflow": "split"}
+
+
+def test_backbone_that_cannot_be_found_is_named_with_what_to_do(tmp_path):
+    path = named(tmp_path, "no/such/roberta")
+    with pytest.raises(CheckpointError, match="trained from 'no/such/roberta'") as found:
+        load_aligner(path)
+    assert f"Put them in {str(tmp_path / 'roberta')!r}, or pass their folder as backbone= (--aligner-b" in str(
+        found.value
+    )
+
+
+def test_checkpoint_without_a_backbone_says_what_to_pass(tmp_path):
     with pytest.raises(CheckpointError, match="backbone="):
-        load_aligner(CHECKPOINT)
+        load_aligner(named(tmp_path, None))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 no archive", "half"])
+def test_checkpoint_that_is_missing_or_damaged_is_refused(tmp_path, content):
+    path = tmp_path / "a.ckpt"
+    if content is not None:
+        path.write_bytes(CHECKPOINT.read_bytes()[:400_000] if content == "half" else content)
+    with pytest.raises(CheckpointError, match=r"a\.ckpt"):
+        load_aligner(path, backbone=BACKBONE)
+
+
+@pytest.mark.parametrize("damage", ["manifest", "format", "weights"])
+def test_damaged_converted_folder_is_refused(tmp_path, damage):
+    convert_alignscore(str(CHECKPOINT), str(tmp_path), backbone=str(BACKBONE))
+    if damage == "weights":
+        (tmp_path / "model.safetensors").write_bytes(b"short")
+    else:
+        (tmp_path / "alignscore.json").write_text("{" if damage == "manifest" else '{"format": "other"}')
+    with pytest.raises(CheckpointError, match="syncheck convert-aligner"):
+        load_aligner(tmp_path)
 
 
 def test_file_without_a_state_dict_is_refused(tmp_path):

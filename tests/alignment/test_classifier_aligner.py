@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    RobertaForSequenceClassification,
+)
 
 from syncheck.alignment import ClassifierAligner, load_aligner
-from syncheck.errors import CheckpointError
+from syncheck.alignment.pair_scorers import load_minicheck
+from syncheck.errors import CheckpointError, InputError
 
 
 class WordScorer:
@@ -74,8 +82,71 @@ def test_classes_without_a_known_name_ask_for_one(classifier_folder, tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["id2label"] = {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match="entailment="):
-        ClassifierAligner.load(tmp_path)
+    with pytest.raises(CheckpointError, match="entailment=.*'minicheck:'"):
+        load_aligner(tmp_path)
+    pair = ["the cat sat."], ["a cat."]
+    given = load_aligner(tmp_path, entailment=1)
+    assert given.align(*pair)[0].score == ClassifierAligner.load(classifier_folder).align(*pair)[0].score
+    assert (given.options, load_aligner(classifier_folder).options) == ({"entailment": 1}, {})
+
+
+def test_class_that_does_not_exist_is_refused(classifier_folder, minicheck_folder):
+    with pytest.raises(InputError, match=r"one of the classes \[0, 1, 2\] .* found 3"):
+        load_aligner(classifier_folder, entailment=3)
+    with pytest.raises(InputError, match="has no classes"):
+        load_aligner(minicheck_folder, entailment=1)
+
+
+def test_options_of_another_kind_are_refused(classifier_folder):
+    with pytest.raises(InputError, match="takes entailment; found backbone, overflow"):
+        load_aligner(classifier_folder, overflow="cut", backbone="roberta-base")
+    with pytest.raises(InputError, match="'bundled' takes no options; found entailment"):
+        load_aligner("bundled", entailment=0)
+
+
+def test_network_without_a_classifier_is_refused(tmp_path):
+    roberta = Path(__file__).parents[1] / "golden" / "alignscore" / "tiny-roberta"  # its head would be random
+    with pytest.raises(CheckpointError, match=r"lacks 4 weights of a classifier, such as 'classifier\.dense\.bias'"):
+        load_aligner(roberta, entailment=0)
+
+
+@pytest.fixture(scope="module")
+def minicheck_roberta(tmp_path_factory):
+    """A two-class RoBERTa whose config names no class, as MiniCheck's, with random weights."""
+    torch.manual_seed(4)
+    source = Path(__file__).parents[1] / "golden" / "alignscore" / "tiny-roberta"
+    config = AutoConfig.from_pretrained(source, num_labels=2, initializer_range=0.5)
+    folder = tmp_path_factory.mktemp("minicheck-roberta")
+    RobertaForSequenceClassification(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    return folder
+
+
+def test_minicheck_encoder_reads_document_and_claim_as_one_text(minicheck_roberta):
+    model, tokenizer = (
+        auto.from_pretrained(minicheck_roberta) for auto in (AutoModelForSequenceClassification, AutoTokenizer)
+    )
+    plain = tokenizer("The cat sat.", add_special_tokens=False)["input_ids"]
+    claim = tokenizer("A cat.", add_special_tokens=False)["input_ids"]
+    expected = [0, *plain, 2, *claim, 2]  # <s> document </s> claim </s>, one end of sequence between them
+    scorer = load_minicheck(minicheck_roberta)
+    assert scorer.encode([("The cat sat.", "A cat.")])["input_ids"] == [expected]
+    assert scorer.length("The cat sat.", "A cat.") == len(expected)
+    with torch.inference_mode():
+        logits = model(torch.tensor([expected])).logits[0]
+    aligner = load_aligner(f"minicheck:{minicheck_roberta}")
+    (support,) = aligner.align(["The cat sat."], ["A cat."])
+    assert support.score == pytest.approx(logits.softmax(-1)[1].item(), abs=1e-6)
+    assert aligner.name == f"minicheck:{minicheck_roberta}"
+    (as_pair,) = load_aligner(minicheck_roberta, entailment=1).align(["The cat sat."], ["A cat."])
+    assert abs(as_pair.score - support.score) > 1e-4
+
+
+def test_minicheck_is_no_other_classifier(classifier_folder, minicheck_folder):
+    with pytest.raises(CheckpointError, match="expected a MiniCheck checkpoint.* found 3 classes"):
+        load_aligner(f"minicheck:{classifier_folder}")
+    pair = ["the cat sat."], ["a cat."]
+    assert load_aligner(f"minicheck:{minicheck_folder}").align(*pair) == load_aligner(minicheck_folder).align(*pair)
 
 
 def test_minicheck_reads_the_first_answer_token(minicheck_folder):

@@ -1,0 +1,127 @@
+"""An aligner by its name: which kind it is, which options that kind takes, and how it is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from syncheck.alignment.alignscore import AlignScoreAligner, Mode, Overflow
+from syncheck.alignment.bundled import BundledAligner
+from syncheck.alignment.classifier import ClassifierAligner
+from syncheck.alignment.critic import CriticAligner
+from syncheck.alignment.evaluators import LocalEvaluator
+from syncheck.alignment.packed import is_packed
+from syncheck.alignment.protocol import Aligner
+from syncheck.alignment.spans_asked import SpanAligner
+from syncheck.errors import InputError
+
+__all__ = ["ALIGNER_OPTIONS", "load_aligner"]
+
+Kind = Literal["none", "bundled", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier"]
+
+ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
+"""Every option that an aligner may be stored with."""
+_TAKES: dict[Kind, tuple[str, ...]] = {
+    "ckpt": ("backbone", "mode", "overflow"),
+    "alignscore": ("mode", "overflow"),
+    "classifier": ("entailment",),
+}
+_ASKED: dict[str, Kind] = {"critic": "critic", "spans": "spans", "minicheck": "minicheck"}
+"""What may stand before a colon."""
+
+
+def load_aligner(
+    name: str | Path,
+    *,
+    backbone: str | Path | None = None,
+    mode: Mode | None = None,
+    overflow: Overflow | None = None,
+    entailment: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Aligner | None:
+    """Load an aligner by name, folder or checkpoint.
+
+    Parameters
+    ----------
+    name
+        ``"bundled"``, the one in the package; ``"none"``; an AlignScore ``.ckpt`` or converted folder; a
+        folder of the bundled aligner's format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an
+        instruction-tuned checkpoint that is asked for unsupported spans; ``"minicheck:"`` and a MiniCheck
+        checkpoint; otherwise a folder, or the name, of a Hugging Face checkpoint.
+    backbone
+        Folder or name of the RoBERTa whose config and tokenizer an AlignScore ``.ckpt`` needs; found without it where
+        the checkpoint names it, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
+    mode
+        Of AlignScore: ``"nli_sp"`` (None), ``"nli"``, ``"bin_sp"`` or ``"bin"``; see :class:`AlignScoreAligner`.
+    overflow
+        Of AlignScore: ``"split"`` (None) scores all of a context, ``"cut"`` drops what is beyond the window, as its
+        published code does.
+    entailment
+        Of a classifier: index of the class that means "supported"; None finds it by its name in the config.
+    device
+        Where to run it.
+
+    Returns
+    -------
+    Aligner or None
+        None for ``"none"``.
+
+    Raises
+    ------
+    CheckpointError
+        What was found cannot be loaded.
+    InputError
+        The name is that of an endpoint, whose key is not stored; or an option is given that this kind does not take.
+    """
+    kind = _kind(name)
+    given = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
+    foreign = [option for option, value in given.items() if value is not None and option not in _TAKES.get(kind, ())]
+    if foreign:
+        takes = ", ".join(_TAKES.get(kind, ())) or "no options"
+        raise InputError(
+            f"aligner {str(name)!r} takes {takes}; found {', '.join(foreign)}. Leave them out: backbone is for an "
+            "AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a classifier"
+        )
+    if kind in ("ckpt", "alignscore"):
+        return AlignScoreAligner.load(
+            name, backbone=backbone, mode=mode or "nli_sp", overflow=overflow or "split", device=device
+        )
+    if kind == "classifier":
+        return ClassifierAligner.load(name, entailment=entailment, device=device)
+    return _without_options(kind, name, device)
+
+
+def _kind(name: str | Path) -> Kind:
+    if name == "none":
+        return "none"
+    if name == "bundled":
+        return "bundled"
+    before, colon, _ = str(name).partition(":")
+    if colon and before in _ASKED:
+        return _ASKED[before]
+    path = Path(name)
+    if path.suffix == ".ckpt":
+        return "ckpt"
+    if (path / "alignscore.json").is_file():
+        return "alignscore"
+    return "packed" if is_packed(path) else "classifier"
+
+
+def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:
+    path = str(name).partition(":")[2]
+    if kind == "none":
+        return None
+    if kind == "minicheck":
+        return ClassifierAligner.load_minicheck(path, device=device)
+    if kind == "critic":
+        return CriticAligner.load(path, device=device)
+    if kind == "spans":
+        if path.startswith(("http://", "https://")):
+            raise InputError(
+                f"{name!r} asks an endpoint, which is never done unasked; pass "
+                "aligner=SpanAligner(EndpointEvaluator(base_url, model, ...))"
+            )
+        return SpanAligner(LocalEvaluator.load(path, device=device))
+    return BundledAligner.load(None if kind == "bundled" else Path(name), device=device)

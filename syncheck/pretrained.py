@@ -1,0 +1,69 @@
+"""Checkpoints of transformers, loaded without running what they bring and with one kind of error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from syncheck.errors import CheckpointError
+
+__all__ = ["load_pretrained", "load_tokenizer"]
+
+
+def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
+    """Load by one of transformers' Auto classes; code in a checkpoint is neither run nor asked about.
+
+    Parameters
+    ----------
+    auto
+        The class, such as ``AutoModelForCausalLM``.
+    name
+        A folder or the name of a model.
+    what
+        What is loaded, with its article, for the message: ``"a causal language model"``.
+    options
+        Passed on to ``from_pretrained``.
+
+    Returns
+    -------
+    object
+        What ``from_pretrained`` returns.
+
+    Raises
+    ------
+    CheckpointError
+        It is missing, damaged or of a kind that transformers does not know, or needs code of its own.
+    """
+    try:
+        return auto.from_pretrained(name, trust_remote_code=False, **options)
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        if "trust_remote_code" in str(error):
+            raise CheckpointError(
+                f"cannot load {what} from {str(name)!r}: it brings code of its own, which is never run. Pass a "
+                "checkpoint of an architecture that transformers has, or read the code, load the model yourself and "
+                "pass the objects"
+            ) from error
+        raise CheckpointError(
+            f"cannot load {what} from {str(name)!r}: {error}. Pass a folder with config.json, the weights and the "
+            "tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+        ) from error
+
+
+def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
+    """Load a tokenizer; see :func:`load_pretrained`.
+
+    Raises
+    ------
+    CheckpointError
+        As there; or there are no files of a tokenizer, for which transformers makes up one of special tokens alone.
+    """
+    tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
+    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):
+        raise CheckpointError(
+            f"cannot load a tokenizer from {str(name)!r}: found special tokens only, {tokenizer.all_special_tokens}; "
+            "put the tokenizer's files there, such as tokenizer.json"
+        )
+    return tokenizer

@@ -1,0 +1,93 @@
+"""Checkpoints that cannot be loaded say so in one way, and none of them runs code."""
+
+import ast
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+from syncheck import CheckpointError, LocalEvaluator, load_aligner
+from syncheck.commands.monitors import load_model
+from syncheck.pretrained import load_pretrained, load_tokenizer
+
+GOLDEN = Path(__file__).parent / "golden"
+LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-roberta"
+
+WAYS = {
+    "language model": lambda path: load_model(str(path), "cpu"),
+    "classifier": load_aligner,
+    "critic": lambda path: load_aligner(f"critic:{path}"),
+    "spans": lambda path: load_aligner(f"spans:{path}"),
+    "MiniCheck": lambda path: load_aligner(f"minicheck:{path}"),
+    "evaluator": LocalEvaluator.load,
+    "backbone": lambda path: load_aligner(GOLDEN / "alignscore" / "AlignScore-tiny.ckpt", backbone=path),
+}
+ways = pytest.mark.parametrize("load", WAYS.values(), ids=WAYS)
+
+
+@pytest.fixture
+def remote_code(tmp_path):
+    """A folder whose config, model and tokenizer are defined by a module in it, which leaves a file when it runs."""
+    folder, marker = tmp_path / "remote", tmp_path / "it-ran"
+    shutil.copytree(LLAMA, folder)
+    autos = ("AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoModelForSeq2SeqLM")
+    code = {"AutoConfig": "own.Own", **{auto: "own.Own" for auto in autos}}
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "own", "auto_map": code}
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    tokenizer |= {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", "own.Own"]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    (folder / "own.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    return folder, marker
+
+
+@ways
+def test_code_of_a_checkpoint_is_not_run_whatever_stdin_says(load, remote_code, monkeypatch):
+    folder, marker = remote_code
+    answers = io.StringIO("y\ny\ny\n")
+    monkeypatch.setattr("sys.stdin", answers)
+    with pytest.raises(CheckpointError, match="brings code of its own, which is never run"):
+        load(folder)
+    assert not marker.exists()
+    assert answers.tell() == 0
+
+
+@ways
+def test_missing_folder(load, tmp_path):
+    with pytest.raises(CheckpointError, match=r"cannot load .*/nothing'.* Pass a folder with config\.json"):
+        load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("source", [LLAMA, ROBERTA], ids=["llama", "roberta"])
+def test_folder_without_a_tokenizer(tmp_path, source):
+    shutil.copytree(source, tmp_path, dirs_exist_ok=True)
+    for path in tmp_path.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(CheckpointError, match="cannot load a tokenizer from .*tokenizer"):
+        load_tokenizer(tmp_path)
+
+
+def test_weights_that_were_cut_short(tmp_path):
+    shutil.copytree(LLAMA, tmp_path, dirs_exist_ok=True)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match="cannot load a causal language model"):
+        load_pretrained(AutoModelForCausalLM, tmp_path, what="a causal language model")
+
+
+def test_every_auto_class_is_told_not_to_run_code():
+    root = Path(__file__).parents[1]
+    files = [path for name in ("syncheck", "fod", "benchmarks", "examples") for path in (root / name).rglob("*.py")]
+    calls = [
+        (path.name, node.lineno, {keyword.arg for keyword in node.keywords})
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).lower().startswith("auto")
+        and ast.unparse(node.func).endswith(".from_pretrained")
+    ]
+    assert calls
+    assert [call[:2] for call in calls if "trust_remote_code" not in call[2]] == []
