@@ -314,3 +314,5 @@ def test_the_logits_are_left_as_they_are():
 def test_context_sensitivity_ratio():
     ratio = context_sensitivity_ratio(torch.tensor([-1.0, -2.0]), torch.tensor([-4.0, -1.0]))
     assert ratio.tolist() == pytest.approx([0.25, 2.0])
+    floored = context_sensitivity_ratio(torch.tensor([-1.0, 0.0]), torch.zeros(2))  # -1 / (0 + 1e-8), and 0
+    assert floored.tolist() == pytest.approx([-1e8, 0.0])
