@@ -1,8 +1,10 @@
 """A monitor, calibrated on held-out answers: what it says, keeps and refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from doubles import WordAligner
+from doubles import LAYERS, WordAligner
 
 from syncheck import Aggregator, InputError, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import fit_calibration
@@ -11,6 +13,7 @@ from syncheck.training import (
     LabelledResponse,
     LabelledSentence,
     MeasuredSentences,
+    UnfaithfulSpan,
     calibrate_monitor,
     choose_release_threshold,
     cross_fitted_calibration,
@@ -104,6 +107,55 @@ def test_records_it_has_seen_are_refused(monitor):
     assert found.trained_on == {"a"} | {f"r{i}" for i in range(300)}
     with pytest.raises(InputError, match=r"trained or calibrated on 300 of these 300 records \(r0, r1, r10, ...\)"):
         calibrate_monitor(found, measured, risk=0.2)
+
+
+def test_sentences_without_a_letter_do_not_count(monitor):
+    measured, scores, y = overconfident()
+    measured = replace(measured, texts=("One.", "Two.") * 250 + ("One.", "22.") * 50)
+    found = calibrate_monitor(monitor, measured, risk=0.2)
+    kept = (np.arange(COUNT) < 500) | (np.arange(COUNT) % 2 == 0)
+    np.testing.assert_array_equal(found.raw, scores[kept])
+    np.testing.assert_array_equal(found.y, y[kept])
+    assert found.release.sentences == 550
+
+
+@pytest.mark.parametrize("rule", ["overlap", "paper"])
+def test_labels_are_by_the_rule_that_is_asked_for(monitor, rule):
+    """Where both sentences are unfaithful one span crosses into both; by the paper's rule it makes neither so."""
+    measured, _, y = overconfident()
+    spans = {(1, 1): (), (0, 1): ((0, 4),), (1, 0): ((5, 9),), (0, 0): ((2, 7),)}
+    records = [
+        replace(record, sentences=None, spans=tuple(UnfaithfulSpan(*span) for span in spans[pair]))
+        for record, pair in zip(measured.records, map(tuple, y.reshape(-1, 2).tolist()), strict=True)
+    ]
+    both = np.repeat((y.reshape(-1, 2) == 0).all(axis=1), 2)
+    expected = y if rule == "overlap" else np.where(both, 1, y)
+    found = calibrate_monitor(monitor, replace(measured, records=tuple(records)), rule=rule, risk=0.2)
+    np.testing.assert_array_equal(found.y, expected)
+
+
+def test_the_folds_follow_the_seed(monitor):
+    measured, scores, y = overconfident()
+    found = [calibrate_monitor(monitor, measured, risk=0.2, seed=seed).out_of_fold for seed in (0, 3)]
+    for seed, scored in zip((0, 3), found, strict=True):
+        np.testing.assert_array_equal(
+            scored, cross_fitted_calibration(scores, y, measured.groups, method="isotonic", seed=seed)
+        )
+    assert not np.array_equal(*found)
+
+
+def test_what_else_the_monitor_has_is_kept(llama):
+    schema = feature_schema("paper.v1", LAYERS)
+    given = Monitor(
+        llama.model,
+        llama.tokenizer,
+        config=MonitorConfig(schema="paper.v1", layers=LAYERS),
+        aggregator=Aggregator.from_signal("align_score", schema=schema),
+        bank=llama.bank,
+        aligner=WordAligner(),
+    )
+    found = calibrate_monitor(given, overconfident(schema)[0], risk=0.2).monitor
+    assert (found.bank, found.aligner, found.schema) == (given.bank, given.aligner, given.schema)
 
 
 def test_one_sentence_of_each_question(monitor):

@@ -85,6 +85,14 @@ def test_all_are_released_when_all_may_be():
     assert (chosen.threshold, chosen.released, chosen.unfaithful) == (0.0, 200, 0)
 
 
+def test_a_bound_equal_to_the_risk_keeps_the_promise():
+    y = np.ones(500)
+    y[:10] = 0
+    risk = unfaithful_bound(10, 500, confidence=CONFIDENCE)
+    chosen = choose_release_threshold(np.full(500, 0.5), y, risk=risk)
+    assert (chosen.released, chosen.unfaithful, chosen.bound) == (500, 10, risk)
+
+
 def test_two_unfaithful_sentences_at_the_top_stop_nothing_three_do():
     scores = np.linspace(1, 0, 1000)
     y = np.ones(1000)
