@@ -133,19 +133,25 @@ class AnswerGenerator(ABC, Generic[O]):
         stopping_criteria: StoppingCriteriaList,
         generation_config: GenerationConfig,
         prompt: RagPrompt | Sequence[RagPrompt] | None = None,
+        seed: int = 0,
         **model_kwargs: Any,  # noqa: ANN401 - what generate prepares for its own loop; the session has its own
     ) -> Tensor | O | list[O]:
-        """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt)``.
+        """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt, seed=0)``.
 
-        For a batch ``prompt`` is the list of its prompts. A streamer does not get here: transformers keeps it from a
-        callable; pass it to :meth:`generate`.
+        For a batch ``prompt`` is the list of its prompts; ``seed`` is that of :meth:`generate`.
+
+        Notes
+        -----
+        Do not give that call a streamer: ``model.generate`` writes the prompt to it and keeps it from a callable, so
+        that it never gets the answer, nor its end, and whoever reads a ``TextIteratorStreamer`` waits for ever. It
+        cannot be seen from here and so not be refused; pass it to :meth:`generate`, or read :meth:`stream`.
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
         plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
         given = _prompts_of(prompt)
         _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
-        outputs = self._outputs(given, plan, 0, None)
+        outputs = self._outputs(given, plan, seed, None)
         if generation_config.return_dict_in_generate:
             return outputs[0] if isinstance(prompt, RagPrompt) else outputs
         return padded(outputs, pad_token=plan.pad_token, prompts=input_ids)

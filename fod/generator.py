@@ -131,8 +131,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         thresholds = search_thresholds(monitor, backtrack=backtrack_threshold, prune=prune_threshold)
         if thresholds.promise is not None and on_nothing == "annotate":
             raise InputError(
-                "on_nothing='annotate' keeps sentences below the thresholds, and 'release' promises that there are none; "
-                "choose another on_nothing, or pass numbers as thresholds"
+                "on_nothing='annotate' keeps sentences below the thresholds, and 'release' promises that there are "
+                "none; choose another on_nothing, or pass numbers as thresholds"
             )
         assert thresholds.prune is not None  # a search has both
         self.thresholds: Thresholds = thresholds

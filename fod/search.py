@@ -50,11 +50,28 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
 
     Notes
     -----
-    Follows Algorithm 1 where the published code differs: a sentence is kept when ``f >= tau`` (the code has
-    ``>``); pruning by tau_2 comes before the cut to K beams; a round in which nothing passes returns the beams of
-    the round before; end of text in stage 1 ends the answer. Beams are ranked by the mean score of all their
-    sentences, ties going to the one proposed earlier. A candidate of several sentences passes when each does; one
-    that ends the text at once adds nothing that could be unfaithful and passes.
+    Pruning by tau_2 comes before the cut to K beams, and a round in which nothing passes returns the beams of the round
+    before. Beams are ranked by the mean score of all their sentences, ties going to the one proposed earlier. A
+    candidate of several sentences passes when each does.
+
+    Where the paper (section 3.3, Algorithm 1) and its published code (``decoding/decode.py``) differ:
+
+    =============  ============================  ===================================  ===============================
+    .              paper                         code                                 here
+    =============  ============================  ===================================  ===============================
+    tau_1, tau_2   0.7, 0.85 (under Table 2)     0.7, 0.7; its README has 0.8, 0.7    the paper's; a monitor's own
+    stage 1 keeps  f >= tau_1                    f > tau_1                            f >= tau_1
+    temperature    none given                    0.9; its README has 0.7              0.9, for want of the paper's
+    samples        ceil(S / K) for each beam     S // K                               ceil(S / K)
+    end, stage 1   line 12: stage 2 not entered  stage 2 goes on behind the answer    the answer has ended
+    ended sample   a beam that has ended stops   ends when a sample has no text: the  a sample that has ended is scored
+                   the search, all beams may     round is thrown away, whatever had   and ranked like any other; the
+                   be waited for                 passed in it, and the best beam of   search stops when one is kept,
+                                                 the round before is the answer       or with until="all" when all are
+    =============  ============================  ===================================  ===============================
+
+    A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves
+    its beam's mean as it is. An ended beam that waits (``until="all"``) can still be overtaken.
     """
     steps = walk(propose, config)
     while True:

@@ -1,4 +1,4 @@
-"""From which score a decoder releases a sentence: a number, the monitor's own, or the one that a calibration promises."""
+"""From which score a decoder releases a sentence: a number, the monitor's own, or that of a calibration."""
 
 from __future__ import annotations
 

@@ -92,6 +92,18 @@ class TestAll:
         through = monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, **options)
         assert torch.equal(through, own)
 
+    def test_custom_generate_takes_a_seed(self, monitor, prompt, name):
+        fod = generators(monitor)[name]
+        options = {"max_new_tokens": 30, "logits_processor": grammar(monitor, prompt)}
+        own = [fod.generate(prompt, seed=seed, **options) for seed in (0, 5)]
+        through = [
+            monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, seed=seed, **options)
+            for seed in (0, 5)
+        ]
+        assert [ids.tolist() for ids in through] == [ids.tolist() for ids in own]
+        if name == "rerank":  # it samples every answer
+            assert own[0].tolist() != own[1].tolist()
+
     def test_the_limit_of_tokens(self, monitor, prompt, name):
         for limit in (1, 7):
             ids = generators(monitor)[name].generate(
@@ -143,3 +155,17 @@ def test_custom_generate_of_a_padded_batch(monitor):
         logits_processor=constraint,
     )
     assert torch.equal(through, own)
+
+
+def test_a_streamer_beside_custom_generate_never_gets_here(monitor, prompt):
+    """Why the README says not to: once transformers hands it on, or ends it, this can be served."""
+    recorder = Recorder()
+    monitor.model.generate(
+        **prompt.inputs(),
+        custom_generate=decoder(monitor, 0.0),
+        prompt=prompt,
+        streamer=recorder,
+        max_new_tokens=8,
+        logits_processor=grammar(monitor, prompt),
+    )
+    assert recorder.parts == [list(prompt.with_context_ids)] and not recorder.ended

@@ -6,7 +6,7 @@ from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import FLAREGenerator
-from syncheck import InputError, WrongTypeError
+from syncheck import InputError, WrongTypeError, prompt_from_texts
 
 FOUND = ["He plays for the Brumbies, far from the farm.", PASSAGES[1]]
 
@@ -107,6 +107,63 @@ def test_the_limit_holds_over_all_prompts(monitor, prompt):
     for limit in range(1, 16, 3):
         ids = generator.generate(prompt, max_new_tokens=limit, logits_processor=grammar(monitor, prompt))
         assert 0 < len(response_of(prompt, ids)) <= limit
+
+
+CHAT = (
+    "{% for m in messages %}{{ '[' ~ m['role'] ~ '] ' ~ m['content'] | trim ~ ' ' }}{% endfor %}"
+    "{% if add_generation_prompt %}[model] {% endif %}"
+)
+
+
+@pytest.mark.parametrize("template", [None, CHAT])
+def test_the_system_prompt_stays(monitor, template, monkeypatch):
+    monkeypatch.setattr(monitor.tokenizer, "chat_template", template)
+    system = "He plays rugby. Be brief."
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES, system=system)
+    out = run(monitor, prompt, lambda query: FOUND, 1.0, max_retrievals=1)
+    other = monitor.prompt(question=QUESTION, context=FOUND, system=system)
+    anew = monitor.generate(other, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, other))
+    assert out.report.response == anew.response and len(out.retrievals) == 1
+    # the random model reads the system prompt, so that the signals without it are others
+    np.testing.assert_allclose(out.report.tokens.log_prob, anew.tokens.log_prob, rtol=0, atol=1e-4)
+    bare = monitor.score(
+        monitor.prompt(question=QUESTION, context=FOUND), response_token_ids=anew.tokens.token_ids.tolist()
+    )
+    assert np.abs(bare.tokens.log_prob - anew.tokens.log_prob).max() > 1e-3
+
+
+class TestOwnPrompts:
+    @staticmethod
+    def own(monitor, question, passages):
+        texts = {"with_context": f"Read: {' '.join(passages)} {question} So:", "without_context": f"{question} So:"}
+        return prompt_from_texts(monitor.tokenizer, question=question, context=passages, **texts)
+
+    @pytest.mark.parametrize("template", [None, CHAT, "{{ raise_exception('no system') if messages|length > 1 }}x"])
+    def test_are_refused_before_anything_is_decoded(self, monitor, template, monkeypatch):
+        monkeypatch.setattr(monitor.tokenizer, "chat_template", template)
+        monkeypatch.setattr(monitor, "session", None)
+        with pytest.raises(InputError, match="found one with texts of its own .*Pass build_prompt"):
+            run(monitor, self.own(monitor, QUESTION, PASSAGES), lambda query: FOUND, 0.0)
+
+    def test_are_built_again_by_a_callable(self, monitor):
+        given = []
+
+        def build(question, passages):
+            given.append((question, tuple(passages)))
+            return self.own(monitor, question, passages)
+
+        prompt = self.own(monitor, QUESTION, PASSAGES)
+        out = run(monitor, prompt, lambda query: FOUND, 1.0, max_retrievals=1, build_prompt=build)
+        assert given == [(QUESTION, tuple(FOUND))]
+        other = self.own(monitor, QUESTION, FOUND)
+        anew = monitor.generate(other, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, other))
+        assert out.report.response == anew.response
+
+    def test_what_a_callable_returns(self, monitor, prompt):
+        empty = monitor.prompt(question=QUESTION, context="")
+        for made, error, message in [("text", WrongTypeError, "found str"), (empty, InputError, "without passages")]:
+            with pytest.raises(error, match=f"build_prompt .*{message}"):
+                run(monitor, prompt, lambda query: FOUND, 1.0, build_prompt=lambda *_, made=made: made)
 
 
 @pytest.mark.parametrize("found", ["a passage", [3]])

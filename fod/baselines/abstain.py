@@ -41,8 +41,8 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     monitor
         A trained monitor.
     threshold
-        In [0, 1]; None takes the monitor's tau_1, ``"release"`` the score that ``syncheck calibrate --risk`` chose, with
-        the promise at :class:`fod.Thresholds`. The paper has 0.7.
+        In [0, 1]; None takes the monitor's tau_1, ``"release"`` the score that ``syncheck calibrate --risk`` chose,
+        with the promise at :class:`fod.Thresholds`. The paper has 0.7.
     message
         What is said instead; empty for an empty answer.
 

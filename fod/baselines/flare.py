@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
 from fod.drop_in import AnswerGenerator, plan_within
 from fod.events import Event
 from fod.output import GeneratorOutput
@@ -93,11 +94,16 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         no default.
     max_retrievals
         Most retrievals of an answer.
+    build_prompt
+        Makes the prompt with the passages found, of the question and them. None builds it as ``monitor.prompt`` built
+        the answer's, with its system prompt, and refuses a prompt that was made in another way: for those of
+        ``prompt_from_texts`` pass a callable.
 
     Raises
     ------
     InputError
-        If a parameter is outside its range, or model and monitor do not belong together.
+        If a parameter is outside its range, or model and monitor do not belong together. In ``generate`` also, before
+        anything is decoded, if the prompt is not of ``monitor.prompt`` and there is no ``build_prompt``.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         retriever: Retriever,
         threshold: float,
         max_retrievals: int = 8,
+        build_prompt: PromptBuilder | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if not 0 <= threshold <= 1:
@@ -118,9 +125,11 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         self.retriever = retriever
         self.threshold = threshold
         self.max_retrievals = max_retrievals
+        self.build_prompt = build_prompt
 
     def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, FLAREOutput]:
         started = time.perf_counter()
+        build = self.build_prompt or builder_of(self.monitor, prompt)
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         room = plan.config.max_length - len(prompt.with_context_ids)
         answer = _Answer(Draft(prompt))
@@ -132,7 +141,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 retrieval = yield from self._part(watched, limited, generator, answer)
             if retrieval is None:
                 break
-            current = self.monitor.prompt(question=prompt.question, context=retrieval.passages)
+            current = rebuilt(build, prompt.question, retrieval.passages)
         report = answer.draft.report(stop=answer.stop, seconds=time.perf_counter() - started)
         return FLAREOutput(
             sequences=self._sequences(prompt, answer.response_ids),
