@@ -2,55 +2,82 @@
 
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
-        --also MiniCheck=lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
+        --aligner-overflow cut --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a
-run that was stopped goes on. The three columns of biographies need data that RAGTruth does not have.
+run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa: those in ``roberta-base/`` beside
+the checkpoint if there are any, in ``--aligner-backbone``, or of the model that the checkpoint names. ``cut`` drops what
+exceeds its window, as its published code does, which the paper ran; without it all is scored. The three columns of biographies need data that RAGTruth does not have.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 
 from syncheck.cli import main as syncheck
+from syncheck.commands.aligner_options import add_aligner, aligner_options
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
 """LID is for answers to questions only (paper, appendix A.1)."""
 ALIGNED = "aligner, untrained"
+FEWEST_FOLDS = ("--cv", "2", "--repeats", "1")
 UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the aligner"}
 TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP"}
+
+LEFT_OUT = ": left out: "
+"""How ``features`` names a response that it could not measure, with exit code 2; the others are in its file."""
 
 Scores = dict[str, tuple[float, float | None]]
 """AUROC and its standard deviation over the seeds, None for what is not trained, by name of the row."""
 
 
-def run(command: Sequence[str], makes: Path) -> None:
-    """Run a command of ``syncheck``; one that leaves out responses, and says so, has still made its file."""
+class Heard(io.StringIO):
+    """Standard error, shown as before and kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = sys.stderr
+
+    def write(self, text: str) -> int:
+        """Show and keep."""
+        self._shown.write(text)
+        return super().write(text)
+
+
+def run(command: Sequence[str]) -> None:
+    """Run a command of ``syncheck`` that makes a file; end here unless all that failed are responses it left out."""
     sys.stdout.write(f"$ syncheck {shlex.join(command)}\n")
-    if syncheck(command) and not makes.is_file():
-        sys.exit(f"stopped: {makes} was not made")
+    heard = Heard()
+    with redirect_stderr(heard):
+        code = syncheck(command)
+    left_out = command[0] == "features" and LEFT_OUT in heard.getvalue().rstrip().rpartition("\n")[2]
+    if code and not left_out:
+        sys.exit(f"stopped: {command[-1]} was not made")
 
 
-def measure(args: argparse.Namespace, task: str, split: str, *, aligner: str, name: str) -> Path:
+def measure(args: argparse.Namespace, task: str, split: str, *, aligner: Sequence[str], name: str) -> Path:
     """Measure one task's answers by the generator in one split."""
     output = args.output / f"{args.generator}-{task}-{name}-{split}.parquet"
     chosen = ["--task", task, "--split", split, "--generator", args.generator, "--prompts", "task"]
-    signals = ["--model", args.model, "--aligner", aligner, "--schema", SCHEMAS[task], "--device", args.device]
-    run(["features", "--data", str(args.ragtruth), *chosen, *signals, "--output", str(output)], output)
+    signals = ["--model", args.model, *aligner, "--schema", SCHEMAS[task], "--device", args.device]
+    run(["features", "--data", str(args.ragtruth), *chosen, *signals, "--output", str(output)])
     return output
 
 
 def evaluate(args: argparse.Namespace, train: Path, test: Path) -> Scores:
     """Train on one file, test on the other, on the paper's set of sentences."""
     output = test.with_suffix(".json")
+    output.unlink(missing_ok=True)  # never the figures of an earlier run
     options = ["--aggregator", "mlp", "--compare-aggregators", "--set", "paper", "--seeds", str(args.seeds)]
-    run(["evaluate", "--train", str(train), "--data", str(test), *options, "--output", str(output)], output)
+    run(["evaluate", "--train", str(train), "--data", str(test), *options, "--output", str(output)])
     found = json.loads(output.read_text(encoding="utf-8"))["paper"]
     rows = [row for row in [*found["rows"], *found["aggregators"]["rows"]] if row["subset"] == "all"]
     names = UNTRAINED | TRAINED
@@ -59,11 +86,16 @@ def evaluate(args: argparse.Namespace, train: Path, test: Path) -> Scores:
 
 def column(args: argparse.Namespace, task: str) -> Scores:
     """Return the rows of one task."""
-    train, test = (measure(args, task, split, aligner=args.aligner, name="signals") for split in ("train", "test"))
-    scores = evaluate(args, train, test)
+    own = ["--aligner", args.aligner or "bundled"]
+    for option, value in aligner_options(args).items():
+        own += [] if value is None else [f"--aligner-{option}", str(value)]
+    train, test = (measure(args, task, split, aligner=own, name="signals") for split in ("train", "test"))
+    trained = ["--train", str(train), "--aggregator", "mlp", "--compare-aggregators", "--seeds", str(args.seeds)]
+    scores = evaluate(test, trained)
     for given in args.also:
         name, _, aligner = given.partition("=")
-        other = evaluate(args, train, measure(args, task, "test", aligner=aligner, name=name))
+        # Not trained on the other file, which holds the support of another aligner; this row needs no training.
+        other = evaluate(measure(args, task, "test", aligner=aligner, name=name), ["--aggregator", "lr", *FEWEST_FOLDS])
         scores = {name: other[UNTRAINED[ALIGNED]], **scores}
     return scores
 
@@ -89,9 +121,13 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--ragtruth", type=Path, required=True, metavar="DIR", help="the corpus as published")
     options.add_argument("--model", required=True, metavar="DIR_OR_ID", help="whose signals are measured")
     options.add_argument("--generator", required=True, metavar="NAME", help="the same model, as the corpus calls it")
-    options.add_argument("--aligner", default="bundled", help="the paper has AlignScore-base (%(default)s)")
+    add_aligner(options, "the paper has AlignScore-base (bundled)")
     options.add_argument(
-        "--also", nargs="+", default=[], metavar="NAME=ALIGNER", help="aligners with a row of their own"
+        "--also",
+        nargs="+",
+        default=[],
+        metavar="NAME=ALIGNER",
+        help="aligners with a row of their own; options go with them, 'NLI=folder --aligner-entailment 1' say",
     )
     options.add_argument("--tasks", nargs="+", choices=tuple(SCHEMAS), default=tuple(SCHEMAS))
     options.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of the aggregators (%(default)s)")

@@ -191,10 +191,105 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("option", ["--permute", "--compare-aggregators"])
-def test_what_trains_on_folds_needs_folds(data, option, capsys):
-    assert main(["evaluate", "--model", str(GOLDEN), "--data", data, "--cv", "0", option]) == 2
-    assert "pass --cv 2 or more" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--cv", "0", "--permute"], "--permute would have no effect: --cv 0 evaluates"),
+        (["--cv", "0", "--compare-aggregators"], "--compare-aggregators would have no effect"),
+        (["--cv", "0", "--aggregator", "lr", "--seeds", "2"], "--aggregator, --seeds would have no effect"),
+        (["--allow-train"], "--allow-train would have no effect: what is trained on folds"),
+        (["--train", "x.parquet", "--cv", "0"], "--cv would have no effect: --train has no folds"),
+        (["--train", "x.parquet", "--cv", "5", "--permute"], "--cv, --permute would have no effect"),
+        (["--train", "x.parquet", "--group", "task"], "--group would have no effect"),
+    ],
+)
+def test_evaluate_refuses_options_without_effect(options, message, capsys):
+    assert main(["evaluate", "--data", "x.parquet", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--model", "nowhere", "--monitor", "nowhere", "--aligner", "x"], "--model, --monitor, --aligner"),
+        (["--schema", "paper.v1"], "--schema"),
+        (["--device", "cuda"], "--device"),
+        (["--clauses", "--sentences-together", "2"], "--clauses, --sentences-together"),
+    ],
+)
+@pytest.mark.parametrize("command", ["ablate", "transfer"])
+def test_options_of_measuring_are_refused_where_nothing_is_measured(command, options, named, table, capsys):
+    assert main([command, "--data", table, *FOLDS, *options]) == 2
+    assert f"{named} would have no effect: {table} was measured already" in capsys.readouterr().err
+
+
+def test_evaluate_without_a_model_takes_none_of_its_options(table, capsys):
+    assert main(["evaluate", "--data", table, *FOLDS, "--monitor", "nowhere"]) == 2
+    assert f"--monitor would have no effect: {table} was measured already" in capsys.readouterr().err
+
+
+def test_groups_are_what_is_asked_for(tmp_path):
+    """Intervals are drawn over groups: over the two generators they differ from those over the questions."""
+    found, output = [], tmp_path / "x.json"
+    path = tmp_path / "x.parquet"
+    write_parquet(sentences(shift=1.0), path)
+    for group in ("source_id", "group", "generator"):
+        command = ["evaluate", "--data", str(path), "--aggregator", "lr", "--cv", "2", "--repeats", "1"]
+        assert main([*command, "--set", "strict", "--group", group, "--output", str(output)]) == 0
+        found.append(json.loads(output.read_text())["strict"]["rows"])
+    assert found[0] == found[1]
+    chosen = labelled_set(sentences(shift=1.0), "strict")
+    scores = out_of_fold_scores(
+        chosen.features,
+        chosen.y,
+        chosen.generators,
+        names=chosen.measured.schema.names,
+        systems=[s for s in benchmark_systems(chosen.measured.schema.names) if s.name == "all features"],
+        kind="lr",
+        folds=2,
+        repeats=1,
+    )
+    expected = auroc_table(scores, chosen.y, chosen.generators).rows[0]
+    by_generator = next(r for r in found[2] if (r["system"], r["subset"]) == ("all features", "all"))
+    assert by_generator["auroc"] == pytest.approx(expected.auroc)
+    assert [by_generator["low"], by_generator["high"]] == pytest.approx([expected.low, expected.high])
+
+
+def test_features_are_named_as_other_commands_know_them(data, tmp_path, capsys):
+    assert main(["features", "--model", str(GOLDEN), "--data", data, "--output", str(tmp_path / "x.txt")]) == 2
+    assert "must end in .parquet" in capsys.readouterr().err
+
+
+class TestFeaturesOfAnotherModel:
+    @pytest.fixture
+    def measured(self, data, tmp_path):
+        files = []
+        for name in ("llama", "mistral"):
+            files.append(str(tmp_path / f"{name}.parquet"))
+            options = ["--schema", "paper-no-lid.v1", "--aligner", "none", "--output", files[-1]]
+            assert main(["features", "--model", str(GOLDEN.with_name(name)), "--data", data, *options]) == 0
+        return files
+
+    def test_train_no_monitor(self, measured, tmp_path, capsys):
+        options = ["--schema", "paper-no-lid.v1", "--aligner", "none", "--aggregator", "lr"]
+        command = ["train", "--model", str(GOLDEN.with_name("mistral")), *options, "--output", str(tmp_path / "m")]
+        assert main([*command, "--data", measured[0]]) == 2
+        shown = capsys.readouterr().err
+        assert "llama.parquet was measured with another model: expected" in shown
+        assert 'found {"architecture": "LlamaForCausalLM"' in shown and not (tmp_path / "m").exists()
+        assert main([*command, "--data", measured[1]]) == 0
+
+    def test_are_not_evaluated_as_those_of_this_model(self, measured, capsys):
+        options = ["--model", str(GOLDEN.with_name("mistral")), "--aligner", "none", "--schema", "paper-no-lid.v1"]
+        assert main(["evaluate", "--data", measured[0], *options, *FOLDS]) == 2
+        assert "measured with another model" in capsys.readouterr().err
+
+    def test_are_put_together_only_to_compare_surrogates(self, measured, tmp_path, capsys):
+        assert main(["transfer", "--over", "data", "--data", *measured, *FOLDS]) == 2
+        assert "some were measured with another model" in capsys.readouterr().err
+        assert main(["evaluate", "--train", measured[0], "--data", measured[1], "--aggregator", "lr"]) == 2
+        assert "some were measured with another model" in capsys.readouterr().err
+        assert main(["transfer", "--over", "surrogate", "--data", *measured, *FOLDS]) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.commands.labelled import against_references, chosen_responses, measured_by
+from syncheck.commands.labelled import against_references, measured_by
 from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def _held_out(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
     """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
     path = Path(args.data)
-    refuse_seen(monitor, [record.id for record in chosen_responses(args, path)])  # before the work of measuring
-    measured = measured_by(monitor, args, path)
+    measured = measured_by(monitor, args, path, check_ids=lambda ids: refuse_seen(monitor, ids))
     return against_references(monitor, measured) if path.suffix == ".parquet" else measured
 
 

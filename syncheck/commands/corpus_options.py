@@ -39,6 +39,17 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
         default="monitor",
         help="task: the paper's own, of RAGTruth and biographies (%(default)s: the monitor's template)",
     )
+    group.add_argument(
+        "--propositioner",
+        metavar="NAME",
+        help="cuts biographies that come without propositions: 'rules', or a checkpoint that writes them (none)",
+    )
+    group.add_argument(
+        "--judge",
+        metavar="NAME",
+        help="judges propositions that come without a label: 'autoais:' and a checkpoint, as in the paper, or what "
+        "--aligner takes (none)",
+    )
 
 
 def add_labels(parser: argparse.ArgumentParser) -> None:

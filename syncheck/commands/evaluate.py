@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from syncheck.commands.labelled import (
     against_references,
     check_outputs,
-    chosen_responses,
     chosen_sentences,
     chosen_sets,
     measured_by,
     parts_of,
+    refuse_measuring_options,
     runs_of,
     write_json,
 )
@@ -53,14 +53,22 @@ __all__ = ["run"]
 PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
 """Names of the tables that are made on request, in JSON as on the screen."""
+FOLDS = 5
+QUESTIONS = ("source_id", "group")
+"""Both name the group that a record comes with; RAGTruth calls it source_id."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
     _check(args)
+    args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (args.data, args.train) if path is not None]
     alone = args.cv and args.aggregator is not None and args.model is None
-    monitor = None if alone and all(f.suffix == ".parquet" for f in files) else monitor_for(args, "surrogate")
+    if alone and all(file.suffix == ".parquet" for file in files):
+        refuse_measuring_options(args, [str(file) for file in files])
+        monitor = None
+    else:
+        monitor = monitor_for(args, "surrogate")
     measured, *training = [_measured(monitor, args, path) for path in files]
     if measured.left_out:
         sys.stderr.write(f"{len(measured.left_out)} responses do not fit the window\n")
@@ -88,8 +96,11 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
         return chosen_sentences(args, path)
     if args.cv:
         return measured_by(monitor, args, path)
-    _refuse_seen(monitor, [r.id for r in chosen_responses(args, path)], allow=args.allow_train)
-    return against_references(monitor, measured_by(monitor, args, path))
+
+    def check_ids(ids: list[str]) -> None:
+        _refuse_seen(monitor, ids, allow=args.allow_train)
+
+    return against_references(monitor, measured_by(monitor, args, path, check_ids=check_ids))
 
 
 Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
@@ -105,7 +116,7 @@ def _tables(
 ) -> Tables:
     if training:
         return _trained_elsewhere(monitor, training[0], measured, name, args)
-    chosen = labelled_set(measured, name)
+    chosen = labelled_set(_grouped(measured, args.group), name)
     if args.cv or monitor is None:
         return _cross_validated(monitor, chosen, args)
     return _as_it_is(monitor, chosen, args), {}
@@ -173,14 +184,36 @@ def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -
     return auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), thresholds=thresholds, seed=args.seed)
 
 
+def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
+    if by in QUESTIONS:
+        return measured
+    records = tuple(replace(record, group=getattr(record, by) or "unknown") for record in measured.records)
+    return replace(measured, records=records)
+
+
 def _check(args: argparse.Namespace) -> None:
-    if args.group not in ("source_id", "group"):
-        raise InputError(f"--group must be 'source_id' or 'group', the question; found {args.group!r}")
-    if args.train is not None and (args.cv == 0 or args.permute):
-        raise InputError("--train fits aggregators on one file and scores another; leave out --cv 0 and --permute")
-    if args.cv == 0 and (args.permute or args.compare_aggregators):
-        raise InputError("--permute and --compare-aggregators train on folds; pass --cv 2 or more with them")
+    given = {
+        "--cv": args.cv is not None,
+        "--permute": args.permute,
+        "--compare-aggregators": args.compare_aggregators,
+        "--aggregator": args.aggregator is not None,
+        "--repeats": args.repeats is not None,
+        "--seeds": args.seeds is not None,
+        "--group": args.group not in QUESTIONS,
+    }
+    if args.train is not None:
+        _refuse([name for name in ("--cv", "--permute", "--group") if given[name]], "--train has no folds")
+    if args.cv == 0:
+        folds = ("--permute", "--compare-aggregators", "--aggregator", "--repeats", "--seeds")
+        _refuse([name for name in folds if given[name]], "--cv 0 evaluates the monitor as it is, and trains nothing")
+    elif args.allow_train:
+        _refuse(["--allow-train"], "what is trained on folds has not seen the sentences it scores; it is for --cv 0")
     check_outputs(args)
+
+
+def _refuse(options: Sequence[str], reason: str) -> None:
+    if options:
+        raise InputError(f"{', '.join(options)} would have no effect: {reason}. Leave out one or the other")
 
 
 def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:

@@ -27,10 +27,16 @@ def add_evaluation(parser: argparse.ArgumentParser) -> None:
         "--train", metavar="PATH", help="train on all of this and test on all of --data, instead of on folds"
     )
     parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
-    parser.add_argument("--cv", type=int, default=5, metavar="FOLDS", help="0 evaluates the monitor as it is")
+    parser.add_argument("--cv", type=_folds_or_none, metavar="FOLDS", help="0 evaluates the monitor as it is (5)")
     _add_runs(parser, repeats="shuffles of the folds (5)")
     parser.set_defaults(default_runs=(5, False))
-    parser.add_argument("--group", default="source_id", help="what stays on one side of a fold (%(default)s)")
+    parser.add_argument(
+        "--group",
+        choices=("source_id", "group", "generator", "task"),
+        default="source_id",
+        help="what stays on one side of a fold and is drawn as one for the intervals: answers to one question (either "
+        "name), by one model, or of one task (%(default)s)",
+    )
     parser.add_argument("--set", choices=("strict", "paper", "both"), default="both")
     parser.add_argument(
         "--permute", action="store_true", help="also with each signal permuted among held-out sentences"
@@ -109,7 +115,13 @@ def _add_runs(parser: argparse.ArgumentParser, *, repeats: str) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
-    parser.add_argument("--plot", metavar="FILE", help="AUROC with intervals as .png, .pdf or .svg")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="AUROC with intervals; the ending is the format: .png, .svg, ..."
+    )
+
+
+def _folds_or_none(text: str) -> int:
+    return 0 if text == "0" else _folds(text)
 
 
 def _folds(text: str) -> int:

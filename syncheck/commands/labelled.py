@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from syncheck.commands.monitors import monitor_for
-from syncheck.errors import InputError, MismatchError
+from syncheck.commands.proposition_models import proposition_models
+from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.report.plots import check_plot
 from syncheck.training import (
@@ -19,9 +20,9 @@ from syncheck.training import (
     MeasuredSentences,
     Selection,
     SetName,
+    check_measured_by,
     load_records,
     measure,
-    provenance_of,
     read_parquet,
 )
 
@@ -34,16 +35,36 @@ __all__ = [
     "measured_by",
     "measured_files",
     "parts_of",
+    "refuse_measuring_options",
     "runs_of",
     "write_json",
 ]
+
+_MEASURING: Mapping[str, object] = {
+    "model": None,
+    "monitor": None,
+    "aligner": None,
+    "aligner_backbone": None,
+    "aligner_mode": None,
+    "aligner_overflow": None,
+    "aligner_entailment": None,
+    "schema": None,
+    "device": "cpu",
+    "abbreviations": None,
+    "line_breaks": None,
+    "cjk_stops": False,
+    "clauses": False,
+    "sentences_together": None,
+}
+"""Options that say how labelled responses are measured, and what each is where it was not given."""
 
 
 def chosen_responses(args: argparse.Namespace, path: Path) -> list[LabelledResponse]:
     """Return the labelled responses at a path that the options ask for; of a file of features, those in it."""
     if path.suffix == ".parquet":
         return list(chosen_sentences(args, path).records)
-    return load_records(path, _selection(args), prompts=args.prompts)
+    propositioner, judge = proposition_models(args)
+    return load_records(path, _selection(args), prompts=args.prompts, propositioner=propositioner, judge=judge)
 
 
 def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
@@ -52,10 +73,12 @@ def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
     Raises
     ------
     InputError
-        If none is left, or prompts are asked for: the file was measured with some already.
+        If none is left, or prompts, a propositioner or a judge are asked for: it was measured with some already.
     """
     if args.prompts != "monitor":
         raise InputError(f"{path} is measured already; pass --prompts {args.prompts} to `syncheck features`")
+    if args.propositioner is not None or args.judge is not None:
+        raise InputError(f"{path} is labelled already; pass --propositioner and --judge to `syncheck features`")
     return _selection(args).of_sentences(read_parquet(path), source=path)
 
 
@@ -70,35 +93,48 @@ def _selection(args: argparse.Namespace) -> Selection:
     )
 
 
-def measured_by(monitor: Monitor, args: argparse.Namespace, path: Path) -> MeasuredSentences:
+def measured_by(
+    monitor: Monitor,
+    args: argparse.Namespace,
+    path: Path,
+    *,
+    check_ids: Callable[[list[str]], None] = lambda ids: None,
+) -> MeasuredSentences:
     """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
+
+    ``check_ids`` is given the records' ids before the work of measuring, and may refuse them.
 
     Raises
     ------
     MismatchError
-        If a file holds other features than the monitor reads, sentences that were cut otherwise, or the support of
-        another aligner.
+        If a file was measured by another model or aligner, holds other features than the monitor reads, or sentences
+        that were cut otherwise.
     """
     if path.suffix != ".parquet":
-        return measure(monitor, chosen_responses(args, path))
+        records = chosen_responses(args, path)
+        check_ids([record.id for record in records])
+        return measure(monitor, records)
     measured = chosen_sentences(args, path)
-    aligner = "none" if monitor.aligner is None else monitor.aligner.name
-    if (noted := provenance_of(path).get("aligner", aligner)) != aligner:
-        raise MismatchError(
-            f"{path} was measured with the aligner {noted!r}; the monitor has {aligner!r}. Pass --aligner {noted}, or "
-            "measure again"
-        )
-    if measured.segmenter != monitor.config.segmenter:
-        raise MismatchError(
-            f"{path} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
-            "Measure again, or pass the same segmentation options"
-        )
-    if measured.schema != monitor.schema:
-        raise MismatchError(
-            f"{path} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
-            f"{monitor.schema.version!r} {monitor.schema.names}. Measure again with the same --model and --schema"
-        )
+    check_ids([record.id for record in measured.records])
+    check_measured_by(measured, monitor, source=path)
     return measured
+
+
+def refuse_measuring_options(args: argparse.Namespace, paths: Sequence[str]) -> None:
+    """Refuse options that say how to measure where nothing is measured.
+
+    Raises
+    ------
+    InputError
+        If one was given.
+    """
+    given = [name for name, default in _MEASURING.items() if getattr(args, name, default) != default]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(
+            f"{options} would have no effect: {', '.join(paths)} was measured already, by the model and with "
+            "the options of its `syncheck features`. Leave them out, or pass the labelled responses themselves"
+        )
 
 
 def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, MeasuredSentences]:
@@ -109,13 +145,14 @@ def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, 
     Raises
     ------
     InputError
-        If two files have the same name.
+        If two files have the same name, or an option says how to measure and there is nothing to measure.
     """
     names = [Path(path).stem for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
     if all(Path(path).suffix == ".parquet" for path in paths):
+        refuse_measuring_options(args, paths)
         return {name: chosen_sentences(args, Path(path)) for name, path in zip(names, paths, strict=True)}
     monitor = monitor_for(args, "surrogate")
     return {name: measured_by(monitor, args, Path(path)) for name, path in zip(names, paths, strict=True)}

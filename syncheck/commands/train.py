@@ -55,6 +55,7 @@ def train(args: argparse.Namespace) -> int:
 def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
     number, count = args.shard
+    _check_output(args.output)
     records = chosen_responses(args, _unmeasured(args.data))
     measured = measure_to_parquet(
         monitor_for(args, "surrogate"),
@@ -73,6 +74,13 @@ def features(args: argparse.Namespace) -> int:
     for name, reason in measured.left_out.items():
         sys.stderr.write(f"{name}: left out: {reason}\n")
     return 2 if measured.left_out else 0
+
+
+def _check_output(path: str) -> None:
+    if not path.endswith(".parquet"):
+        raise InputError(
+            f"--output {path!r}: a file of features must end in .parquet, by which the other commands know it"
+        )
 
 
 def _unmeasured(path: str) -> Path:

@@ -21,10 +21,12 @@ from syncheck.training.f100 import (
 )
 from syncheck.training.fit import fit_measured, fit_monitor
 from syncheck.training.importance import permuted_scores
+from syncheck.training.judges import SupportJudge, load_judge
 from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import LabelledSentence, Rule, UnfaithfulSpan, label_sentences, labelled_sentences
 from syncheck.training.matrix import AurocMatrix, Cell
 from syncheck.training.measured import MeasuredSentences, joined
+from syncheck.training.measured_by import check_measured_by
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
 from syncheck.training.reliability import (
     ReliabilityBin,
@@ -73,6 +75,7 @@ __all__ = [
     "SequencePropositioner",
     "SetName",
     "Shard",
+    "SupportJudge",
     "System",
     "Thresholds",
     "UnfaithfulSpan",
@@ -83,6 +86,7 @@ __all__ = [
     "best_aggregator",
     "best_system",
     "calibrate_monitor",
+    "check_measured_by",
     "choose_release_threshold",
     "choose_thresholds",
     "cross_fitted_calibration",
@@ -102,6 +106,7 @@ __all__ = [
     "labelled_set",
     "load_biographies",
     "load_jsonl",
+    "load_judge",
     "load_passages",
     "load_ragtruth",
     "load_records",

@@ -150,7 +150,9 @@ def _propositions(record: Record, propositioner: Propositioner | None) -> list[P
         values = record.get("propositions", list)
         return [_proposition(record, index, value) for index, value in enumerate(values)]
     if propositioner is None:
-        raise record.error("missing; give a list, or pass propositioner= to have the output cut", "propositions")
+        raise record.error(
+            "missing; give a list, or pass propositioner= (--propositioner) to have the output cut", "propositions"
+        )
     try:
         return [Proposition(text) for text in propositioner(record.get("output", str))]
     except InputError as error:
@@ -181,7 +183,7 @@ def _judged(
         return propositions
     if judge is None:
         place = f"propositions[{pending[0]}].label" if record.values.get("propositions") is not None else "propositions"
-        raise record.error("not labelled; give 1 (faithful) or 0, or pass judge= to have it judged", place)
+        raise record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
     try:
         verdicts = judge(passages, [propositions[index].text for index in pending])
     except InputError as error:

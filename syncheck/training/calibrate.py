@@ -12,6 +12,7 @@ from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.measured_by import check_measured_by
 from syncheck.training.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.training.risk import choose_release_threshold, one_of_each_group
 
@@ -95,12 +96,15 @@ def calibrate_monitor(
         If the monitor has no aggregator or has seen a record, or calibration is not possible.
     InsufficientDataError
         If the sentences do not support the promise.
+    MismatchError
+        If they were measured by another model or aligner, or otherwise.
     """
     aggregator = monitor.aggregator
     if aggregator is None:
         raise InputError("the monitor has no aggregator, so it has no scores to calibrate; train it first")
     ids = [record.id for record in measured.records]
     refuse_seen(monitor, ids)
+    check_measured_by(measured, monitor)
     used = np.flatnonzero(measured.with_letter)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw = replace(aggregator, calibration=None, release=None).score(measured.values[used])

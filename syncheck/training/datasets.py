@@ -10,6 +10,7 @@ from typing import Any
 from syncheck.errors import InputError
 from syncheck.training.biographies import is_biography, load_biographies
 from syncheck.training.labels import LabelledSentence
+from syncheck.training.propositions import Propositioner, PropositionJudge
 from syncheck.training.ragtruth import QUESTIONS_ONLY, load_ragtruth
 from syncheck.training.records import Record, read_records
 from syncheck.training.responses import LabelledResponse, PromptSource, ResponseCollection, read_spans
@@ -19,7 +20,12 @@ __all__ = ["LabelledResponse", "load_jsonl", "load_ragtruth", "load_records"]
 
 
 def load_records(
-    path: str | Path, selection: Selection | None = None, *, prompts: PromptSource = "monitor"
+    path: str | Path,
+    selection: Selection | None = None,
+    *,
+    prompts: PromptSource = "monitor",
+    propositioner: Propositioner | None = None,
+    judge: PropositionJudge | None = None,
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
@@ -35,21 +41,29 @@ def load_records(
     prompts
         ``task`` takes the prompts that the paper gave the generators; plain labelled responses have none, except those
         in their own records, which are taken either way.
+    propositioner, judge
+        Of biographies: what cuts outputs into propositions, and judges those without a label.
 
     Raises
     ------
     InputError
-        If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, or prompts of a task are
-        asked for that has none.
+        If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, prompts of a task are
+        asked for that has none, or a propositioner or a judge comes with what are no biographies.
     RecordError
         At the first record that cannot be used.
     """
     path, selection = Path(path), selection or Selection()
+    first = None if path.is_dir() else next(read_records(path), None)
+    if first is not None and is_biography(first):
+        found = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts)
+        return selection.of_responses(found, source=path)
+    if propositioner is not None or judge is not None:
+        raise InputError(
+            f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have labels "
+            "of their own. Leave the propositioner and the judge out"
+        )
     if path.is_dir():
         return _ragtruth(path, selection, prompts)
-    first = next(read_records(path), None)
-    if first is not None and is_biography(first):
-        return selection.of_responses(load_biographies(path, prompts=prompts), source=path)
     if prompts != "monitor":
         raise InputError(
             f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses have not; found "

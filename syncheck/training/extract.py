@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.provenance import instrument_of
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def measure(
         raise InputError(
             f"none of the records has a sentence that fits the model's window; left out: {dict(measured.left_out)}"
         )
-    return measured
+    return replace(measured, provenance=instrument_of(monitor))
 
 
 def measure_records(

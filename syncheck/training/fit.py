@@ -19,6 +19,7 @@ from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.measured_by import check_measured_by
 from syncheck.training.thresholds import choose_thresholds
 
 __all__ = ["fit_measured", "fit_monitor"]
@@ -91,7 +92,16 @@ def fit_measured(
     rule: Rule = "overlap",
     random_state: int = 0,
 ) -> Monitor:
-    """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`."""
+    """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`.
+
+    Raises
+    ------
+    InputError
+        If the sentences cannot be used: too few, or of one label only.
+    MismatchError
+        If they were measured by another model or aligner, or otherwise.
+    """
+    check_measured_by(measured, untrained)
     used = np.flatnonzero(measured.with_letter)
     labels = measured.labels(rule=rule)
     features = measured.features(labels, used)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, MismatchError
 from syncheck.signals import ReferenceBank
 from syncheck.training.labels import Rule, label_sentences
+from syncheck.training.provenance import check_same_instrument
 from syncheck.training.responses import LabelledResponse
 from syncheck.types import FeatureSchema
 
@@ -43,6 +44,8 @@ class MeasuredSentences:
         Most sentences that serve as LID references.
     segmenter : SegmenterConfig
         How the responses were cut.
+    provenance : mapping of str to str
+        With what they were measured, the model and the aligner among it, by name; what is not known is not there.
     """
 
     schema: FeatureSchema
@@ -55,6 +58,7 @@ class MeasuredSentences:
     left_out: Mapping[str, str]
     max_references: int = LID_REFERENCES
     segmenter: SegmenterConfig = SegmenterConfig()
+    provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def groups(self) -> NDArray[np.str_]:
@@ -130,7 +134,8 @@ def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     InputError
         If there are no parts.
     MismatchError
-        If they were measured with another schema, model width, segmentation or number of references.
+        If they were measured by another model or aligner, or with another schema, model width, segmentation, template
+        or number of references.
     """
     if not parts:
         raise InputError("expected at least one file of measured sentences; found none")
@@ -153,6 +158,11 @@ def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
         left_out={name: reason for part in parts for name, reason in part.left_out.items()},
         max_references=first.max_references,
         segmenter=first.segmenter,
+        provenance={
+            name: value
+            for name, value in first.provenance.items()
+            if all(part.provenance.get(name) == value for part in parts)
+        },
     )
 
 
@@ -173,6 +183,12 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
                 f"measured sentences can be joined if they were measured alike; expected {what} {expected}, found "
                 f"{found}. Measure all of them with one model and the same options"
             )
+    check_same_instrument(
+        first.provenance,
+        other.provenance,
+        what="measured sentences can be joined if they were measured alike; some were",
+        remedy="Measure all of them with one model and the same options",
+    )
 
 
 def _given_labels(record: LabelledResponse, bounds: NDArray[np.int64]) -> NDArray[np.int64]:

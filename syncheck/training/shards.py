@@ -12,22 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
-from transformers import PreTrainedModel
 
-from syncheck.checkpoint import fingerprint
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure_records
 from syncheck.training.measured import MeasuredSentences, joined
+from syncheck.training.provenance import instrument_of
 from syncheck.training.tables import UNFINISHED, provenance_of, read_parquet, write_parquet
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 __all__ = ["Shard", "measure_to_parquet"]
-
-SAMPLED_WEIGHTS = 1024
-"""Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
 
 _RUN = "run.json"
 
@@ -146,24 +142,13 @@ def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size
     config = asdict(monitor.config)
     return {
         "records": corpus.hexdigest(),
-        "model": json.dumps(fingerprint(monitor.model, monitor.tokenizer), sort_keys=True),
-        "weights": _weights(monitor.model),
-        "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter", "template")}),
-        "aligner": "none" if monitor.aligner is None else monitor.aligner.name,
+        "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
+        **instrument_of(monitor),
+        "dtype": str(monitor.model.dtype),
         "LID references": _references(monitor),
         "part size": str(part_size),
         "version": version("syncheck"),
     }
-
-
-def _weights(model: PreTrainedModel) -> str:
-    digest = hashlib.sha256()
-    for name, weight in model.state_dict().items():
-        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
-        if not weight.is_meta:  # those on the disk are told by their shape alone
-            sampled = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)]
-            digest.update(sampled.float().cpu().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _references(monitor: Monitor) -> str:

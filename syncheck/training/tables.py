@@ -43,7 +43,8 @@ def write_parquet(
     measured
     path
     provenance
-        What the values were measured with, kept in the metadata; see :func:`provenance_of`.
+        What the values were measured with, kept in the metadata; see :func:`provenance_of`. None takes what the
+        sentences say of themselves.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def write_parquet(
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
         "segmenter": asdict(measured.segmenter),
-        "provenance": dict(provenance or {}),
+        "provenance": dict(measured.provenance if provenance is None else provenance),
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False)})
     place = Path(path)
@@ -121,6 +122,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             left_out=facts["left_out"],
             max_references=facts["max_references"],
             segmenter=_segmenter(facts["segmenter"]),
+            provenance=_provenance(facts),
         )
     except (OSError, InputError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise _no_table(path, error) from error
@@ -141,7 +143,7 @@ def provenance_of(path: str | Path) -> dict[str, str]:
 
     try:
         metadata = parquet.read_schema(path).metadata or {}
-        return dict(json.loads(metadata[_KEY]).get("provenance", {}))
+        return _provenance(json.loads(metadata[_KEY]))
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise _no_table(path, error) from error
 
@@ -162,6 +164,10 @@ def _activations(table: pa.Table) -> dict[int, np.ndarray]:
 
 def _segmenter(entry: dict[str, Any]) -> SegmenterConfig:
     return SegmenterConfig(**{**entry, "abbreviations": tuple(entry["abbreviations"])})
+
+
+def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in dict(facts.get("provenance", {})).items()}
 
 
 def _record(entry: dict[str, Any]) -> LabelledResponse:

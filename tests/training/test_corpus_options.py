@@ -82,13 +82,6 @@ def test_files_that_share_questions_are_refused(files, tmp_path, capsys):
     assert "--train and --data share 70 questions (ag0, ag1, ag10, ...)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--cv", "0"], ["--permute"]])
-def test_what_needs_no_second_file(files, option, capsys):
-    _, _, train, test = files
-    assert main(["evaluate", "--data", test, "--train", train, "--aggregator", "lr", *option]) == 2
-    assert "leave out --cv 0 and --permute" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", ["evaluate", "ablate"])
 def test_spans_and_responses_of_a_file_of_features_are_chosen(command, files, tmp_path):
     _, _, _, test = files

@@ -35,6 +35,7 @@ def made_up() -> MeasuredSentences:
         left_out={"c": "too long"},
         max_references=7,
         segmenter=SegmenterConfig(abbreviations=("Dr.",), line_breaks="lists", sentences=2),
+        provenance={"model": "llama", "aligner": "none"},
     )
 
 
@@ -45,7 +46,7 @@ def test_saved_is_loaded(tmp_path):
     np.testing.assert_array_equal(after.values, before.values)
     for layer in LAYERS:
         np.testing.assert_array_equal(after.activations[layer], before.activations[layer])
-    for name in ("schema", "texts", "records", "left_out", "max_references", "segmenter"):
+    for name in ("schema", "texts", "records", "left_out", "max_references", "segmenter", "provenance"):
         assert getattr(after, name) == getattr(before, name)
     for name in ("bounds", "owners", "groups", "generators", "with_letter"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))

@@ -217,3 +217,18 @@ class TestJoined:
             joined(wide)
         with pytest.raises(InputError, match="at least one file"):
             joined([])
+
+    @pytest.mark.parametrize("fact", ["model", "weights sha256", "aligner", "template"])
+    def test_those_of_another_instrument_are_refused(self, fact):
+        first = replace(
+            measured(0), provenance={"model": "llama", "weights sha256": "1f", "records": "a"} | {fact: "x"}
+        )
+        other = replace(first, provenance={**first.provenance, fact: "y"})
+        with pytest.raises(MismatchError, match=f"some were measured with another {fact}: expected x.*, found y"):
+            joined([first, other])
+
+    def test_what_all_say_of_themselves_is_kept(self):
+        noted = {"model": "llama", "aligner": "none"}
+        parts = [replace(measured(0), provenance=noted | {"records": name}) for name in "ab"]
+        assert joined(parts).provenance == noted
+        assert joined([*parts, measured(0)]).provenance == {}

@@ -1,0 +1,49 @@
+"""Whether sentences were measured as a monitor measures them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syncheck.errors import MismatchError
+from syncheck.training.measured import MeasuredSentences
+from syncheck.training.provenance import check_same_instrument, instrument_of
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["check_measured_by"]
+
+
+def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "what is given") -> None:
+    """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
+
+    Parameters
+    ----------
+    measured
+        What its provenance does not say is not compared.
+    monitor
+    source
+        Where the sentences are from, for the message.
+
+    Raises
+    ------
+    MismatchError
+        If they were not: an aggregator means nothing on the signals of another model.
+    """
+    if measured.provenance:
+        check_same_instrument(
+            instrument_of(monitor),
+            measured.provenance,
+            what=f"{source} was",
+            remedy="Pass the model and the aligner that measured it, or measure it again with these",
+        )
+    if measured.segmenter != monitor.config.segmenter:
+        raise MismatchError(
+            f"{source} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
+            "Measure again, or pass the same segmentation options"
+        )
+    if measured.schema != monitor.schema:
+        raise MismatchError(
+            f"{source} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
+            f"{monitor.schema.version!r} {monitor.schema.names}. Measure again with the same model and schema"
+        )

@@ -1,0 +1,83 @@
+"""Biographies that are cut and judged on the way, from Python and from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from syncheck import CheckpointError, Evidence, InputError, Support
+from syncheck.cli import main
+from syncheck.training import SupportJudge, load_judge, load_records, read_parquet
+
+GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
+BIOGRAPHY = {
+    "id": "a",
+    "topic": "Ada Lovelace",
+    "ctxs": [{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She wrote a program."}],
+    "output": "Ada Lovelace was born in London. Peter Bell sold 17 boats in Oslo.",
+}
+PLAIN = {"id": "a", "question": "q", "context": "c", "response": "r", "spans": []}
+FEATURES = ["features", "--model", GOLDEN, "--aligner", "none", "--schema", "paper-no-lid.v1"]
+
+
+class LengthAligner:
+    """Support is a tenth for each word of the claim."""
+
+    name = "length"
+
+    def align(self, passages, claims):
+        scores = [len(claim.split()) / 10 for claim in claims]
+        return [Support(score, Evidence(0, passages[0], score)) for score in scores]
+
+
+def write(path, record):
+    path.write_text(json.dumps(record) + "\n")
+    return str(path)
+
+
+def test_an_aligner_judges_from_its_threshold_on():
+    claims = ["one two three four", "one two three four five"]
+    assert SupportJudge(LengthAligner())(("p",), claims) == [False, True]
+    assert SupportJudge(LengthAligner(), threshold=0.4)(("p",), claims) == [True, True]
+    assert SupportJudge(LengthAligner())(("p",), []) == []
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.5])
+def test_thresholds_out_of_range(threshold):
+    with pytest.raises(InputError, match="threshold must be in"):
+        SupportJudge(LengthAligner(), threshold=threshold)
+
+
+def test_judges_that_are_none(tmp_path):
+    with pytest.raises(InputError, match="found 'none', which judges nothing"):
+        load_judge("none")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="cannot load an AutoAIS checkpoint"):
+        load_judge(f"autoais:{tmp_path}")
+
+
+def test_only_biographies_are_cut_and_judged(tmp_path):
+    with pytest.raises(InputError, match="labels of their own. Leave the propositioner and the judge out"):
+        load_records(write(tmp_path / "x.jsonl", PLAIN), judge=SupportJudge(LengthAligner()))
+
+
+def test_features_of_biographies_without_propositions(tmp_path):
+    """The bundled aligner finds the first sentence in the passage, and the second nowhere."""
+    data, output = write(tmp_path / "x.jsonl", BIOGRAPHY), str(tmp_path / "x.parquet")
+    assert main([*FEATURES, "--data", data, "--propositioner", "rules", "--judge", "bundled", "--output", output]) == 0
+    assert read_parquet(output).labels().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "field 'propositions': missing; give a list, or pass propositioner= (--propositioner)"),
+        (["--propositioner", "rules"], "or pass judge= (--judge)"),
+        (["--judge", "none"], "so that a feature would be its own label"),
+        (["--propositioner", str(Path(GOLDEN).parent)], "cannot load a propositioner from"),
+    ],
+)
+def test_what_biographies_lack_is_asked_for(options, message, tmp_path, capsys):
+    data, output = write(tmp_path / "x.jsonl", BIOGRAPHY), str(tmp_path / "x.parquet")
+    assert main([*FEATURES, "--data", data, *options, "--output", output]) == 2
+    assert message in capsys.readouterr().err
