@@ -6,7 +6,6 @@ Exit codes: 0 done, 1 a score below ``--fail-under``, 2 bad usage or input.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import get_args
@@ -14,6 +13,7 @@ from typing import get_args
 from syncheck import __version__
 from syncheck.commands.aligner_options import add_aligner, add_conversion
 from syncheck.commands.corpus_options import add_corpus, add_labels
+from syncheck.commands.decoder_options import add_decoding
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
 from syncheck.commands.span_options import add_opening, add_spans, add_spans_score
@@ -21,9 +21,6 @@ from syncheck.config import DEFAULT_SCHEMA, LineBreaks
 from syncheck.errors import SyncheckError
 
 __all__ = ["main"]
-
-
-_DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "cad", "flare")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,70 +87,68 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--question", help="your own question; needs --context")
-    parser.add_argument("--context", metavar="FILE", help="text file; paragraphs are passages")
+    parser.add_argument("--question", metavar="TEXT", help="your own; needs --context (six bundled questions)")
+    parser.add_argument("--context", metavar="FILE", help="text file; its paragraphs are the passages of --question")
     parser.add_argument("--report", default="report.html", metavar="FILE", help="where the page goes (%(default)s)")
-    parser.add_argument("--max-new-tokens", type=_count, default=160, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--max-new-tokens", type=_count, default=160, metavar="N", help="most tokens of an answer (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of what FOD samples (%(default)s)")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
-    parser.add_argument("--monitor", metavar="DIR", help="a trained monitor of that model")
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
+    group.add_argument("--monitor", metavar="DIR", help="a trained monitor of --model (the bundled model's own)")
+    group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     add_aligner(parser, "for a --model without --monitor (bundled)")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
 
 
 def _add_segmenter(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "sentences", "those of NLTK's untrained Punkt without these; for a --model without --monitor"
     )
-    group.add_argument("--abbreviations", choices=("english",), help="words whose full stop ends no sentence")
-    group.add_argument("--line-breaks", choices=get_args(LineBreaks), help="where the end of a line ends a sentence")
-    group.add_argument("--cjk-stops", action="store_true", help="full stops of Chinese and Japanese end sentences")
-    group.add_argument("--clauses", action="store_true", help="commas, semicolons and colons do too")
-    group.add_argument("--sentences-together", type=_count, metavar="N", help="take N of them as one")
+    group.add_argument("--abbreviations", choices=("english",), help="words whose full stop ends no sentence (none)")
+    group.add_argument(
+        "--line-breaks", choices=get_args(LineBreaks), help="where the end of a line ends a sentence (nowhere)"
+    )
+    group.add_argument(
+        "--cjk-stops", action="store_true", help="full stops of Chinese and Japanese end sentences (off)"
+    )
+    group.add_argument("--clauses", action="store_true", help="commas, semicolons and colons do too (off)")
+    group.add_argument("--sentences-together", type=_count, metavar="N", help="take N of them as one (1)")
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--input", default="-", metavar="FILE", help="JSON Lines, - for standard input")
-    parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output")
+    parser.add_argument("--input", default="-", metavar="FILE", help="JSON Lines, - for standard input (%(default)s)")
+    parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output (%(default)s)")
 
 
 def _add_score(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     _add_files(parser)
-    parser.add_argument("--tokens", action="store_true", help="write the signals of every token too")
-    parser.add_argument("--sentences", choices=("found", "given"), default="found", help="given: a field of the record")
-    parser.add_argument("--lid-reference", metavar="FILE", help="reference activations, arrays layer_<k> of (T, H)")
+    parser.add_argument("--tokens", action="store_true", help="write the signals of every token too (off)")
+    parser.add_argument(
+        "--sentences",
+        choices=("found", "given"),
+        default="found",
+        help="found in the response, or given in a field of the record (%(default)s)",
+    )
+    parser.add_argument(
+        "--lid-reference",
+        metavar="FILE",
+        help="reference activations for a --model without --monitor, arrays layer_<k> of (T, H) (none: LID stays null)",
+    )
     add_opening(parser)
-    parser.add_argument("--fail-under", type=float, metavar="SCORE", help="exit 1 if a sentence scores below")
+    parser.add_argument("--fail-under", type=float, metavar="SCORE", help="exit 1 if a sentence scores below (never)")
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     _add_files(parser)
-    parser.add_argument("--decoder", choices=_DECODERS, default="greedy")
-    parser.add_argument("--max-new-tokens", type=_count, default=256, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--temperature", type=_positive, help="of what is sampled (1 for sample, 0.9 for fod, rerank)")
-    parser.add_argument("--top-p", type=_share, help="of what is sampled (1 for sample, 0.95 for fod, rerank)")
-    parser.add_argument("--backtrack-threshold", type=float, help="tau 1, of fod, fod-backtrack and abstain")
-    parser.add_argument("--prune-threshold", type=float, help="tau 2; the monitor's own without it")
-    parser.add_argument("--beam-size", type=int, default=2, metavar="K")
-    parser.add_argument("--samples-per-step", type=int, default=6, metavar="S")
-    parser.add_argument(
-        "--on-nothing", choices=("stop", "abstain", "annotate"), default="stop", help="of fod, when nothing passes"
-    )
-    parser.add_argument("--message", help="what fod with --on-nothing abstain, and abstain, say")
-    parser.add_argument("--samples", type=_count, default=6, metavar="N", help="answers that rerank chooses from")
-    parser.add_argument("--rerank-by", choices=("syncheck", "likelihood", "aligner"), default="syncheck")
-    parser.add_argument("--alpha", type=float, default=0.5, help="of cad: how much the context counts (%(default)s)")
-    parser.add_argument("--plausibility", type=float, default=0.0, metavar="SHARE", help="of cad (%(default)s)")
-    parser.add_argument("--flare-threshold", type=float, metavar="P", help="of flare: retrieve below this probability")
-    parser.add_argument("--passages", metavar="FILE", help="of flare: text file; it retrieves paragraphs of it")
+    add_decoding(parser)
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
@@ -225,22 +220,8 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--one-per-question", action="store_true", help="choose the threshold on one random sentence of each question"
     )
-    parser.add_argument("--plot", metavar="FILE", help="reliability diagram: .png, .svg or .pdf")
+    parser.add_argument("--plot", metavar="FILE", help="reliability diagram; its ending is the format, .png or .svg say")
     parser.add_argument("--output", metavar="DIR", help="the calibrated monitor")
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be above 0 and finite; found {text}")
-    return value
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1; found {text}")
-    return value
 
 
 def _open_share(text: str) -> float:

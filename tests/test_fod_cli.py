@@ -1,14 +1,44 @@
 """``syncheck generate`` by every decoder, on the bundled kit."""
 
 import json
+import re
+from dataclasses import asdict, replace
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
+from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
+from fod.config import DEFAULTS
+from fod.on_nothing import ABSTENTION
+from syncheck import ReleaseThreshold
 from syncheck.cli import main
+from syncheck.kit import load_kit
 
 PASSAGES = ["The mill in Bern was built by Anna Keller in 1842.", "Bern lies on a river, the Aare."]
-DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "cad", "flare")
+DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
+OPTIONS = {
+    "temperature": ("0.9", ["sample", "fod", "rerank", "best-of-n"]),
+    "top-p": ("0.9", ["sample", "fod", "rerank", "best-of-n"]),
+    "backtrack-threshold": ("0.5", ["fod", "fod-backtrack", "abstain"]),
+    "prune-threshold": ("0.5", ["fod"]),
+    "beam-size": ("2", ["fod"]),
+    "samples-per-step": ("6", ["fod"]),
+    "share-samples": (None, ["fod"]),
+    "until": ("any", ["fod"]),
+    "max-sentences": ("9", ["fod", "fod-backtrack"]),
+    "on-nothing": ("stop", ["fod"]),
+    "message": ("No.", ["fod", "abstain"]),
+    "samples": ("6", ["rerank", "best-of-n"]),
+    "rerank-by": ("syncheck", ["rerank"]),
+    "reward": ("mean", ["best-of-n"]),
+    "alpha": ("0.5", ["cad"]),
+    "plausibility": ("0", ["cad"]),
+    "flare-threshold": ("0.1", ["flare"]),
+    "max-retrievals": ("8", ["flare"]),
+    "passages": ("nowhere.txt", ["flare"]),
+}
+"""A value of each option, as a rule its default, and the decoders that have it."""
 
 
 @pytest.fixture
@@ -28,14 +58,22 @@ def generate(files, decoder, *options):
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_every_decoder_answers(files, decoder):
-    options = ["--samples", "2", "--flare-threshold", "0.3", "--passages", str(files / "passages.txt")]
-    code, (answer,) = generate(files, decoder, *options)
+    options = {
+        "rerank": ["--samples", "2"],
+        "best-of-n": ["--samples", "2", "--reward", "lowest"],
+        "flare": ["--flare-threshold", "0.3", "--passages", str(files / "passages.txt"), "--max-retrievals", "2"],
+    }
+    code, (answer,) = generate(files, decoder, *options.get(decoder, []))
     assert code == 0 and answer["id"] == 7 and answer["stop"]
     joined = "".join(s["text"] for s in answer["sentences"])
     assert joined.replace(" ", "") == answer["response"].replace(" ", "")
     assert ("trace" in answer) == (decoder not in ("greedy", "sample"))
-    if decoder == "rerank":
+    if decoder in ("rerank", "best-of-n"):
         assert len(answer["trace"]["rewards"]) == 2
+    if decoder == "best-of-n":
+        lowest = min(s["score"] for s in answer["sentences"] if s["score"] is not None)
+        assert max(answer["trace"]["rewards"]) == lowest
+    assert ("thresholds" in answer.get("trace", {})) == (decoder in ("fod", "fod-backtrack", "abstain"))
     if decoder == "flare":
         assert all(set(r) == {"query", "passages"} for r in answer["trace"]["retrievals"])
 
@@ -55,6 +93,129 @@ def test_the_tree_of_a_search(files):
     assert sum(len(step["candidates"]) for step in trace["rounds"]) + 1 == sum(size(node) for node in trace["tree"])
 
 
+def test_options_reach_the_search(files, monkeypatch):
+    """All that FODConfig has, but for what is only for callers in Python."""
+    built = []
+    generate_really = FODGenerator.generate
+    monkeypatch.setattr(
+        FODGenerator, "generate", lambda self, *args, **kw: built.append(self) or generate_really(self, *args, **kw)
+    )
+    search = ["--backtrack-threshold", "1", "--prune-threshold", "0", "--beam-size", "1", "--samples-per-step", "2"]
+    limits = ["--share-samples", "--until", "all", "--max-sentences", "1", "--on-nothing", "annotate"]
+    _, (answer,) = generate(files, "fod", *search, *limits, "--temperature", "0.5", "--top-p", "0.75")
+    assert built[0].config == FODConfig(
+        backtrack_threshold=1.0,
+        prune_threshold=0.0,
+        beam_size=1,
+        samples_per_step=2,
+        share_samples=True,
+        temperature=0.5,
+        top_p=0.75,
+        until="all",
+        max_sentences=1,
+        annotate=True,
+    )
+    assert len(answer["sentences"]) == 1
+    assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0, "promise": None}
+    generate(files, "fod-backtrack", "--backtrack-threshold", "0", "--max-sentences", "1")
+    assert (built[1].config.backtrack_threshold, built[1].config.max_sentences) == (0.0, 1)
+    generate(files, "fod")
+    saved = load_kit("generation").config
+    own = FODConfig(backtrack_threshold=saved.backtrack_threshold, prune_threshold=saved.prune_threshold)
+    assert built[2].config == own
+
+
+def test_release_needs_a_promise(files, capsys):
+    for decoder, option in [("fod", "--prune-threshold"), ("fod-backtrack", "--backtrack-threshold")]:
+        arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "release"]
+        assert main(arguments) == 2 and "the monitor has no release threshold" in capsys.readouterr().err
+
+
+def test_release_takes_the_promise_of_a_calibration(files, monkeypatch):
+    release = ReleaseThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+    kit = load_kit("generation")
+    promising = replace(kit.aggregator, release=release)
+    monkeypatch.setattr(kit, "aggregator", promising)
+    monkeypatch.setattr("syncheck.commands.monitors.load_kit", lambda purpose, device: kit)
+    _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "release")
+    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "promise": asdict(release)}
+    _, (answer,) = generate(files, "fod", "--prune-threshold", "release")
+    thresholds = answer["trace"]["thresholds"]
+    assert (thresholds["backtrack"], thresholds["prune"]) == (max(kit.config.backtrack_threshold, 0.625), 0.625)
+    assert all(s["score"] >= 0.625 for s in answer["sentences"] if s["status"] == "scored")
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_options_of_other_decoders_are_refused(files, decoder, capsys):
+    """All of them at once, with the decoders that have them; none is refused that it has."""
+    foreign = {name: value for name, (value, own) in OPTIONS.items() if decoder not in own}
+    flags = [part for name, value in foreign.items() for part in (f"--{name}", value) if part is not None]
+    assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *flags]) == 2
+    message = capsys.readouterr().err
+    assert f"--decoder {decoder} would ignore what it does not have" in message
+    named = dict(re.findall(r"--([a-z-]+) is of ([a-z, -]+?)(?=[;.])", message))
+    assert named == {name: ", ".join(OPTIONS[name][1]) for name in foreign}
+
+
+def test_a_message_of_fod_needs_abstaining(files, capsys):
+    arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod", "--message", "No."]
+    assert main(arguments) == 2 and "only with --on-nothing abstain" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--beam-size", "0"], ["--backtrack-threshold", "calibrated"], ["--prune-threshold", "1.5"]],
+    ids=" ".join,
+)
+def test_values_outside_their_range(files, option):
+    with pytest.raises(SystemExit) as stopped:
+        main(["generate", "--decoder", "fod", *option])
+    assert stopped.value.code == 2
+
+
+def described(command, capsys):
+    """What --help says of each option: its flag -> the rest of its entry, on one line."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    entries = re.split(r"\n  (?=-)", capsys.readouterr().out.partition("\noptions:")[2])
+    named = [entry.partition(" ") for entry in entries if entry.startswith("-")]
+    return {flag: " ".join(rest.partition("\n\n")[0].split()) for flag, _, rest in named}
+
+
+def test_the_help_of_generate(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    found = described("generate", capsys)
+    defaults = {
+        "--beam-size": DEFAULTS.beam_size,
+        "--samples-per-step": DEFAULTS.samples_per_step,
+        "--until": DEFAULTS.until,
+        "--max-sentences": DEFAULTS.max_sentences,
+        "--samples": DEFAULTS.samples_per_step,
+        "--temperature": f"1), fod, rerank and best-of-n ({DEFAULTS.temperature}",
+        "--top-p": f"1), fod, rerank and best-of-n ({DEFAULTS.top_p}",
+        "--max-retrievals": signature(FLAREGenerator).parameters["max_retrievals"].default,
+        "--alpha": signature(CADGenerator).parameters["alpha"].default,
+        "--rerank-by": signature(RerankGenerator).parameters["by"].default,
+        "--on-nothing": signature(FODGenerator).parameters["on_nothing"].default,
+        "--message": ABSTENTION,
+    }
+    for flag, default in defaults.items():
+        assert f"({default})" in found[flag], flag
+    assert not signature(CADGenerator).parameters["plausibility"].default and "(0, none)" in found["--plausibility"]
+
+
+@pytest.mark.parametrize("command", ["generate", "score", "demo"])
+def test_every_option_has_a_help_with_its_default(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    found = described(command, capsys)
+    assert len(found) >= 5
+    without = ("--flare-threshold", "--passages", "--aligner-entailment", "--spans", "--html", "--context", "-h,")
+    for flag, text in found.items():
+        assert text.endswith(")") != (flag in without), flag
+    if command == "generate":
+        assert set(found) >= {f"--{name}" for name in OPTIONS}
+
+
 def size(node):
     return 1 + sum(size(child) for child in node["children"])
 
@@ -66,6 +227,6 @@ def test_flare_needs_its_options(files, capsys):
 
 def test_decoders_that_need_scores(files, capsys):
     model = ["--model", str(Path(__file__).parent / "golden" / "signals" / "llama"), "--aligner", "none"]
-    for decoder in ("fod", "fod-backtrack", "abstain"):
+    for decoder in ("fod", "fod-backtrack", "abstain", "best-of-n"):
         assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *model]) == 2
         assert f"--decoder {decoder} needs a trained monitor" in capsys.readouterr().err

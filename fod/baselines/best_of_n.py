@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,12 +16,15 @@ from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
 from fod.scored import ScoredDecoding, ids_of, release_of, sampling
-from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, Report
+from syncheck import DecodingPlan, InputError, Monitor, NotReadyError, RagPrompt, Report
 
-__all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward"]
+__all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward", "RewardName", "mean_score"]
 
 Reward = Callable[[Report], float | None]
 """Higher is better; None, as for an empty answer, is worse than any number."""
+
+RewardName = Literal["mean", "lowest"]
+"""The mean score of an answer's sentences, or the lowest: no better than its worst sentence."""
 
 
 @dataclass
@@ -52,7 +56,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     monitor
         Scores the sentences.
     reward
-        Judges a whole answer with its scores; see :data:`Reward`.
+        Judges a whole answer with its scores; see :data:`Reward`, or :data:`RewardName` for those that are there.
     samples
         N: answers to choose from.
     temperature, top_p
@@ -62,6 +66,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     ------
     InputError
         If a parameter is outside its range, or model and monitor do not belong together.
+    NotReadyError
+        If a reward is asked for by its name and the monitor has no aggregator.
     """
 
     def __init__(
@@ -70,7 +76,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        reward: Reward,
+        reward: Reward | RewardName,
         samples: int = DEFAULTS.samples_per_step,
         temperature: float = DEFAULTS.temperature,
         top_p: float = DEFAULTS.top_p,
@@ -82,7 +88,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             raise InputError(
                 f"temperature must be above 0, finite, and top_p in (0, 1]; found {temperature} and {top_p}"
             )
-        self.reward = reward
+        self.reward: Reward = reward if callable(reward) else _reward_of(reward, monitor)
         self.samples = samples
         self.temperature = temperature
         self.top_p = top_p
@@ -111,3 +117,23 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             rewards=rewards,
             chosen=chosen,
         )
+
+
+def mean_score(report: Report) -> float | None:
+    """Return the mean score of an answer's sentences, None when none has one."""
+    return report.faithfulness
+
+
+def _lowest_score(report: Report) -> float | None:
+    return None if report.lowest is None else report.lowest.score
+
+
+_REWARDS: dict[str, Reward] = {"mean": mean_score, "lowest": _lowest_score}
+
+
+def _reward_of(name: str, monitor: Monitor) -> Reward:
+    if name not in _REWARDS:
+        raise InputError(f"reward must be a callable or one of {', '.join(_REWARDS)}; found {name!r}")
+    if monitor.aggregator is None:
+        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one, or pass a callable")
+    return _REWARDS[name]

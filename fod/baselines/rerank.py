@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from fod.baselines.best_of_n import BestOfNGenerator, Reward
+from fod.baselines.best_of_n import BestOfNGenerator, Reward, mean_score
 from fod.config import DEFAULTS
 from syncheck import InputError, Monitor, NotReadyError, Report
 
@@ -69,10 +69,6 @@ class RerankGenerator(BestOfNGenerator):
         self.by = by
 
 
-def _faithfulness(report: Report) -> float | None:
-    return report.faithfulness
-
-
 def _likelihood(report: Report) -> float | None:
     return float(report.tokens.log_prob.mean()) if len(report.tokens) else None
 
@@ -83,4 +79,4 @@ def _support(report: Report) -> float | None:
     return sum(supports) / len(supports) if supports else None
 
 
-_REWARDS: dict[RerankBy, Reward] = {"syncheck": _faithfulness, "likelihood": _likelihood, "aligner": _support}
+_REWARDS: dict[RerankBy, Reward] = {"syncheck": mean_score, "likelihood": _likelihood, "aligner": _support}

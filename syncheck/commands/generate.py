@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
+from syncheck.commands.decoder_options import chosen_options
 from syncheck.commands.monitors import monitor_for, prompt_for
 from syncheck.commands.passages import read_passages
 from syncheck.commands.score import sentence_dicts
@@ -22,37 +24,47 @@ __all__ = ["run"]
 Work = Callable[[dict[str, Any]], dict[str, Any]]
 """A record to its answer."""
 
-_NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain"))
+_PARAMETERS = {
+    ("abstain", "backtrack_threshold"): "threshold",
+    ("rerank", "rerank_by"): "by",
+    ("flare", "flare_threshold"): "threshold",
+}
+"""Parameters that are not called as their option is."""
+
+_NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Answer the questions of a file; returns the exit code."""
+    options = chosen_options(args)
+    if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
+        raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
     monitor = monitor_for(args, "generation")
     if args.decoder in _NEED_SCORES and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
-    work = _plain(monitor, args) if args.decoder in ("greedy", "sample") else _by_fod(monitor, args)
-    return 2 if process(args.input, args.output, work) else 0
+    work = _plain if args.decoder in ("greedy", "sample") else _by_fod
+    return 2 if process(args.input, args.output, work(monitor, args, options)) else 0
 
 
-def _plain(monitor: Monitor, args: argparse.Namespace) -> Work:
-    sampling = {"do_sample": args.decoder == "sample"}
-    if args.decoder == "sample":
-        given = {"temperature": args.temperature, "top_p": args.top_p}
-        sampling |= {name: 1.0 if value is None else value for name, value in given.items()}
+def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+    sampling: dict[str, Any] = {"do_sample": args.decoder == "sample"}
+    if args.decoder == "sample":  # without these generate would take those of the model's own generation config
+        sampling |= {"temperature": 1.0, "top_p": 1.0}
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         generator = torch.Generator(device=monitor.model.device).manual_seed(args.seed)
         prompt = prompt_for(monitor, record)
-        report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **sampling)
+        chosen = sampling | options
+        report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
         return _answer(record, report, report.response)
 
     return work
 
 
-def _by_fod(monitor: Monitor, args: argparse.Namespace) -> Work:
-    generator = _generator(monitor, args)
+def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+    generator = _generator(monitor, args.decoder, options)
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         output = generator.generate(
@@ -68,36 +80,26 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace) -> Work:
     return work
 
 
-def _generator(monitor: Monitor, args: argparse.Namespace) -> Any:  # noqa: ANN401 - fod is not imported here
-    """Build the decoder that is asked for."""
+def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
+    """Build the decoder that is asked for; what is not given is its own default."""
     # fod stands on syncheck's public API; the CLI loads it only when it is asked for.
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
-    sampling: dict[str, Any] = {n: v for n in ("temperature", "top_p") if (v := getattr(args, n)) is not None}
-    message: dict[str, Any] = {} if args.message is None else {"message": args.message}
-    if args.decoder == "fod":
-        return fod.FODGenerator(
-            *models,
-            backtrack_threshold=args.backtrack_threshold,
-            prune_threshold=args.prune_threshold,
-            beam_size=args.beam_size,
-            samples_per_step=args.samples_per_step,
-            on_nothing=args.on_nothing,
-            **(message | sampling),
-        )
-    if args.decoder == "fod-backtrack":
-        return fod.BacktrackGenerator(*models, backtrack_threshold=args.backtrack_threshold)
-    if args.decoder == "abstain":
-        return fod.AbstainGenerator(*models, threshold=args.backtrack_threshold, **message)
-    if args.decoder == "rerank":
-        return fod.RerankGenerator(*models, by=args.rerank_by, samples=args.samples, **sampling)
-    if args.decoder == "cad":
-        return fod.CADGenerator(*models, alpha=args.alpha, plausibility=args.plausibility)
-    if args.flare_threshold is None or args.passages is None:
-        raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
-    retriever = fod.PassageIndex(read_passages(args.passages, option="--passages"))
-    return fod.FLAREGenerator(*models, retriever=retriever, threshold=args.flare_threshold)
+    named = {_PARAMETERS.get((decoder, name), name): value for name, value in options.items()}
+    if decoder == "best-of-n":
+        return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
+    if decoder == "flare":
+        passages = read_passages(named.pop("passages"), option="--passages")
+        return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
+    kinds: dict[str, Callable[..., Any]] = {
+        "fod": fod.FODGenerator,
+        "fod-backtrack": fod.BacktrackGenerator,
+        "abstain": fod.AbstainGenerator,
+        "rerank": fod.RerankGenerator,
+        "cad": fod.CADGenerator,
+    }
+    return kinds[decoder](*models, **named)
 
 
 def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:
@@ -114,6 +116,8 @@ def _trace(output: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
     if output.message is not None:
         found["message"] = output.message
+    if output.thresholds is not None:
+        found["thresholds"] = asdict(output.thresholds)
     search = output.get("search")
     if search is not None:
         found |= {
