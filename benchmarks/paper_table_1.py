@@ -2,13 +2,15 @@
 
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
-        --aligner-overflow cut --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
+        --aligner-overflow cut \
+        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a
-run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa: those in ``roberta-base/`` beside
-the checkpoint if there are any, in ``--aligner-backbone``, or of the model that the checkpoint names. ``cut`` drops what
-exceeds its window, as its published code does, which the paper ran; without it all is scored. The three columns of biographies need data that RAGTruth does not have.
+run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa: those in ``roberta-base/``
+beside the checkpoint if there are any, in ``--aligner-backbone``, or of the model that the checkpoint names. ``cut``
+drops what exceeds its window, as its published code does, which the paper ran; without it all is scored. The three
+columns of biographies need data that RAGTruth does not have.
 """
 
 from __future__ import annotations
@@ -72,14 +74,14 @@ def measure(args: argparse.Namespace, task: str, split: str, *, aligner: Sequenc
     return output
 
 
-def evaluate(args: argparse.Namespace, train: Path, test: Path) -> Scores:
-    """Train on one file, test on the other, on the paper's set of sentences."""
+def evaluate(test: Path, how: Sequence[str]) -> Scores:
+    """Return what is found of a file, on the paper's set of sentences; ``how`` says what is trained."""
     output = test.with_suffix(".json")
     output.unlink(missing_ok=True)  # never the figures of an earlier run
-    options = ["--aggregator", "mlp", "--compare-aggregators", "--set", "paper", "--seeds", str(args.seeds)]
-    run(["evaluate", "--train", str(train), "--data", str(test), *options, "--output", str(output)])
+    run(["evaluate", "--data", str(test), *how, "--set", "paper", "--output", str(output)])
     found = json.loads(output.read_text(encoding="utf-8"))["paper"]
-    rows = [row for row in [*found["rows"], *found["aggregators"]["rows"]] if row["subset"] == "all"]
+    trained = found["aggregators"]["rows"] if "aggregators" in found else []
+    rows = [row for row in [*found["rows"], *trained] if row["subset"] == "all"]
     names = UNTRAINED | TRAINED
     return {names[row["system"]]: (row["auroc"], row["deviation"]) for row in rows if row["system"] in names}
 
@@ -94,8 +96,9 @@ def column(args: argparse.Namespace, task: str) -> Scores:
     scores = evaluate(test, trained)
     for given in args.also:
         name, _, aligner = given.partition("=")
+        test = measure(args, task, "test", aligner=["--aligner", *shlex.split(aligner)], name=name)
         # Not trained on the other file, which holds the support of another aligner; this row needs no training.
-        other = evaluate(measure(args, task, "test", aligner=aligner, name=name), ["--aggregator", "lr", *FEWEST_FOLDS])
+        other = evaluate(test, ["--aggregator", "lr", *FEWEST_FOLDS])
         scores = {name: other[UNTRAINED[ALIGNED]], **scores}
     return scores
 

@@ -126,12 +126,13 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
     try:
         if json.loads((folder / MANIFEST).read_text())["format"] != FORMAT:
             raise KeyError(FORMAT)
-        return load_file(folder / "model.safetensors")
+        state: dict[str, Tensor] = load_file(folder / "model.safetensors")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise CheckpointError(
             f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
             f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"
         ) from error
+    return state
 
 
 def _read_lightning(path: Path) -> dict[str, Any]:

@@ -1,16 +1,21 @@
 """The documented way to the paper's Table 1 runs from a folder in RAGTruth's layout to the table."""
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from made_up_ragtruth import write_ragtruth
 from sklearn.metrics import roc_auc_score
+from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 
-from syncheck.training import labelled_set, read_parquet
+from syncheck.training import labelled_set, provenance_of, read_parquet
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "signals" / "llama"
+ALIGNSCORE = ROOT / "tests" / "golden" / "alignscore"
 GENERATOR = "mistral-7B-instruct"
 
 
@@ -67,19 +72,79 @@ def test_a_run_goes_on_with_what_it_has_measured(script, tmp_path, capsys):
         script.main(options)
     first = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
     assert set(first) == {f"{GENERATOR}-Data2txt-signals-{split}.parquet" for split in ("train", "test")}
+    stale = output / f"{GENERATOR}-Data2txt-signals-test.json"
+    stale.write_text('{"paper": {"rows": [], "aggregators": {"rows": []}}}')
     with pytest.raises(SystemExit, match="was not made"):
         script.main(options)
+    assert not stale.exists()
     assert {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")} == first
     assert "'aligner, untrained' has no score" in capsys.readouterr().err
 
 
-def test_the_documented_commands_are_for_both_models_of_the_paper(script):
+def test_failed_features_are_not_taken_from_an_earlier_run(script, tmp_path, capsys):
+    earlier = tmp_path / "features.parquet"
+    earlier.write_bytes(b"of an earlier run")
+    with pytest.raises(SystemExit, match=f"stopped: {earlier} was not made"):
+        script.run(["features", "--model", str(tmp_path / "nothing"), "--data", "data", "--output", str(earlier)])
+    assert "data does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "stops"),
+    [
+        ("features", "a: left out: too long\n", False),
+        ("features", "a: left out: too long\nsyncheck features: the disk is full\n", True),
+        ("features", "", True),
+        ("evaluate", "a: left out: too long\n", True),
+    ],
+)
+def test_only_responses_that_features_leaves_out_are_tolerated(script, monkeypatch, capsys, command, said, stops):
+    monkeypatch.setattr(script, "syncheck", lambda words: sys.stderr.write(said) * 0 + 2)
+    if stops:
+        with pytest.raises(SystemExit, match="stopped: x was not made"):
+            script.run([command, "--output", "x"])
+    else:
+        script.run([command, "--output", "x"])
+    assert capsys.readouterr().err == said
+
+
+def documented():
     text = (ROOT / "docs" / "training.md").read_text().replace("\\\n", " ")
-    words = [
-        shlex.split(line)[3:] for line in text.splitlines() if line.startswith("$ python benchmarks/paper_table_1")
-    ]
-    options = [script.parser().parse_args(given) for given in words]
+    return [shlex.split(line)[3:] for line in text.splitlines() if line.startswith("$ python benchmarks/paper_table_1")]
+
+
+@pytest.mark.slow
+def test_the_documented_command_runs_with_alignscore(script, tmp_path, monkeypatch):
+    """As it stands, but for the large files: a small model and checkpoint by the same names, and MiniCheck's."""
+    monkeypatch.chdir(tmp_path)
+    write_ragtruth(make(tmp_path / "ragtruth"), per_split=4)
+    make(tmp_path / "meta-llama")
+    shutil.copytree(GOLDEN, tmp_path / "meta-llama" / "Llama-2-7b-chat-hf")
+    shutil.copyfile(ALIGNSCORE / "AlignScore-tiny.ckpt", tmp_path / "AlignScore-base.ckpt")
+    shutil.copytree(ALIGNSCORE / "tiny-roberta", tmp_path / "roberta-base")
+    make(tmp_path / "lytang")
+    torch.manual_seed(0)
+    config = AutoConfig.from_pretrained(ALIGNSCORE / "tiny-roberta", num_labels=2)
+    RobertaForSequenceClassification(config).save_pretrained(tmp_path / "lytang" / "MiniCheck-RoBERTa-Large")
+    AutoTokenizer.from_pretrained(ALIGNSCORE / "tiny-roberta").save_pretrained("lytang/MiniCheck-RoBERTa-Large")
+    words = documented()[0]
+    words = ["cpu" if word == "cuda" else word for word in words if not word.startswith("CriticTok=")]
+    make(tmp_path / "runs")
+    assert script.main([*words, "--tasks", "QA", "--seeds", "1"]) == 0
+    table = (tmp_path / "runs" / "table-1" / "llama-2-7b-chat-table-1.md").read_text()
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| MiniCheck", "| FLARE", "| the aligner"]
+    noted = provenance_of("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet")["aligner"]
+    assert noted == "AlignScore-base.ckpt --aligner-mode nli_sp --aligner-overflow cut"
+
+
+def make(folder):
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_documented_commands_are_for_both_models_of_the_paper(script):
+    options = [script.parser().parse_args(given) for given in documented()]
     assert [o.generator for o in options] == ["llama-2-7b-chat", "mistral-7B-instruct"]
-    assert {(tuple(o.tasks), o.seeds, o.aligner) for o in options} == {
-        (("QA", "Summary", "Data2txt"), 3, "AlignScore-base.ckpt")
+    assert {(tuple(o.tasks), o.seeds, o.aligner, o.aligner_overflow) for o in options} == {
+        (("QA", "Summary", "Data2txt"), 3, "AlignScore-base.ckpt", "cut")
     }
