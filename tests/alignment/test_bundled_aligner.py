@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from syncheck.alignment import BundledAligner, EvidenceIndex, load_aligner
-from syncheck.alignment.bundled import MAX_CLAIM_TOKENS, MAX_EVIDENCE_TOKENS
+from syncheck.alignment.bundled import CPU_BATCH_TOKENS, MAX_CLAIM_TOKENS, MAX_EVIDENCE_TOKENS
 from syncheck.alignment.cross_encoder import (
     CLAIM,
     CLAIM_AFTER_SAME,
@@ -21,7 +21,7 @@ from syncheck.alignment.cross_encoder import (
     collate,
     encode_pair,
 )
-from syncheck.alignment.int8_encoder import Int8CrossEncoder
+from syncheck.alignment.int8_encoder import Int8CrossEncoder, Int8Linear
 from syncheck.alignment.packed import load_cross_encoder, read_packed
 from syncheck.errors import CheckpointError
 
@@ -152,6 +152,41 @@ def test_products_of_integers_are_the_same_in_float32(monkeypatch):
     assert integers(pairs) == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize("with_integer_products", [True, False])
+def test_a_token_without_any_input_gets_the_bias(monkeypatch, with_integer_products):
+    if not with_integer_products:
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    linear = Int8Linear(
+        torch.full((2, 8), 100, dtype=torch.int8), torch.tensor([[0.5], [0.25]]), torch.tensor([1, -2.0])
+    )
+    inputs = torch.cat([torch.zeros(1, 8), torch.eye(8)[:1] * 2])
+    assert linear(inputs) == pytest.approx(torch.tensor([[1.0, -2.0], [101.0, 48.0]]), rel=1e-6)
+
+
+def test_pairs_are_scored_in_order_some_at_once(bundled_folder):
+    class Recorder:
+        """Scores a pair by its length."""
+
+        def __init__(self):
+            self.batches = []
+
+        def __call__(self, pairs):
+            self.batches.append([len(pair) for pair in pairs])
+            return torch.tensor([len(pair) / 100 for pair in pairs])
+
+    model, tokenizer = Recorder(), read_packed(bundled_folder).tokenizer
+    claims = ["ab" * (n % 7 + 10) for n in range(40)] + ["abc"]
+    scores = [s.score for s in BundledAligner(model, tokenizer, coverage=2.0).align(["abc " + "d" * 90 + "."], claims)]
+    lengths = [len(claim) + 3 + 94 for claim in claims]  # three special tokens and the context
+    assert [length for batch in model.batches for length in batch] == lengths
+    sizes = [sum(batch) for batch in model.batches]
+    assert max(sizes) <= CPU_BATCH_TOKENS
+    assert all(size + later[0] > CPU_BATCH_TOKENS for size, later in zip(sizes, model.batches[1:], strict=False))
+    offsets = [0.0] * 40 + [2.0]  # only the last claim's word is in the context
+    expected = torch.tensor([length / 100 + offset for length, offset in zip(lengths, offsets, strict=True)]).sigmoid()
+    assert scores == pytest.approx(expected.tolist(), abs=1e-6)
+
+
 def test_folder_of_the_format_is_found_by_load_aligner(bundled_folder):
     aligner = load_aligner(bundled_folder)
     assert isinstance(aligner, BundledAligner)
@@ -177,6 +212,34 @@ def test_missing_weights_are_refused(bundled_folder, tmp_path):
     save_file(arrays, tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"head\.bias"):
         BundledAligner.load(tmp_path)
+
+
+def test_weights_that_no_layer_has_are_refused(bundled_folder, tmp_path):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    arrays = load_file(tmp_path / "model.safetensors")
+    save_file(arrays | {"tail.bias": torch.zeros(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"expected 'tail\.bias' of shape None, found \(3,\)"):
+        BundledAligner.load(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(32,), (1, 32), (32, 32)])
+def test_a_step_for_each_row_is_needed(bundled_folder, tmp_path, shape):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    name = "bert.encoder.layer.0.attention.self.query.weight.step"
+    arrays = load_file(tmp_path / "model.safetensors")
+    save_file(arrays | {name: torch.ones(shape)}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"query\.weight\.step' of shape \(32, 1\), found"):
+        BundledAligner.load(tmp_path)
+
+
+def test_truncation_and_padding_of_a_stored_tokenizer_are_off(bundled_folder, tmp_path):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    tokenizer = read_packed(tmp_path).tokenizer
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=9)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    found = read_packed(tmp_path).tokenizer
+    assert [len(found.encode(text).ids) for text in ("ab", "abcdef")] == [2, 6]
 
 
 def test_weights_of_another_shape_are_refused(bundled_folder, tmp_path):
