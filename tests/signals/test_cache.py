@@ -145,6 +145,31 @@ class TestBranch:
             expected = self.whole(golden, [*self.PROMPT, *ids[row].tolist(), after[row]])[-1:]
             torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
 
+    @pytest.mark.parametrize("count", [1, 80])  # 80: the buffers grow while a row is left out
+    def test_rows_that_were_left_out_come_back_as_they_were(self, golden, count):
+        branch = Branch(golden.model, [self.PROMPT] * 3)
+        ids = torch.arange(6).reshape(3, 2) + 5
+        branch.feed(ids)
+        branch.narrow([1, 2])  # row 2 changes places with row 0
+        after = torch.arange(3 * count).reshape(3, count) % 90 + 5
+        last = branch.feed(after[branch.fed])[:, -1]
+        branch.select([0, 2, 1, 0], [count, 0, 0, count + 1], last[[0, 0, 1, 1]])
+        assert branch.fed == [0, 1, 2, 3]
+        found = branch.feed(torch.tensor([[20], [21], [22], [23]]))
+        own, fed = ids.tolist(), after.tolist()
+        written = ([*own[0], 20], [*own[2], *fed[2], 21], [*own[1], *fed[1], 22], [own[0][0], 23])
+        for logits, rest in zip(found, written, strict=True):
+            torch.testing.assert_close(logits, self.whole(golden, [*self.PROMPT, *rest])[-1:], rtol=0, atol=1e-4)
+
+    def test_a_row_that_was_left_out_must_come_back_before_any_is_taken_back(self, golden):
+        branch = Branch(golden.model, [self.PROMPT] * 2)
+        branch.feed(torch.tensor([[5], [6]]))
+        saved = branch.next_logits
+        branch.narrow([1])
+        branch.feed(torch.tensor([[7]]))
+        with pytest.raises(NotReadyError, match="some rows are left out of the batch and hold fewer tokens"):
+            branch.rewind(1, saved[1:])
+
     def test_past_the_window(self, golden, monkeypatch):
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", 61)
         branch = Branch(golden.model, [self.PROMPT])
