@@ -202,6 +202,11 @@ class TestStage2:
         assert (result.stop, text(result.beam)) == ("end_of_text", "b")
         assert {text(b) for b in result.rounds[-1].beams} == {"b", "ac"}
 
+    def test_samples_are_shared_by_the_beams_that_go_on(self):
+        later = {"": [("a", 0.9), ("b", 0.95, "end_of_text")], "a": [("c", 0.99, "end_of_text")]}
+        _, propose = run(self.greedy_falls(), later, until="all", samples_per_step=5, beam_size=2, share_samples=True)
+        assert propose.asked[-2:] == [(("",), 5), (("a",), 5)]
+
     def test_an_ended_beam_can_be_overtaken_while_it_waits(self):
         result, _ = run(
             self.greedy_falls(),
