@@ -169,6 +169,8 @@ class TestDamage:
             {"segmenter": {"longest": 3}},
             {"model": []},
             {"trained_on": 7},
+            {"aligner_options": ["split"]},
+            {"aligner": "bundled", "aligner_options": {"overflows": "split"}},
         ],
         ids=str,
     )

@@ -1,0 +1,130 @@
+"""Aligners from the command line: an AlignScore checkpoint, its options in what is stored, its conversion."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from doubles import ANSWER, PASSAGES, QUESTION
+
+from syncheck import MismatchError, Monitor, MonitorConfig, load_aligner
+from syncheck.cli import main
+from syncheck.training import provenance_of
+
+GOLDEN = Path(__file__).parent / "golden"
+LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-roberta"
+MODEL = ["--model", str(LLAMA)]
+RECORDS = [
+    {
+        "id": f"{number}",
+        "question": QUESTION,
+        "context": list(PASSAGES),
+        "sentences": ["Angus Scott plays rugby.", f" He was born in {1900 + number}."],
+        "labels": [1, number % 2],
+        "group": f"{number}",
+    }
+    for number in range(10)
+]
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    shutil.copyfile(GOLDEN / "alignscore" / "AlignScore-tiny.ckpt", tmp_path / "AlignScore-tiny.ckpt")
+    return str(tmp_path / "AlignScore-tiny.ckpt")
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return str(path)
+
+
+def scored(tmp_path, *options):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(json.dumps({"question": QUESTION, "context": list(PASSAGES), "response": ANSWER}) + "\n")
+    assert main(["score", *MODEL, *options, "--input", str(source), "--output", str(target)]) == 0
+    sentences = json.loads(target.read_text())["sentences"]
+    assert len(sentences) == 5
+    return {s["text"].strip(): s["features"]["align_score"] for s in sentences}
+
+
+def support(aligner, claims=("Angus Scott is a rugby player.", "He grew up on a farm in 1982.")):
+    return {claim: s.score for claim, s in zip(claims, aligner.align(PASSAGES, claims), strict=True)}
+
+
+def test_checkpoint_with_its_options_from_features_to_a_score(checkpoint, data, tmp_path, capsys):
+    table, monitor = str(tmp_path / "features.parquet"), str(tmp_path / "monitor")
+    aligner = ["--aligner", checkpoint, "--aligner-backbone", str(ROBERTA), "--aligner-mode", "bin"]
+    assert main(["features", *MODEL, *aligner, "--data", data, "--output", table]) == 0
+    identity = f"{checkpoint} --aligner-backbone {ROBERTA} --aligner-mode bin --aligner-overflow split"
+    assert provenance_of(table)["aligner"] == identity
+    train = ["train", *MODEL, "--data", table, "--aggregator", "lr", "--output", monitor]
+    capsys.readouterr()
+    assert main([*train, *aligner, "--aligner-overflow", "cut"]) == 2
+    assert identity in capsys.readouterr().err
+    assert main([*train, "--aligner", *identity.split()]) == 0
+    config = json.loads((Path(monitor) / "config.json").read_text())
+    options = {"mode": "bin", "overflow": "split", "backbone": str(ROBERTA)}
+    assert (config["aligner"], config["aligner_options"]) == (checkpoint, options)
+    found = scored(tmp_path, "--monitor", monitor)
+    expected = support(load_aligner(checkpoint, backbone=ROBERTA, mode="bin"), list(found))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_converted_checkpoint_needs_no_backbone(checkpoint, tmp_path, capsys):
+    folder = str(tmp_path / "converted")
+    assert (
+        main(["convert-aligner", "--aligner", checkpoint, "--aligner-backbone", str(ROBERTA), "--output", folder]) == 0
+    )
+    assert f"pass --aligner {folder}" in capsys.readouterr().err
+    found = scored(tmp_path, "--aligner", folder)
+    assert found == pytest.approx(support(load_aligner(checkpoint, backbone=ROBERTA), list(found)), abs=1e-6)
+
+
+def test_conversion_without_a_checkpoint_says_so(tmp_path, capsys):
+    missing = str(tmp_path / "no.ckpt")
+    assert main(["convert-aligner", "--aligner", missing, "--output", str(tmp_path / "converted")]) == 2
+    assert f"cannot read {missing!r}" in capsys.readouterr().err
+    assert not (tmp_path / "converted").exists()
+
+
+def test_options_of_aligners_are_refused_where_they_have_no_effect(tmp_path, capsys):
+    assert main(["score", *MODEL, "--aligner-overflow", "cut", "--input", str(tmp_path)]) == 2
+    assert "aligner 'bundled' takes no options; found overflow" in capsys.readouterr().err
+    assert main(["score", "--aligner-mode", "bin", "--input", str(tmp_path)]) == 2
+    assert "a trained monitor keeps those it was trained with" in capsys.readouterr().err
+
+
+class TestMonitor:
+    @pytest.fixture
+    def folder(self, llama, checkpoint, tmp_path):
+        aligner = load_aligner(checkpoint, backbone=ROBERTA, mode="nli_sp", overflow="split")
+        monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"), aligner=aligner)
+        monitor.save_pretrained(tmp_path / "monitor")
+        return tmp_path / "monitor"
+
+    def load(self, folder, llama, **options):
+        return Monitor.from_pretrained(folder, model=llama.model, tokenizer=llama.tokenizer, **options)
+
+    def test_is_loaded_with_its_checkpoint_and_backbone(self, folder, llama, checkpoint):
+        loaded = self.load(folder, llama).aligner
+        assert (loaded.name, loaded.options["overflow"]) == (checkpoint, "split")
+        assert support(loaded) == support(load_aligner(checkpoint, backbone=ROBERTA))
+
+    @pytest.mark.parametrize("change", [{"mode": "bin"}, {"overflow": "cut"}], ids=str)
+    def test_refuses_the_same_checkpoint_with_other_options(self, folder, llama, checkpoint, change):
+        other = load_aligner(checkpoint, backbone=ROBERTA, **change)
+        with pytest.raises(MismatchError, match=f"'{next(iter(change.values()))}'.* Pass the same options"):
+            self.load(folder, llama, aligner=other)
+        same = load_aligner(checkpoint, backbone=ROBERTA)
+        assert self.load(folder, llama, aligner=same).aligner is same
+
+    def test_of_an_older_file_without_options_is_not_guessed(self, folder, llama):
+        path = folder / "config.json"
+        config = json.loads(path.read_text())
+        del config["aligner_options"]
+        path.write_text(json.dumps(config))
+        shutil.copytree(ROBERTA, folder.parent / "roberta-base")
+        with pytest.raises(MismatchError, match=r"its options \{\}; found"):
+            self.load(folder, llama)
