@@ -173,6 +173,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="best: by grouped cross-validation (%(default)s)",
     )
     parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="AUROC of the kinds on held-out folds; the ending is the format: .png, .svg, ..."
+    )
     parser.add_argument("--output", required=True, metavar="DIR")
 
 
@@ -220,7 +223,7 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--one-per-question", action="store_true", help="choose the threshold on one random sentence of each question"
     )
-    parser.add_argument("--plot", metavar="FILE", help="reliability diagram; its ending is the format, .png or .svg say")
+    parser.add_argument("--plot", metavar="FILE", help="reliability diagram; the ending is the format: .png, .svg, ...")
     parser.add_argument("--output", metavar="DIR", help="the calibrated monitor")
 
 

@@ -98,6 +98,21 @@ class TestRerank:
         out = run(generator, prompt)
         assert len(out.report.response) == min(len(r.response) for r in out.samples)
 
+    def test_rewards_by_name(self, monitor, prompt, llama):
+        def rewards(report):
+            scores = [s.score for s in report.sentences]
+            return {"mean": sum(scores) / len(scores), "lowest": min(scores)}
+
+        for name in ("mean", "lowest"):
+            out = run(BestOfNGenerator(*models(monitor), reward=name, samples=4), prompt)
+            expected = [rewards(report)[name] for report in out.samples]
+            assert out.rewards == pytest.approx(expected, abs=1e-12) and out.chosen == expected.index(max(expected))
+        with pytest.raises(InputError, match="reward must be a callable or one of mean, lowest; found 'best'"):
+            BestOfNGenerator(*models(monitor), reward="best")
+        bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        with pytest.raises(NotReadyError, match="no aggregator"):
+            BestOfNGenerator(*models(bare), reward="lowest")
+
     def test_no_reward_is_worse_than_any(self, monitor, prompt):
         rewards = iter([None, -5.0, None, -7.0])
         out = run(BestOfNGenerator(*models(monitor), reward=lambda report: next(rewards), samples=4), prompt)
