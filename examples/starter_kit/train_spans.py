@@ -5,24 +5,36 @@
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
 regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
 written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
-which every response is replayed; the folders are then ``plain-signals`` and ``rarity-signals``.
+which every response is replayed; with ``--classifier``, ``--tagger``, ``--llm`` or ``--endpoint`` what these say of
+each word. The folders are named after what is read: ``plain-signals``, ``rarity-classifier-tags``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.commands.monitors import load_model
-from syncheck.detectors import MAX_WORDS, SpanRegressor, TokenReplay, held_out_labels, load_span_items, score_spans
+from syncheck.commands.span_options import add_asked, add_word_sources
+from syncheck.commands.span_sources import check_asked, word_sources
+from syncheck.detectors import (
+    MAX_WORDS,
+    SpanRegressor,
+    TokenReplay,
+    WordSource,
+    held_out_labels,
+    load_span_items,
+    score_spans,
+)
 from syncheck.kit import kit_language_model
-from syncheck.spans import SpanItem, SpanSchema
-from syncheck.types import TokenSignals
+from syncheck.spans import SpanItem, SpanSchema, Word
 
 SCHEMAS: dict[str, SpanSchema] = {"plain": "spans.v1", "rarity": "spans-rarity.v1"}
 LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "it", "sv")
@@ -43,9 +55,14 @@ def main() -> None:
     parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
+    add_word_sources(parser)
+    add_asked(parser)
+    parser.set_defaults(method="mikani")
     args = parser.parse_args()
+    check_asked(args)
     items = load_span_items(args.data)
-    measure = _measure(items, args)
+    sources = [Kept(source) for source in word_sources(args, _replay(items, args))]
+    more = "".join(f"-{source.name}" for source in sources)
     for name in args.schemas:
         schema = SCHEMAS[name]
         for by in args.by:
@@ -57,11 +74,10 @@ def main() -> None:
                     kind=args.kind,
                     seed=args.seed,
                     max_words=args.max_words,
-                    measure=measure,
+                    sources=sources,
                     on_fold=bar.update,
                 )
-            read = "" if measure is None else f" and signals of {args.model}"
-            print(f"\n{schema}{read}, {args.kind}, held out by {by}, all languages")
+            print(f"\n{schema}{more}, {args.kind}, held out by {by}, all languages")
             print(score_spans(items, labels).to_text())
             eight = score_spans(items, labels, languages=LANGUAGES).mean
             print(
@@ -71,13 +87,13 @@ def main() -> None:
             )
         if args.output is not None:
             fitted = SpanRegressor.fit(
-                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, measure=measure
+                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, sources=sources
             )
-            fitted.save(args.output / (name if measure is None else f"{name}-signals"))
+            fitted.save(args.output / f"{name}{more}")
 
 
-def _measure(items: Sequence[SpanItem], args: argparse.Namespace) -> Replayed | None:
-    """Replay every response once; say how many do not fit the model's window."""
+def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay | None:
+    """Return what replays every response with the language model; say how many do not fit its window."""
     if args.model is None:
         return None
     models = kit_language_model(args.device) if args.model == "bundled" else load_model(args.model, args.device)
@@ -85,24 +101,36 @@ def _measure(items: Sequence[SpanItem], args: argparse.Namespace) -> Replayed | 
     fitting = [item for item in items if replay.fits(item)]
     shortened = sum(bool(replay.left_out(item)) for item in fitting)
     print(f"{len(items) - len(fitting)} responses do not fit the window, {shortened} only without some of their texts")
-    return Replayed(replay, {item.id: replay(item) for item in tqdm(fitting, desc="replay", disable=None)})
+    return replay
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """A replay that keeps what it measured."""
+class Kept:
+    """A word source that keeps what it measured: every response is measured once for all folds."""
 
-    replay: TokenReplay
-    signals: dict[str, TokenSignals]
+    source: WordSource
+    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
-    def fingerprint(self) -> dict[str, Any]:
-        """Of the model."""
-        return self.replay.fingerprint
+    def name(self) -> str:
+        """Of the source."""
+        return self.source.name
 
-    def __call__(self, item: SpanItem) -> TokenSignals:
-        """Return what was measured; what did not fit the window is refused again."""
-        return self.signals[item.id] if item.id in self.signals else self.replay(item)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the source."""
+        return self.source.columns
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Of the source."""
+        return self.source.fingerprint
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
+        """Return what was measured, or measure it."""
+        if item.id not in self.values:
+            self.values[item.id] = self.source(item, words)
+        return self.values[item.id]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncheck.commands.monitors import monitor_for, prompt_for
 from syncheck.commands.span_sources import unread
-from syncheck.detectors import SpanRegressor, TokenReplay, load_span_regressor, reads_signals
+from syncheck.detectors import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 from syncheck.errors import InputError
 from syncheck.jsonlines import field, process
 from syncheck.monitor import Monitor
@@ -84,7 +84,7 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
     if args.spans is None:
         return None, None
     replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
-    return load_span_regressor(args.spans, measure=replay), replay
+    return load_span_regressor(args.spans, sources=() if replay is None else (SignalSource(replay),)), replay
 
 
 def _score(monitor: Monitor, record: dict[str, Any], *, given: bool) -> Report:

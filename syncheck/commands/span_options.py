@@ -6,7 +6,7 @@ import argparse
 
 from syncheck.commands.evaluation_options import count
 
-__all__ = ["SPAN_METHODS", "add_opening", "add_spans", "add_spans_score"]
+__all__ = ["SPAN_METHODS", "add_asked", "add_opening", "add_spans", "add_spans_score", "add_word_sources"]
 
 SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all", "mark-none")
 
@@ -31,7 +31,6 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoder", metavar="DIR_OR_ID", help="of hallurag: a sentence encoder; letter trigrams without"
     )
-    parser.add_argument("--wrong-class", type=int, default=1, metavar="N", help="of classifier (%(default)s)")
     parser.add_argument(
         "--too-long",
         choices=("leave-out", "refuse"),
@@ -40,7 +39,8 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
         "output says, or the record is refused (%(default)s)",
     )
     parser.add_argument("--html", metavar="FILE", help="also draw the answers with their spans, as one page")
-    _add_asked(parser)
+    add_word_sources(parser)
+    add_asked(parser)
     _add_retrieval(parser)
 
 
@@ -56,8 +56,25 @@ def add_opening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="also draw the report, with --spans opened to characters")
 
 
-def _add_asked(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("an instruct model", "that hallurag asks for spans, and fava for an edit")
+def add_word_sources(parser: argparse.ArgumentParser) -> None:
+    """Add what word risks may read beside texts and the signals of a language model."""
+    group = parser.add_argument_group("word sources", "of a span model of mikani that was trained with them")
+    group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier, whose risks are read")
+    group.add_argument(
+        "--wrong-class", type=int, default=1, metavar="N", help="of the classifier, as a method too (%(default)s)"
+    )
+    group.add_argument(
+        "--tagger",
+        nargs="+",
+        metavar="NAME",
+        help="parts of speech: nltk, or spaCy's pipelines by language, such as en=en_core_web_sm de=de_core_news_sm",
+    )
+
+
+def add_asked(parser: argparse.ArgumentParser) -> None:
+    """Add the instruct model that is asked."""
+    asked = "that hallurag asks for spans, fava for an edit, and a span model of mikani that was trained with it"
+    group = parser.add_argument_group("an instruct model", asked)
     group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
     group.add_argument("--endpoint", metavar="URL", help="one behind an interface like OpenAI's, up to /v1")
     group.add_argument("--endpoint-model", metavar="NAME", help="the endpoint's name of it")
@@ -71,7 +88,11 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="paragraphs of a text file, JSON Lines with 'text', or a folder of such files",
     )
-    group.add_argument("--reranker", metavar="DIR_OR_ID", help="an encoder that orders what BM25 finds")
+    group.add_argument(
+        "--reranker",
+        metavar="DIR_OR_ID",
+        help="an encoder that orders what BM25 finds, or 'none' (multilingual-e5-large where it is in the local cache)",
+    )
     group.add_argument("--reranker-prefix", default="", metavar="TEXT", help="put before each text: 'query: ' for E5")
 
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from syncheck.alignment import EndpointEvaluator, Evaluator, LocalEvaluator
 from syncheck.commands.passages import read_passages
-from syncheck.detectors import CheckpointEncoder, ChunkRetriever, TokenReplay
+from syncheck.detectors import (
+    DEFAULT_RERANKER,
+    AskedSource,
+    CheckpointEncoder,
+    ChunkRetriever,
+    ClassifierSource,
+    Measure,
+    SignalSource,
+    TagSource,
+    TokenClassifierDetector,
+    TokenReplay,
+    WordSource,
+    cached_reranker,
+    nltk_tags,
+    spacy_tagger,
+)
 from syncheck.errors import CheckpointError, InputError
 from syncheck.spans import SpanItem
 from syncheck.training.retrieval import load_passages
 
-__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of", "unread"]
+__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of", "unread", "word_sources"]
 
-_ASKING = ("hallurag", "fava")
+_ASKING = ("mikani", "hallurag", "fava")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 
 
@@ -32,7 +48,7 @@ def check_asked(args: argparse.Namespace) -> None:
     if args.llm is None and not any(of_endpoint):
         return
     if args.method not in _ASKING:
-        raise InputError(f"--method {args.method} asks no model; --llm and --endpoint are of {' and '.join(_ASKING)}")
+        raise InputError(f"--method {args.method} asks no model; --llm and --endpoint are of {', '.join(_ASKING)}")
     if args.llm is not None and any(of_endpoint):
         raise InputError("--llm and --endpoint are two models to ask; pass one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
@@ -70,6 +86,38 @@ def local_model(name: str, device: str) -> LocalEvaluator:
         raise CheckpointError(f"cannot load a causal language model from {name!r}: {error}") from error
 
 
+def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:
+    """Return what the options give of each word beside its texts: signals, a classifier, a tagger, a model's verdict.
+
+    Raises
+    ------
+    CheckpointError
+        If the classifier, a pipeline of spaCy or the instruct model cannot be loaded.
+    MissingExtraError
+        If spaCy is asked for and not installed.
+    InputError
+        If ``--tagger`` cannot be understood, or as :func:`asked_model`.
+    """
+    found: list[WordSource] = [] if measure is None else [SignalSource(measure)]
+    if args.classifier is not None:
+        classifier = TokenClassifierDetector(args.classifier, wrong=args.wrong_class, device=args.device)
+        found.append(ClassifierSource(classifier))
+    if args.tagger is not None:
+        found.append(_tags(args.tagger))
+    asked = asked_model(args)
+    return (*found, *([] if asked is None else [AskedSource(asked)]))
+
+
+def _tags(names: list[str]) -> TagSource:
+    if names == ["nltk"]:
+        return TagSource(nltk_tags, {"tagger": "nltk"})
+    pairs = [name.partition("=") for name in names]
+    if not all(lang and pipeline for lang, _, pipeline in pairs):
+        raise InputError(f"--tagger expects nltk, or spaCy's pipelines as en=en_core_web_sm; found {' '.join(names)!r}")
+    pipelines = {lang.lower(): pipeline for lang, _, pipeline in pairs}
+    return TagSource(spacy_tagger(pipelines), {"tagger": "spacy", "pipelines": pipelines})
+
+
 def retriever_of(args: argparse.Namespace) -> ChunkRetriever | None:
     """Return what searches the texts of ``--passages``, None without it.
 
@@ -84,12 +132,23 @@ def retriever_of(args: argparse.Namespace) -> ChunkRetriever | None:
         if args.reranker is not None or args.reranker_prefix:
             raise InputError("--reranker orders what is found in --passages PATH; pass that too")
         return None
-    if args.reranker is None and args.reranker_prefix:
+    if args.reranker in (None, "none") and args.reranker_prefix:
         raise InputError("--reranker-prefix is of --reranker DIR_OR_ID; pass that too")
-    encoder = None
+    return ChunkRetriever(_texts(Path(args.passages)), encoder=_reranker(args))
+
+
+def _reranker(args: argparse.Namespace) -> CheckpointEncoder | None:
+    """Return the encoder that ``--reranker`` names, without it the default one where it is in the cache; say which."""
+    if args.reranker == "none":
+        return None
     if args.reranker is not None:
-        encoder = CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
-    return ChunkRetriever(_texts(Path(args.passages)), encoder=encoder)
+        return CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
+    encoder = cached_reranker(device=args.device)
+    if encoder is None:
+        sys.stderr.write(f"texts in the order of BM25 alone: {DEFAULT_RERANKER} is not in the local cache\n")
+    else:
+        sys.stderr.write(f"texts ordered by {DEFAULT_RERANKER}, from the local cache; --reranker none: BM25 alone\n")
+    return encoder
 
 
 def retrieved(item: SpanItem, retriever: ChunkRetriever | None) -> SpanItem:

@@ -11,7 +11,15 @@ from typing import Any
 from syncheck.commands.labelled import write_json
 from syncheck.commands.monitors import load_model
 from syncheck.commands.score import page_file
-from syncheck.commands.span_sources import asked_model, check_asked, local_model, retrieved, retriever_of, unread
+from syncheck.commands.span_sources import (
+    asked_model,
+    check_asked,
+    local_model,
+    retrieved,
+    retriever_of,
+    unread,
+    word_sources,
+)
 from syncheck.detectors import (
     CheckpointEncoder,
     FavaDetector,
@@ -48,6 +56,8 @@ def spans(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs, page = _files(args.input, args.output), page_file(args.html)
     check_asked(args)
+    if args.method != "mikani" and (args.classifier, args.tagger) != (None, None):
+        raise InputError(f"--classifier and --tagger are of --method mikani; found {args.method}")
     retriever, replay = retriever_of(args), _replay(args)
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
@@ -138,7 +148,7 @@ def _checkpoint(args: argparse.Namespace) -> str:
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
-    "mikani": lambda args, measure: load_span_regressor(args.span_model, measure=measure),
+    "mikani": lambda args, measure: load_span_regressor(args.span_model, sources=word_sources(args, measure)),
     "refind": _refind,
     "hallurag": _hallurag,
     "classifier": lambda args, _: TokenClassifierDetector(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.detectors.regressor import MAX_WORDS, RegressorKind, SpanRegressor
-from syncheck.detectors.signal_features import Measure, regression_features
+from syncheck.detectors.word_sources import WordSource, regression_features
 from syncheck.errors import InputError
 from syncheck.spans import SpanItem, SpanLabels, SpanSchema
 
@@ -72,7 +72,7 @@ def held_out_labels(
     folds: int = 5,
     seed: int = 0,
     max_words: int = MAX_WORDS,
-    measure: Measure | None = None,
+    sources: Sequence[WordSource] = (),
     on_fold: Callable[[], object] = lambda: None,
 ) -> dict[str, SpanLabels]:
     """Return the labels of each item, by id, from a regression that was trained without its fold.
@@ -83,7 +83,7 @@ def held_out_labels(
         All with labels.
     by, folds, seed
         See :func:`held_out_folds`; the seed is that of the trees too.
-    schema, kind, max_words, measure
+    schema, kind, max_words, sources
         See :meth:`SpanRegressor.fit`; every item is measured once.
     on_fold
         Called after each fold, for a progress bar.
@@ -94,7 +94,7 @@ def held_out_labels(
         As :func:`held_out_folds` and :meth:`SpanRegressor.fit`.
     """
     options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
-    measured = [regression_features(item, schema, measure) for item in items]
+    measured = [regression_features(item, schema, sources) for item in items]
     found: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
         fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)

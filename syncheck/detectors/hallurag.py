@@ -20,7 +20,7 @@ from syncheck.errors import EvaluatorError, InputError, PromptError
 from syncheck.spans import SpanItem, SpanLabels, labels_of, words_of
 from syncheck.types import TokenSignals
 
-__all__ = ["HalluRagDetector", "far_sentences", "joined_spans", "listed_spans", "unlikely_words"]
+__all__ = ["HalluRagDetector", "asked_spans", "far_sentences", "joined_spans", "listed_spans", "unlikely_words"]
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5
@@ -99,15 +99,13 @@ class HalluRagDetector:
         PromptError
             As :class:`~syncheck.detectors.TokenReplay`, if unlikely words are the only system.
         EvaluatorError
-            As :func:`listed_spans`, and where the model that is asked cannot be reached.
+            As :func:`asked_spans`.
         """
         found = self._unlikely(item)
         if self._encoder is not None:
             found.append(far_sentences(item.response, item.passages, self._encoder))
         if self._asked is not None:
-            knowledge = "\n".join(item.passages)
-            answer = self._asked(PROMPT.format(text=item.response, knowledge=knowledge))
-            found.append(_places(item.response, listed_spans(answer)))
+            found.append(asked_spans(item, self._asked))
         votes = np.zeros(len(item.response))
         for spans in found:
             for start, stop in joined_spans(spans, item.response):
@@ -151,6 +149,18 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
     vectors = encoder([*(response[start:stop] for start, stop in sentences), *known])  # (S + K, D), of length 1
     best = (vectors[: len(sentences)] @ vectors[len(sentences) :].T).max(axis=1)
     return [span for span, similarity in zip(sentences, best, strict=True) if similarity < LOWEST_SIMILARITY]
+
+
+def asked_spans(item: SpanItem, asked: Evaluator) -> Spans:
+    """Return every place of the spans that an instruct model calls inconsistent with the item's passages.
+
+    Raises
+    ------
+    EvaluatorError
+        As :func:`listed_spans`, and where the model cannot be reached.
+    """
+    answer = asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages)))
+    return _places(item.response, listed_spans(answer))
 
 
 def listed_spans(answer: str) -> list[str]:

@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 from syncheck.aggregators.forest import Forest
 from syncheck.detectors.boosted import boosted_trees, word_risks, word_weights
 from syncheck.detectors.kernel import KernelMachine
-from syncheck.detectors.signal_features import Measure, regression_features, regression_names
-from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.detectors.signal_features import SIGNAL_COLUMNS, SIGNALS
+from syncheck.detectors.word_sources import (
+    WordSource,
+    matched_sources,
+    regression_features,
+    regression_names,
+    source_records,
+)
+from syncheck.errors import CheckpointError, InputError
 from syncheck.spans import (
     SpanItem,
     SpanLabels,
@@ -59,20 +66,19 @@ Floats = NDArray[np.float64]
 class SpanRegressor:
     """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`.
 
-    ``measure`` is None for one that reads texts alone; else it gives the signals of a language model that this one
-    reads too, see :mod:`syncheck.detectors.signal_features`.
+    ``sources`` give the columns that it reads beside those of the schema, in order; none where it reads texts alone.
     """
 
     schema: SpanSchema
     kind: RegressorKind
     model: Forest | KernelMachine
-    measure: Measure | None = None
+    sources: tuple[WordSource, ...] = ()
 
     @property
     def name(self) -> str:
         """For tables."""
-        rarity, signals = self.schema == "spans-rarity.v1", self.measure is not None
-        return f"mikani-{self.kind}" + ("-rarity" if rarity else "") + ("-signals" if signals else "")
+        more = ["rarity"] if self.schema == "spans-rarity.v1" else []
+        return "-".join(["mikani", self.kind, *more, *(source.name for source in self.sources)])
 
     @classmethod
     def fit(
@@ -83,7 +89,7 @@ class SpanRegressor:
         kind: RegressorKind = "xgb",
         seed: int = 0,
         max_words: int = MAX_WORDS,
-        measure: Measure | None = None,
+        sources: Sequence[WordSource] = (),
         measured: Sequence[Floats] | None = None,
     ) -> Self:
         """Fit on responses with labels.
@@ -105,16 +111,18 @@ class SpanRegressor:
         max_words
             Of ``svr``: where there are more, so many of them are drawn at random, all alike and none twice, and it
             is fitted on these.
-        measure
-            Gives a language model's signals as more columns: :class:`~syncheck.detectors.TokenReplay`. An item
-            that does not fit the model's window has NaN there.
+        sources
+            Give more columns: :class:`~syncheck.detectors.SignalSource`, :class:`~syncheck.detectors.ClassifierSource`,
+            :class:`~syncheck.detectors.TagSource`, :class:`~syncheck.detectors.AskedSource`, or any
+            :class:`~syncheck.detectors.WordSource`.
         measured
             What :func:`~syncheck.detectors.regression_features` gives for each item, where it is already known.
 
         Raises
         ------
         InputError
-            If an item has no labels, there is no word, ``max_words`` is below 1, or the kind is unknown.
+            If an item has no labels, there is no word, ``max_words`` is below 1, the kind is unknown, or two sources
+            have one name.
         MissingExtraError
             If the schema needs a package that is not installed.
         """
@@ -122,7 +130,8 @@ class SpanRegressor:
             raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
         if max_words < 1:
             raise InputError(f"max_words must be 1 or more; found {max_words}")
-        values = [regression_features(i, schema, measure) for i in items] if measured is None else measured
+        regression_names(schema, sources)  # refuses names that are there twice
+        values = [regression_features(i, schema, sources) for i in items] if measured is None else measured
         targets = [word_risks(item) for item in items]
         if not sum(map(len, targets)):
             raise InputError("expected labelled responses with words to train on; found none")
@@ -131,10 +140,9 @@ class SpanRegressor:
             kept = np.sort(np.random.default_rng(seed).permutation(len(y))[:max_words])
             X, y = X[kept], y[kept]
             machine = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
-            return cls(schema, kind, machine, measure)
-        return cls(
-            schema, kind, boosted_trees(X, y, np.concatenate([word_weights(item) for item in items]), seed), measure
-        )
+            return cls(schema, kind, machine, tuple(sources))
+        trees = boosted_trees(X, y, np.concatenate([word_weights(item) for item in items]), seed)
+        return cls(schema, kind, trees, tuple(sources))
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
@@ -148,7 +156,7 @@ class SpanRegressor:
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
-        values = regression_features(item, self.schema, self.measure) if measured is None else measured
+        values = regression_features(item, self.schema, self.sources) if measured is None else measured
         risks = self.model.probability(values)
         starts, stops = [word.start for word in words], [word.end for word in words]
         risk = merged_risk(starts, stops, risks, len(item.response))
@@ -157,7 +165,7 @@ class SpanRegressor:
     def save(self, directory: str | Path) -> None:
         """Write ``spans.json`` and the weights into a folder, making it if it does not exist.
 
-        The language model of ``measure`` is not saved: only what tells it from another, where it says so.
+        The sources are not saved: only their names, columns and fingerprints.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,8 +174,8 @@ class SpanRegressor:
             "format": FORMAT,
             "kind": self.kind,
             "schema": self.schema,
-            "features": list(regression_names(self.schema, signals=self.measure is not None)),
-            "measured_by": None if self.measure is None else getattr(self.measure, "fingerprint", {}),
+            "features": list(regression_names(self.schema, self.sources)),
+            "sources": source_records(self.sources),
             "weights": _WEIGHTS[self.kind],
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
@@ -180,12 +188,13 @@ def reads_signals(path: str | Path) -> bool:
     """Whether :func:`load_span_regressor` needs a language model for what lies here; False where nothing does."""
     file = _folder(path) / _CONFIG
     try:
-        return json.loads(file.read_text(encoding="utf-8")).get("measured_by") is not None
-    except (OSError, ValueError, AttributeError):
+        saved = _saved_sources(json.loads(file.read_text(encoding="utf-8")))
+        return SIGNALS in [record["name"] for record in saved]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False  # load_span_regressor says what is wrong
 
 
-def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None = None) -> SpanRegressor:
+def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordSource] = ()) -> SpanRegressor:
     """Load a trained regression.
 
     Parameters
@@ -193,24 +202,25 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
     path
         A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets,
         ``bundled-rarity`` for the one that knows how rare words are too, through ``wordfreq``.
-    measure
-        Needed by one that was fitted with it, and refused by any other.
+    sources
+        Those that it was fitted with, in any order.
 
     Raises
     ------
     CheckpointError
         If a file is missing, damaged, of an unknown format, or not of the other.
     MismatchError
-        If ``measure`` runs another model than the regression was fitted with.
+        If a source is another than the one of its name that the regression was fitted with.
     InputError
-        If ``measure`` is missing, or not needed.
+        If a source is missing, or was not there when the regression was fitted.
     """
     folder = _folder(path)
     try:
         config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
         weights = (folder / _WEIGHTS[config["kind"]]).read_bytes()
-        found, digest, schema, _ = (config[name] for name in ("format", "weights_sha256", "schema", "features"))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        found, digest, schema, features = (config[key] for key in ("format", "weights_sha256", "schema", "features"))
+        saved = _saved_sources(config)
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{folder} is no folder of a span regressor ({type(error).__name__}: {error}); pass one that "
             "SpanRegressor.save wrote"
@@ -223,29 +233,18 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{folder}: the weights are not those that {_CONFIG} was saved with; copy it again")
     model = _READERS[config["kind"]].from_bytes(weights)
-    if model.features != len(config["features"]):
-        raise CheckpointError(f"{folder}: {_CONFIG} names {len(config['features'])} features, the weights have others")
-    _check_measure(folder, config.get("measured_by"), measure)
-    return SpanRegressor(schema, config["kind"], model, measure)
+    if model.features != len(features):
+        raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
+    return SpanRegressor(schema, config["kind"], model, matched_sources(sources, saved, owner=str(folder)))
+
+
+def _saved_sources(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the sources that a config names; older ones have the language model's fingerprint, or null, alone."""
+    if "sources" not in config and config.get("measured_by") is not None:
+        return [{"name": SIGNALS, "columns": list(SIGNAL_COLUMNS), "fingerprint": dict(config["measured_by"])}]
+    return [{key: record[key] for key in ("name", "columns", "fingerprint")} for record in config.get("sources", [])]
 
 
 def _folder(path: str | Path) -> Path:
     bundled = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
     return bundled.get(str(path), Path(path))
-
-
-def _check_measure(folder: Path, expected: dict[str, Any] | None, measure: Measure | None) -> None:
-    if expected is None and measure is not None:
-        raise InputError(f"{folder} reads no signals of a language model; load it without measure")
-    if expected is not None and measure is None:
-        raise InputError(
-            f"{folder} reads the signals of a language model ({expected.get('architecture', 'unnamed')}); pass "
-            "measure=TokenReplay(model, tokenizer) with the one it was fitted with"
-        )
-    found = getattr(measure, "fingerprint", {})
-    different = [key for key in expected or {} if found.get(key) != (expected or {})[key]]
-    if different:
-        raise MismatchError(
-            f"{folder} was fitted with the signals of another model, which differs in {', '.join(different)}; pass "
-            "that one, or fit anew"
-        )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+from huggingface_hub import try_to_load_from_cache
 
 from syncheck.alignment.evidence import split_passages
-from syncheck.detectors.encoders import SentenceEncoder
+from syncheck.detectors.encoders import CheckpointEncoder, SentenceEncoder
 from syncheck.errors import InputError
 from syncheck.spans import normalised, words_of
 from syncheck.training.biographies import Passage
 from syncheck.training.retrieval import Bm25
 
-__all__ = ["ChunkRetriever"]
+__all__ = ["ChunkRetriever", "DEFAULT_RERANKER", "cached_reranker"]
+
+DEFAULT_RERANKER = "intfloat/multilingual-e5-large"
+_RERANKER_PREFIX = "query: "
+_RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 CANDIDATES = 10
 KEPT = 5
@@ -29,8 +35,8 @@ class ChunkRetriever:
         Of any length and in any script; cut into sentences, long ones into overlapping pieces of at most 60 words.
         Words are those of :func:`~syncheck.spans.words_of`: Chinese is searched by ideographs.
     encoder
-        Orders what BM25 finds; None leaves BM25's order. For multilingual-e5-large:
-        ``CheckpointEncoder("intfloat/multilingual-e5-large", prefix="query: ")``.
+        Orders what BM25 finds; None leaves BM25's order. For multilingual-e5-large, where it is on this machine:
+        :func:`cached_reranker`.
 
     Raises
     ------
@@ -69,6 +75,27 @@ class ChunkRetriever:
             order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")
             found = [found[i] for i in order]
         return tuple(found[:count])
+
+
+def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
+    """Return multilingual-e5-large from the local Hugging Face cache, None where it is not there whole.
+
+    Nothing is downloaded and nobody asked for a newer version: what is loaded is the folder in the cache.
+
+    Parameters
+    ----------
+    device
+        Where it runs.
+
+    Raises
+    ------
+    CheckpointError
+        If its files are there and transformers cannot load them.
+    """
+    found = [try_to_load_from_cache(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
+    if not all(isinstance(file, str) for file in found):  # else None, or that the repository has no such file
+        return None
+    return CheckpointEncoder(str(Path(str(found[0])).parent), prefix=_RERANKER_PREFIX, device=device)
 
 
 def _spelled(text: str) -> str:

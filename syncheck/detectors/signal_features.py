@@ -5,7 +5,9 @@ The columns, ``signals.v1``, never change. W is the number of words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +15,18 @@ from numpy.typing import NDArray
 
 from syncheck.errors import PromptError
 from syncheck.signals import context_sensitivity_ratio
-from syncheck.spans import SpanItem, SpanSchema, Word, span_feature_names, word_features, words_of
+from syncheck.spans import SpanItem, Word
 from syncheck.types import TokenSignals
 
-__all__ = ["Measure", "SIGNAL_COLUMNS", "regression_features", "regression_names", "signal_features"]
+__all__ = ["Measure", "SIGNALS", "SIGNAL_COLUMNS", "SignalSource", "signal_features"]
 
 Floats = NDArray[np.float64]
 
 Measure = Callable[[SpanItem], TokenSignals]
 """Gives the signals of an item's tokens: :class:`~syncheck.detectors.TokenReplay`."""
+
+SIGNALS = "signals"
+"""Name of the source."""
 
 SIGNAL_COLUMNS = (
     "lm_log_prob_mean",
@@ -43,33 +48,32 @@ _CSR_MOST = 100.0
 """The ratio grows without bound where the model is certain of a token without passages."""
 
 
-def regression_names(schema: SpanSchema, *, signals: bool) -> tuple[str, ...]:
-    """Return the names of the columns of :func:`regression_features`, in order."""
-    return span_feature_names(schema) + (SIGNAL_COLUMNS if signals else ())
+@dataclass(frozen=True, slots=True)
+class SignalSource:
+    """A language model's signals as a word source; see :class:`~syncheck.detectors.WordSource`.
 
-
-def regression_features(item: SpanItem, schema: SpanSchema, measure: Measure | None = None) -> Floats:
-    """Measure the words of a response from texts and, with ``measure``, by a language model too.
-
-    Returns
-    -------
-    ndarray of shape (W, F), float64
-        NaN in all :data:`SIGNAL_COLUMNS` where the item does not fit the model's window: not measured.
-
-    Raises
-    ------
-    MissingExtraError
-        As :func:`~syncheck.spans.word_features`.
+    ``measure`` gives the signals; what its ``fingerprint`` says, where it has one, is saved with the regression.
     """
-    words = words_of(item.response)
-    values = word_features(item, words, schema)
-    if measure is None:
-        return values
-    try:
-        columns = signal_features(words, measure(item)) if words else np.zeros((0, len(SIGNAL_COLUMNS)))
-    except PromptError:
-        columns = np.full((len(words), len(SIGNAL_COLUMNS)), np.nan)
-    return np.concatenate([values, columns], axis=1)
+
+    measure: Measure
+    name: str = SIGNALS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """:data:`SIGNAL_COLUMNS`."""
+        return SIGNAL_COLUMNS
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Of the model."""
+        return dict(getattr(self.measure, "fingerprint", {}))
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
+        """Return :func:`signal_features`, (W, 12) float64; NaN where the item does not fit the model's window."""
+        try:
+            return signal_features(words, self.measure(item))
+        except PromptError:
+            return np.full((len(words), len(SIGNAL_COLUMNS)), np.nan)
 
 
 def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:

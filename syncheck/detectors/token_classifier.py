@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from syncheck.checkpoint import fingerprint
 from syncheck.errors import CheckpointError, InputError
-from syncheck.spans import SpanItem, SpanLabels, labels_of
+from syncheck.spans import SpanItem, SpanLabels, Word, labels_of
 
-__all__ = ["TokenClassifierDetector"]
+__all__ = ["ClassifierSource", "TokenClassifierDetector"]
+
+Floats = NDArray[np.float64]
 
 WRONG = 1
 """The class of hallucinated tokens in the organisers' baseline."""
@@ -55,7 +62,16 @@ class TokenClassifierDetector:
         self._wrong = wrong
         self.name = "classifier"
 
-    @torch.inference_mode()
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells the classifier from another, one that was tuned from the same checkpoint too."""
+        digest = hashlib.sha256()
+        for name, values in sorted(self._model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(values.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        own = {"wrong": self._wrong, "weights_sha256": digest.hexdigest()}
+        return fingerprint(self._model, self._tokenizer) | own
+
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.detectors.SpanDetector`.
 
@@ -63,6 +79,18 @@ class TokenClassifierDetector:
         ------
         InputError
             If the window holds no token beside the special ones.
+        """
+        risk = np.nan_to_num(self.risks(item), nan=0.0)
+        return labels_of(risk, risk > 0.5)
+
+    @torch.inference_mode()
+    def risks(self, item: SpanItem) -> Floats:
+        """Return the risk of each character, (C,) float64 in [0, 1]; NaN where no token has it, as between words.
+
+        Raises
+        ------
+        InputError
+            As :meth:`detect`.
         """
         window = int(self._tokenizer.model_max_length)
         positions = getattr(self._model.config, "max_position_embeddings", window)
@@ -88,5 +116,36 @@ class TokenClassifierDetector:
         for (start, stop), risk in zip(given["offset_mapping"].reshape(-1, 2).tolist(), risks.ravel(), strict=True):
             sums[start:stop] += risk
             counts[start:stop] += 1
-        risk = np.divide(sums, counts, out=np.zeros(len(sums)), where=counts > 0).clip(0, 1)
-        return labels_of(risk, risk > 0.5)
+        return np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).clip(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSource:
+    """A token classifier's risk as a word source: its mean and its highest over the characters of the word.
+
+    See :class:`~syncheck.detectors.WordSource`. A classifier that was tuned on the items that the regression is fitted
+    on knows their labels: the regression then trusts it more than it deserves on others.
+    """
+
+    classifier: TokenClassifierDetector
+    name: str = "classifier"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """``<name>_risk_mean`` and ``<name>_risk_max``."""
+        return f"{self.name}_risk_mean", f"{self.name}_risk_max"
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Of the classifier."""
+        return self.classifier.fingerprint
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
+        """Return both, (W, 2) float64 in [0, 1]; NaN for a word of which no token has a character."""
+        risk = self.classifier.risks(item)
+        values = np.full((len(words), 2), np.nan)
+        for row, word in zip(values, words, strict=True):
+            own = risk[word.start : word.end]
+            if not np.isnan(own).all():
+                row[:] = np.nanmean(own), np.nanmax(own)
+        return values

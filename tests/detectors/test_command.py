@@ -12,7 +12,7 @@ from test_regressor import ITEMS
 from transformers import BertConfig, BertModel
 
 from syncheck.cli import main
-from syncheck.detectors import CheckpointEncoder, SpanRegressor, TokenReplay
+from syncheck.detectors import CheckpointEncoder, SignalSource, SpanRegressor, TokenReplay
 
 RECORD = {
     "id": "x-1",
@@ -229,7 +229,7 @@ def test_hallurag_asks_a_model_behind_an_endpoint(endpoint, data, tmp_path, monk
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        ("mikani", ["--llm", "x"], "asks no model"),
+        ("refind", ["--llm", "x"], "asks no model"),
         ("hallurag", ["--llm", "x", "--endpoint", "http://x"], "pass one of them"),
         ("hallurag", ["--endpoint", "http://x"], "--endpoint-model NAME"),
         ("hallurag", ["--api-key-variable", "KEY"], "--endpoint URL"),
@@ -286,7 +286,7 @@ def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
 
 def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
     folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
-    SpanRegressor.fit(ITEMS[:9], measure=TokenReplay(llama.model, llama.tokenizer)).save(folder)
+    SpanRegressor.fit(ITEMS[:9], sources=[SignalSource(TokenReplay(llama.model, llama.tokenizer))]).save(folder)
     window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
     long = RECORD | {"id": "long", "retrieved_context": [" ".join(["castle"] * window)]}
     source = written(tmp_path / "in.jsonl", RECORD, long)
@@ -297,7 +297,7 @@ def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path
     assert too_long["signals"] == "not measured: the item does not fit the model's window"
     assert too_long["soft_labels"]
     assert main(command) == 2  # the bundled model is another one
-    assert "signals of another model" in capsys.readouterr().err
+    assert "another word source 'signals'" in capsys.readouterr().err
 
 
 def test_score_opens_its_sentences_and_draws_them(tmp_path):

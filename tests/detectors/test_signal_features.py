@@ -8,6 +8,7 @@ from test_regressor import ITEMS, item
 
 from syncheck.detectors import (
     SIGNAL_COLUMNS,
+    SignalSource,
     SpanRegressor,
     TokenReplay,
     held_out_labels,
@@ -99,7 +100,7 @@ def test_the_regression_learns_from_signals_what_texts_do_not_tell():
     name = slice(20, 24)
 
     def risks(measure):
-        fitted = SpanRegressor.fit(items, measure=measure)
+        fitted = SpanRegressor.fit(items, sources=[SignalSource(measure)] if measure else [])
         return [risk_of(fitted.detect(one).soft, len(one.response))[name].mean() for one in (right, wrong)]
 
     low, high = risks(Told())
@@ -110,7 +111,7 @@ def test_the_regression_learns_from_signals_what_texts_do_not_tell():
 
 def test_held_out_labels_read_signals_too():
     items = [blind(one) for one in ITEMS]
-    found = held_out_labels(items, by="question", folds=2, measure=Told())
+    found = held_out_labels(items, by="question", folds=2, sources=[SignalSource(Told())])
     assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)
 
 
@@ -119,35 +120,48 @@ def test_what_does_not_fit_the_window_is_not_measured():
         raise PromptError("no room")
 
     one = item(3)
-    found = regression_features(one, "spans.v1", too_long)
+    found = regression_features(one, "spans.v1", [SignalSource(too_long)])
     texts = word_features(one, words_of(one.response))
     assert np.array_equal(found[:, : texts.shape[1]], texts, equal_nan=True)
     assert np.isnan(found[:, texts.shape[1] :]).all()
-    assert found.shape[1] == len(regression_names("spans.v1", signals=True))
-    assert regression_names("spans.v1", signals=False) == span_feature_names("spans.v1")
+    assert found.shape[1] == len(regression_names("spans.v1", [SignalSource(too_long)]))
+    assert regression_names("spans.v1") == span_feature_names("spans.v1")
 
 
 def test_a_saved_one_asks_for_its_language_model(tmp_path):
-    fitted = SpanRegressor.fit(ITEMS, measure=Told())
+    fitted = SpanRegressor.fit(ITEMS, sources=[SignalSource(Told())])
     assert fitted.name == "mikani-xgb-signals"
     fitted.save(tmp_path)
     assert reads_signals(tmp_path)
     assert not reads_signals("bundled")
     assert not reads_signals(tmp_path / "none")
     wrong = item(101, right=False)
-    assert load_span_regressor(tmp_path, measure=Told()).detect(wrong) == fitted.detect(wrong)
-    with pytest.raises(InputError, match="pass measure=TokenReplay"):
+    assert load_span_regressor(tmp_path, sources=[SignalSource(Told())]).detect(wrong) == fitted.detect(wrong)
+    with pytest.raises(InputError, match="fitted with the word sources 'signals'; found no word source"):
         load_span_regressor(tmp_path)
     with pytest.raises(MismatchError, match="differs in architecture"):
-        load_span_regressor(tmp_path, measure=Told("other"))
-    with pytest.raises(InputError, match="without measure"):
-        load_span_regressor(measure=Told())
+        load_span_regressor(tmp_path, sources=[SignalSource(Told("other"))])
+    with pytest.raises(InputError, match="fitted with no word source; found the word sources 'signals'"):
+        load_span_regressor(sources=[SignalSource(Told())])
+
+
+def test_what_was_saved_before_there_were_sources_asks_for_its_language_model(tmp_path):
+    SpanRegressor.fit(ITEMS, sources=[SignalSource(Told())]).save(tmp_path)
+    path = tmp_path / "spans.json"
+    config = json.loads(path.read_text())
+    (source,) = config.pop("sources")
+    path.write_text(json.dumps(config | {"measured_by": source["fingerprint"]}))
+    assert reads_signals(tmp_path)
+    assert load_span_regressor(tmp_path, sources=[SignalSource(Told())]).name == "mikani-xgb-signals"
+    with pytest.raises(MismatchError, match="differs in architecture"):
+        load_span_regressor(tmp_path, sources=[SignalSource(Told("other"))])
 
 
 def test_a_replay_says_which_model_it_runs(llama, tmp_path):
-    replay = TokenReplay(llama.model, llama.tokenizer)
-    SpanRegressor.fit(ITEMS[:6], measure=replay).save(tmp_path)
+    source = SignalSource(TokenReplay(llama.model, llama.tokenizer))
+    SpanRegressor.fit(ITEMS[:6], sources=[source]).save(tmp_path)
     saved = json.loads((tmp_path / "spans.json").read_text())
-    assert saved["measured_by"] == replay.fingerprint
+    (record,) = saved["sources"]
+    assert record == {"name": "signals", "columns": list(SIGNAL_COLUMNS), "fingerprint": source.fingerprint}
     assert saved["features"][-len(SIGNAL_COLUMNS) :] == list(SIGNAL_COLUMNS)
-    assert load_span_regressor(tmp_path, measure=replay).detect(ITEMS[0]).soft
+    assert load_span_regressor(tmp_path, sources=[source]).detect(ITEMS[0]).soft
