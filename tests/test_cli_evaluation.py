@@ -181,8 +181,15 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
     model = ["--model", str(GOLDEN)]
     assert main(["features", *model, "--data", data, "--output", features]) == 0
-    assert main(["train", *model, "--data", features, "--aggregator", "best", "--output", monitor]) == 0
-    assert "best by grouped cross-validation: " in capsys.readouterr().err
+    plot = tmp_path / "x.svg"
+    command = ["train", *model, "--data", features, "--aggregator", "best", "--plot", str(plot), "--output", monitor]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    best = shown.rpartition("best by grouped cross-validation: ")[2].strip()
+    lines = [line.split() for line in shown.splitlines()]
+    found = {words[0]: float(words[1]) for words in lines if words and words[0] in ("lr", "xgb", "mlp")}
+    assert set(found) == {"lr", "xgb", "mlp"} and found[best] == max(found.values())
+    assert plot.read_text().startswith("<?xml")
     shown = []
     for source in (data, features):
         options = ["--cv", "0", "--allow-train", "--set", "strict", "--data", source]

@@ -10,15 +10,17 @@ import numpy as np
 
 from syncheck.commands.labelled import chosen_responses, measured_by
 from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
+from syncheck.commands.panels import panels_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import InputError
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
+from syncheck.report.plots import check_plot, plot_intervals
 from syncheck.schemas import needs_lid
 from syncheck.training import (
+    EvaluationTable,
     LabelledSet,
     MeasuredSentences,
-    Rule,
     Shard,
     best_aggregator,
     fit_measured,
@@ -32,7 +34,9 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 
 
 def train(args: argparse.Namespace) -> int:
-    """Train a monitor and save it; returns the exit code."""
+    """Train a monitor, print what its kind of aggregator is worth and save it; returns the exit code."""
+    if args.plot is not None:
+        check_plot(args.plot)
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
     untrained = Monitor(
         model,
@@ -41,7 +45,11 @@ def train(args: argparse.Namespace) -> int:
         aligner=aligner_for(args),
     )
     measured = measured_by(untrained, args, Path(args.data))
-    kind = _best(measured, args.labels, args.seed) if args.aggregator == "best" else args.aggregator
+    kind, table = _compared(measured, args)
+    chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
+    sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
+    if args.plot is not None:
+        plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
     monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
@@ -89,12 +97,18 @@ def _unmeasured(path: str) -> Path:
     return Path(path)
 
 
-def _best(measured: MeasuredSentences, rule: Rule, seed: int) -> AggregatorKind:
-    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.with_letter))
-    names = measured.schema.names
-    kind, table = best_aggregator(chosen.features, chosen.y, chosen.groups, names=names, repeats=1, seed=seed)
-    sys.stderr.write(f"{table.to_text()}\nbest by grouped cross-validation: {kind}\n")
-    return kind
+def _compared(measured: MeasuredSentences, args: argparse.Namespace) -> tuple[AggregatorKind, EvaluationTable]:
+    """Return the kind to train, and how well the kinds that may be do on folds of the data."""
+    chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.with_letter))
+    return best_aggregator(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        names=measured.schema.names,
+        repeats=1,
+        seed=args.seed,
+        kinds=None if args.aggregator == "best" else (args.aggregator,),
+    )
 
 
 def _config(args: argparse.Namespace, blocks: int) -> MonitorConfig:

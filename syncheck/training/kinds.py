@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ def best_aggregator(
     seed: int = 0,
     same_folds: bool = False,
     draws: int = 1000,
+    kinds: Collection[AggregatorKind] | None = None,
 ) -> tuple[AggregatorKind, EvaluationTable]:
     """Compare every kind of aggregator on the same folds.
 
@@ -37,6 +38,8 @@ def best_aggregator(
         Names of the F columns.
     draws
         Resamples of the groups for the intervals.
+    kinds
+        Which are compared; None takes all.
 
     Returns
     -------
@@ -46,7 +49,7 @@ def best_aggregator(
         All kinds, the simplest first. The best one's figure is a little too good, since it was chosen by it; the
         interval of its gain says how sure the choice is.
     """
-    systems = aggregator_systems(names)
+    systems = [system for system in aggregator_systems(names) if kinds is None or system.kind in kinds]
     scores = out_of_fold_scores(
         X, y, groups, names=names, systems=systems, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
     )
