@@ -23,9 +23,10 @@ def row_of(name):
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
 def test_each_signal_stands_there_with_its_unit_and_direction(feature):
-    _, _, unit, direction = row_of(feature.name)
+    _, _, unit, direction, *cost = row_of(feature.name)
     assert unit == feature.unit.replace(">=", "≥").replace("-", "−")
     assert direction == WORDS[feature.direction]
+    assert not cost or cost in ([feature.cost.replace("none", "nothing").replace("context", "passages")], ["the same"])
 
 
 @pytest.mark.parametrize("status", get_args(Status))
