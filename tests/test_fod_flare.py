@@ -49,6 +49,7 @@ def test_the_sentence_is_asked_for_and_written_anew(monitor, prompt):
     )
     assert query.text == ""  # no token is likely enough to ask with
     assert out.dropped == (query.sentence,) and out.retrievals[0].passages == tuple(FOUND)
+    assert out.sampled_tokens >= len(query.tokens) + len(out.report.tokens)  # what was thrown away counts
     other = monitor.prompt(question=QUESTION, context=FOUND)
     anew = monitor.generate(other, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, other))
     assert out.report.response == anew.response
@@ -94,6 +95,20 @@ def test_the_query_leaves_out_what_is_unlikely(monitor, prompt):
     query = asked[0]
     assert query.text == "".join(t for t, p in query.tokens if p >= threshold).strip()
     assert query.text and query.text != query.sentence.text
+
+
+def test_a_token_as_likely_as_the_threshold_is_likely_enough(monitor, prompt):
+    def asked_at(threshold):
+        asked = []
+        run(monitor, prompt, lambda query: asked.append(query) or [], threshold)
+        return asked
+
+    every = asked_at(1.0)
+    lowest = min(probability for query in every for _, probability in query.tokens)
+    assert asked_at(lowest) == [] and asked_at(np.nextafter(lowest, 1)) != []
+    tokens = every[0].tokens
+    middle = sorted(probability for _, probability in tokens)[len(tokens) // 2]
+    assert asked_at(middle)[0].text == "".join(text for text, p in tokens if p >= middle).strip()
 
 
 def test_a_retriever_that_finds_nothing_lets_it_stand(monitor, prompt):
