@@ -12,7 +12,7 @@ from test_regressor import ITEMS
 from transformers import BertConfig, BertModel
 
 from syncheck.cli import main
-from syncheck.detectors import CheckpointEncoder, SignalSource, SpanRegressor, TokenReplay
+from syncheck.detectors import CheckpointEncoder, SignalSource, SpanRegressor, TokenReplay, cached_reranker
 
 RECORD = {
     "id": "x-1",
@@ -131,7 +131,7 @@ def test_a_page_needs_a_folder_to_go_to(data, tmp_path, capsys):
     assert "make it first" in capsys.readouterr().err
 
 
-def test_texts_are_found_for_records_that_have_none(tmp_path):
+def test_texts_are_found_for_records_that_have_none(tmp_path, cached):
     texts = tmp_path / "texts"
     (texts / "more").mkdir(parents=True)
     (texts / "foxes.txt").write_text("A fox is red.\n\nA hen is white.", encoding="utf-8")
@@ -145,7 +145,7 @@ def test_texts_are_found_for_records_that_have_none(tmp_path):
     assert "retrieved_context" not in given
 
 
-def test_a_reranker_orders_what_is_found(tmp_path):
+def saved_encoder(folder):
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=9,
@@ -155,22 +155,73 @@ def test_a_reranker_orders_what_is_found(tmp_path):
         intermediate_size=8,
         initializer_range=1.0,
     )
-    encoder = tmp_path / "encoder"
-    BertModel(config).save_pretrained(encoder)
-    saved_tokenizer(encoder, 64)
-    texts = ["red fox in 1999", "a fox", "fox fox fox red"]
-    (tmp_path / "texts.txt").write_text("\n\n".join(texts), encoding="utf-8")
+    BertModel(config).save_pretrained(folder)
+    saved_tokenizer(folder, 64)
+
+
+RANKED = ("red fox in 1999", "a fox", "fox fox fox red")
+
+
+@pytest.fixture
+def to_rank(tmp_path):
+    """The command that ranks the three texts for "a red fox", where its output goes, and the order of an encoder."""
+    (tmp_path / "texts.txt").write_text("\n\n".join(RANKED), encoding="utf-8")
     source = written(tmp_path / "in.jsonl", without_texts() | {"model_input": "a red fox"})
     out = tmp_path / "out.jsonl"
+
+    def by_meaning(folder, prefix):
+        question, *vectors = CheckpointEncoder(str(folder), prefix=prefix)(["a red fox", *RANKED])
+        return [text for _, text in sorted(zip([-vector @ question for vector in vectors], RANKED, strict=True))]
+
     command = ["spans", "--input", str(source), "--output", str(out), "--passages", str(tmp_path / "texts.txt")]
+    return command, lambda: lines(out)[0]["retrieved_context"], by_meaning
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """An empty Hugging Face cache; returns where the snapshot of multilingual-e5-large belongs."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    repository = tmp_path / "hub" / "models--intfloat--multilingual-e5-large"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0123")
+    return repository / "snapshots" / "0123"
+
+
+def test_a_reranker_orders_what_is_found(to_rank, tmp_path, cached, capsys):
+    command, found, by_meaning = to_rank
+    saved_encoder(tmp_path / "encoder")
+    assert main([*command, "--reranker", "none"]) == 0
+    by_words = found()
+    assert main([*command, "--reranker", str(tmp_path / "encoder"), "--reranker-prefix", "in "]) == 0
+    assert found() == by_meaning(tmp_path / "encoder", "in ") != by_words
+    assert sorted(by_words) == sorted(RANKED)
+    assert "BM25" not in capsys.readouterr().err
+
+
+def test_e5_orders_what_is_found_where_it_is_in_the_cache(to_rank, cached, capsys):
+    command, found, by_meaning = to_rank
+    saved_encoder(cached)
     assert main(command) == 0
-    by_words = lines(out)[0]["retrieved_context"]
-    assert main([*command, "--reranker", str(encoder), "--reranker-prefix", "in "]) == 0
-    question, *vectors = CheckpointEncoder(str(encoder), prefix="in ")(["a red fox", *texts])
-    expected = [text for _, text in sorted(zip([-vector @ question for vector in vectors], texts, strict=True))]
-    assert lines(out)[0]["retrieved_context"] == expected
-    assert sorted(by_words) == sorted(expected)
-    assert by_words != expected
+    assert found() == by_meaning(cached, "query: ")
+    assert "texts ordered by intfloat/multilingual-e5-large, from the local cache" in capsys.readouterr().err
+    by_e5 = found()
+    assert main([*command, "--reranker", "none"]) == 0
+    assert found() != by_e5
+    assert "BM25" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", [None, "config.json", "model.safetensors", "tokenizer.json"])
+def test_without_all_of_e5_the_order_is_that_of_bm25(missing, to_rank, cached, capsys):
+    command, found, _ = to_rank
+    if missing is not None:
+        saved_encoder(cached)
+        (cached / missing).unlink()
+    assert cached_reranker() is None
+    assert main(command) == 0
+    by_default = found()
+    assert "BM25 alone: intfloat/multilingual-e5-large is not in the local cache" in capsys.readouterr().err
+    assert main([*command, "--reranker", "none"]) == 0
+    assert found() == by_default
 
 
 def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
@@ -181,6 +232,7 @@ def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
         (["--passages", str(tmp_path / "empty")], "holds no file that ends in .jsonl, .md, .txt"),
         (["--reranker", "x"], "pass that too"),
         (["--passages", str(source), "--reranker-prefix", "query: "], "--reranker DIR_OR_ID"),
+        (["--passages", str(source), "--reranker", "none", "--reranker-prefix", "x"], "--reranker DIR_OR_ID"),
     ):
         assert main([*command, *options]) == 2
         assert message in capsys.readouterr().err
