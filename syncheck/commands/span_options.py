@@ -100,6 +100,12 @@ def add_spans_score(parser: argparse.ArgumentParser) -> None:
     """Add what scoring predicted spans needs."""
     parser.add_argument("--reference", required=True, metavar="PATH", help="labelled JSON Lines, or a folder of them")
     parser.add_argument("--predictions", required=True, metavar="PATH", help="predicted labels, file or folder")
+    parser.add_argument(
+        "--refused",
+        choices=("error", "nothing"),
+        default="error",
+        help="items that the predictions have an error for: an error, or scored as if nothing was found (%(default)s)",
+    )
     parser.add_argument("--languages", nargs="+", metavar="CODE", help="that count; all of the reference without it")
     parser.add_argument("--draws", type=count, default=1000, metavar="N", help="bootstrap resamples (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)

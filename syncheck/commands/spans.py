@@ -39,6 +39,7 @@ from syncheck.detectors import (
     load_span_regressor,
     prediction_record,
     reads_signals,
+    refused_predictions,
     score_spans,
     span_item,
 )
@@ -81,7 +82,9 @@ def score(args: argparse.Namespace) -> int:
     """Print IoU and correlation by language; returns the exit code."""
     page = page_file(args.html)
     items = load_span_items(args.reference)
-    found = load_predictions(args.predictions, items)
+    found = load_predictions(args.predictions, items, refused=args.refused)
+    if refused := refused_predictions(args.predictions):
+        sys.stderr.write(f"{len(refused)} items were refused, {refused[0]!r} first; scored as if nothing was found\n")
     table = score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())

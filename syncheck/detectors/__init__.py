@@ -18,6 +18,7 @@ from syncheck.detectors.mushroom import (
     load_predictions,
     load_span_items,
     prediction_record,
+    refused_predictions,
     span_item,
     write_predictions,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "question_of",
     "reads_signals",
     "refind_prompt",
+    "refused_predictions",
     "regression_features",
     "regression_names",
     "removed_words",

@@ -5,15 +5,22 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from syncheck.errors import InputError
 from syncheck.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 from syncheck.training.records import Record, read_records
 
-__all__ = ["load_predictions", "load_span_items", "prediction_record", "span_item", "write_predictions"]
+__all__ = [
+    "load_predictions",
+    "load_span_items",
+    "prediction_record",
+    "refused_predictions",
+    "span_item",
+    "write_predictions",
+]
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
@@ -33,38 +40,61 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
         At the first record that cannot be used.
     """
     place = Path(path)
-    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
-    items = [span_item(record) for file in files for record in read_records(file)]
+    items = [span_item(record) for record in _records(place)]
     if not items:
         raise InputError(f"{path} holds no item; pass a Mu-SHROOM file, or a folder of *.jsonl files")
     _check_ids([item.id for item in items], place)
     return items
 
 
-def load_predictions(path: str | Path, items: Iterable[SpanItem]) -> dict[str, SpanLabels]:
+def load_predictions(
+    path: str | Path, items: Iterable[SpanItem], *, refused: Literal["error", "nothing"] = "error"
+) -> dict[str, SpanLabels]:
     """Read predicted labels, by id, and check that they are of these items.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder of ``*.jsonl`` files.
+    items
+    refused
+        What to do with the record of an item that ``syncheck spans`` could not look at, which has ``error`` in place
+        of labels: ``error`` raises, ``nothing`` gives the item no label, as one in which nothing was found.
 
     Raises
     ------
     InputError
         If the path does not exist, two predictions have one id, or an item has none.
     RecordError
-        At the first record that cannot be used: an id of no item, or a span outside its response.
+        At the first record that cannot be used: an id of no item, a span outside its response, or an item that was
+        refused.
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
-    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
     found: list[tuple[str, SpanLabels]] = []
-    for record in (record for file in files for record in read_records(file)):
+    for record in _records(place):
         name = record.get("id", str)
         if name not in lengths:
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
-        found.append((name, _labels(record, lengths[name])))
+        found.append((name, _predicted(record, lengths[name], refused)))
     _check_ids([name for name, _ in found], place)
     missing = [name for name in lengths if name not in dict(found)]
     if missing:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
     return dict(found)
+
+
+def refused_predictions(path: str | Path) -> tuple[str, ...]:
+    """Return the ids of the items that predictions have an error for in place of labels, in order.
+
+    Raises
+    ------
+    InputError
+        If the path does not exist.
+    RecordError
+        At the first record that is no JSON object, or has an error without an id: a line that could not be read.
+    """
+    return tuple(record.get("id", str) for record in _records(Path(path)) if record.optional("error", str) is not None)
 
 
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
@@ -102,6 +132,11 @@ def span_item(record: Record) -> SpanItem:
     )
 
 
+def _records(place: Path) -> Iterator[Record]:
+    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
+    return (record for file in files for record in read_records(file))
+
+
 def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[Any, ...] | None:
     values = record.values.get(name)
     if isinstance(values, str):
@@ -115,6 +150,19 @@ def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[A
         wanted = "strings" if kind is str else "numbers"
         raise record.error(f"expected a list of {wanted}", name)
     return tuple(values)
+
+
+def _predicted(record: Record, characters: int, refused: Literal["error", "nothing"]) -> SpanLabels:
+    reason = record.optional("error", str)
+    if reason is None:
+        return _labels(record, characters)
+    if refused == "error":
+        raise record.error(
+            f"item {record.values['id']!r} was refused ({reason}) and has no labels; find its spans again, or count "
+            "such items as ones in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
+            "error",
+        )
+    return SpanLabels((), ())
 
 
 def _labels(record: Record, characters: int) -> SpanLabels:

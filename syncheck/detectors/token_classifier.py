@@ -116,7 +116,8 @@ class TokenClassifierDetector:
         for (start, stop), risk in zip(given["offset_mapping"].reshape(-1, 2).tolist(), risks.ravel(), strict=True):
             sums[start:stop] += risk
             counts[start:stop] += 1
-        return np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).clip(0, 1)
+        means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+        return means.clip(0, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,34 @@ def test_a_folder_needs_a_folder_for_its_output(data, capsys):
     assert "pass a folder as --output" in capsys.readouterr().err
 
 
+def test_a_refused_item_counts_only_as_one_in_which_nothing_was_found(data, tmp_path, capsys):
+    nothing = RECORD | {"id": "x-FI", "lang": "FI", "hard_labels": []}
+    written(data / "fi.jsonl", nothing, RECORD | {"id": "y-FI", "lang": "FI"})
+    predictions = written(
+        tmp_path / "p.jsonl",
+        {"id": "x-EN", "hard_labels": [[24, 28]]},
+        {"id": "x-FI", "line": 1, "error": "too long"},
+        {"id": "y-FI", "line": 2, "error": "too long"},
+    )
+    table = tmp_path / "table.json"
+    command = ["spans-score", "--reference", str(data), "--predictions", str(predictions), "--output", str(table)]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "p.jsonl:2, field 'error': item 'x-FI' was refused (too long)" in error
+    assert "--refused nothing" in error
+    assert main([*command, "--refused", "nothing"]) == 0
+    assert "2 items were refused, 'x-FI' first; scored as if nothing was found" in capsys.readouterr().err
+    scores = json.loads(table.read_text())
+    # Nothing found is right where annotators marked nothing, and wrong where they marked 1950.
+    assert [scores[key]["iou"] for key in ("EN", "FI", "mean")] == [1.0, 0.5, 0.75]
+
+
+def test_without_refused_items_nothing_is_said_of_them(data, tmp_path, capsys):
+    command = ["spans-score", "--reference", str(data), "--predictions", str(data), "--refused", "nothing"]
+    assert main(command) == 0
+    assert "refused" not in capsys.readouterr().err
+
+
 def test_predictions_of_other_items_are_refused(data, tmp_path, capsys):
     other = tmp_path / "p.jsonl"
     other.write_text(json.dumps({"id": "x-EN", "hard_labels": []}) + "\n")
