@@ -89,3 +89,14 @@ def test_errors():
         decoder_figures({"greedy": GREEDY, "search": SEARCH[::-1]})
     with pytest.raises(InputError, match="found none of beam"):
         difference("beam", "greedy", BOTH)
+
+
+def test_intervals_of_shares_take_the_baseline_of_the_same_resample():
+    counts = Draws.of(np.arange(3), draws=50, seed=4).counts
+    found = difference("search", "greedy", BOTH, resamples=50, seed=4)
+    more = counts @ [2, 1, 0] / (counts @ [4, 1, 2]) - 1
+    assert (found.informativeness_relative.low, found.informativeness_relative.high) == pytest.approx(interval(more))
+    before = counts @ [0.5, 1.0, 0.0] / 3
+    gains = np.array([(1 - b) / b if b else np.nan for b in before])  # without "a" and "b" the search says nothing
+    relative = found.faithfulness_relative
+    assert (relative.low, relative.high) == pytest.approx(interval(gains))
