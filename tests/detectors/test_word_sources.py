@@ -290,7 +290,8 @@ def test_without_spacy_the_extra_is_named(monkeypatch):
 
 
 def test_spacy_tags_by_the_pipelines_of_the_machine(tmp_path):
-    spacy = pytest.importorskip("spacy")
+    import spacy
+
     pipeline = spacy.blank("de")
     ruler = pipeline.add_pipe("attribute_ruler")
     for word, tag in (("das", "DET"), ("Schloss", "NOUN"), ("1999", "NUM")):
