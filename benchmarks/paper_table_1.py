@@ -2,15 +2,15 @@
 
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
-        --aligner-overflow cut \
+        --aligner-backbone roberta-base --aligner-overflow cut \
         --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a
-run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa: those in ``roberta-base/``
-beside the checkpoint if there are any, in ``--aligner-backbone``, or of the model that the checkpoint names. ``cut``
-drops what exceeds its window, as its published code does, which the paper ran; without it all is scored. The three
-columns of biographies need data that RAGTruth does not have.
+run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa, ``--aligner-backbone``;
+without it they are looked for in ``roberta-base/`` beside the checkpoint and in the cache. ``cut`` drops what exceeds
+its window, as its published code does, which the paper ran; without it all is scored. The three columns of biographies
+need data that RAGTruth does not have.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ def load_alignscore(
     backbone
         For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
         model that the checkpoint's hyper-parameters name: the folder of that name beside the file if there is one,
-        ``roberta-base/`` beside ``AlignScore-base.ckpt``, otherwise the model of that name, from the cache or the Hub.
+        ``roberta-base/`` beside ``AlignScore-base.ckpt``, otherwise the model of that name where the cache has it.
+        Nothing is downloaded unless a name is given.
 
     Raises
     ------
@@ -86,13 +87,13 @@ def load_alignscore(
     named = _named_backbone(path, checkpoint)
     beside = path.parent / Path(named).name
     try:
-        return _build(state, beside if beside.is_dir() else named)
+        return _build(state, beside if beside.is_dir() else named, local_files_only=True)
     except MismatchError:
         raise
     except CheckpointError as error:
         raise CheckpointError(
             f"{path.name!r} was trained from {named!r}, whose config and tokenizer it needs, and {error}. Put them in "
-            f"{str(beside)!r}, or pass their folder as backbone= (--aligner-backbone)"
+            f"{str(beside)!r}, or pass their folder, or a name to download, as backbone= (--aligner-backbone)"
         ) from error
 
 
@@ -167,8 +168,10 @@ def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
     return named
 
 
-def _build(state: dict[str, Tensor], backbone: Path | str) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
-    config = load_pretrained(AutoConfig, backbone, what="AlignScore's backbone")
+def _build(
+    state: dict[str, Tensor], backbone: Path | str, *, local_files_only: bool = False
+) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
+    config = load_pretrained(AutoConfig, backbone, what="AlignScore's backbone", local_files_only=local_files_only)
     if not isinstance(config, RobertaConfig):
         raise MismatchError(
             f"AlignScore's backbone is a RoBERTa, {str(backbone)!r} is a {config.model_type!r}; "
@@ -178,7 +181,7 @@ def _build(state: dict[str, Tensor], backbone: Path | str) -> tuple[AlignScoreMo
     state = {name: array for name, array in state.items() if not name.startswith(_UNUSED)}
     _check_arrays(state, model.state_dict())
     model.load_state_dict(state)
-    return model.eval(), load_tokenizer(backbone)
+    return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)
 
 
 def _check_arrays(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

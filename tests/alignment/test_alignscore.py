@@ -195,9 +195,8 @@ def test_backbone_that_cannot_be_found_is_named_with_what_to_do(tmp_path):
     path = named(tmp_path, "no/such/roberta")
     with pytest.raises(CheckpointError, match="trained from 'no/such/roberta'") as found:
         load_aligner(path)
-    assert f"Put them in {str(tmp_path / 'roberta')!r}, or pass their folder as backbone= (--aligner-b" in str(
-        found.value
-    )
+    place = str(tmp_path / "roberta")
+    assert f"Put them in {place!r}, or pass their folder, or a name to download, as backbone=" in str(found.value)
 
 
 def test_checkpoint_without_a_backbone_says_what_to_pass(tmp_path):

@@ -134,7 +134,7 @@ def test_the_documented_command_runs_with_alignscore(script, tmp_path, monkeypat
     table = (tmp_path / "runs" / "table-1" / "llama-2-7b-chat-table-1.md").read_text()
     assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| MiniCheck", "| FLARE", "| the aligner"]
     noted = provenance_of("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet")["aligner"]
-    assert noted == "AlignScore-base.ckpt --aligner-mode nli_sp --aligner-overflow cut"
+    assert noted == "AlignScore-base.ckpt --aligner-backbone roberta-base --aligner-mode nli_sp --aligner-overflow cut"
 
 
 def make(folder):
