@@ -288,7 +288,7 @@ def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_pat
     assert main(["features", *model, "--aligner", "none", "--data", data, "--output", table]) == 0
     train = ["train", *model, "--data", table, "--aggregator", "lr", "--output", monitor]
     assert main(train) == 2
-    assert "measured with the aligner 'none'; the monitor has 'bundled'" in capsys.readouterr().err
+    assert "measured with another aligner: expected bundled, found none" in capsys.readouterr().err
     assert main([*train, "--aligner", "none"]) == 0
     target = tmp_path / "out.jsonl"
     source = write(tmp_path / "in.jsonl", {"question": "Who?", "context": PASSAGE, "response": "Anna taught."})
