@@ -28,9 +28,7 @@ def saved_tokenizer(folder, window):
     return fast
 
 
-@pytest.fixture(scope="module")
-def config():
-    torch.manual_seed(0)
+def tiny_bert():
     return BertConfig(
         vocab_size=len(WORDS),
         hidden_size=8,
@@ -40,6 +38,12 @@ def config():
         max_position_embeddings=64,
         initializer_range=1.0,
     )
+
+
+@pytest.fixture(scope="module")
+def config():
+    torch.manual_seed(0)
+    return tiny_bert()
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-from test_checkpoints import WORDS, saved_tokenizer
+from test_checkpoints import saved_tokenizer, tiny_bert
 from test_regressor import ITEMS, item
-from transformers import BertConfig, BertForTokenClassification
+from transformers import BertForTokenClassification
 
 from syncheck.cli import main
 from syncheck.detectors import (
@@ -75,16 +75,7 @@ def blind(known):
 
 def saved_classifier(folder, seed=0):
     torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=64,
-        initializer_range=1.0,
-    )
-    model = BertForTokenClassification(config).eval()
+    model = BertForTokenClassification(tiny_bert()).eval()
     model.save_pretrained(folder)
     saved_tokenizer(folder, 8)
     return model
