@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncheck.commands.labelled import chosen_responses, measured_by
 from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
@@ -45,12 +46,12 @@ def train(args: argparse.Namespace) -> int:
         aligner=aligner_for(args),
     )
     measured = measured_by(untrained, args, Path(args.data))
-    kind, table = _compared(measured, args)
+    kind, table, (held_out,) = _compared(measured, args)
     chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
     if args.plot is not None:
         plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
-    monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed)
+    monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed, held_out=held_out)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
         f"trained on {len(monitor.trained_on)} responses; backtrack threshold "
@@ -97,8 +98,10 @@ def _unmeasured(path: str) -> Path:
     return Path(path)
 
 
-def _compared(measured: MeasuredSentences, args: argparse.Namespace) -> tuple[AggregatorKind, EvaluationTable]:
-    """Return the kind to train, and how well the kinds that may be do on folds of the data."""
+def _compared(
+    measured: MeasuredSentences, args: argparse.Namespace
+) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
+    """Return the kind to train, how well the kinds that may be do on folds of the data, and its scores there."""
     chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.with_letter))
     return best_aggregator(
         chosen.features,

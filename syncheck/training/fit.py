@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, default_layers
+from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.schemas import needs_lid
 from syncheck.training.crossval import cross_validate
@@ -91,13 +93,26 @@ def fit_measured(
     kind: AggregatorKind,
     rule: Rule = "overlap",
     random_state: int = 0,
+    held_out: NDArray[np.float64] | None = None,
 ) -> Monitor:
     """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`.
+
+    Parameters
+    ----------
+    untrained
+        Measured them; its aggregator and references, if it has any, are not used.
+    measured
+        At least as many groups, and sentences of either label, as folds.
+    kind, rule, random_state
+        As in :func:`fit_monitor`.
+    held_out : ndarray of shape (N,), float64, or None
+        Out-of-fold P(faithful) of the N sentences with a letter, as :func:`best_aggregator` returns them; the
+        thresholds are chosen on it. None fits the kind on folds to get it.
 
     Raises
     ------
     InputError
-        If the sentences cannot be used: too few, or of one label only.
+        If the sentences cannot be used: too few, or of one label only; or ``held_out`` is not one number for each.
     MismatchError
         If they were measured by another model or aligner, or otherwise.
     """
@@ -106,16 +121,19 @@ def fit_measured(
     labels = measured.labels(rule=rule)
     features = measured.features(labels, used)
     y, groups = labels[used], measured.groups[used]
-    held_out = cross_validate(
-        lambda train: measured.features(labels, used[train])[used],
-        y,
-        groups,
-        kind=kind,
-        folds=HELD_OUT_FOLDS,
-        repeats=1,
-        seed=random_state,
-    )
-    thresholds = choose_thresholds(held_out[0], y)
+    if held_out is None:
+        (held_out,) = cross_validate(
+            lambda train: measured.features(labels, used[train])[used],
+            y,
+            groups,
+            kind=kind,
+            folds=HELD_OUT_FOLDS,
+            repeats=1,
+            seed=random_state,
+        )
+    else:
+        _check_held_out(held_out, len(y))
+    thresholds = choose_thresholds(held_out, y)
     aggregator = Aggregator.fit(features[used], y, schema=measured.schema, kind=kind, random_state=random_state)
     return Monitor(
         untrained.model,
@@ -126,3 +144,12 @@ def fit_measured(
         aligner=untrained.aligner,
         trained_on=[record.id for record in measured.records],
     )
+
+
+def _check_held_out(scores: NDArray[np.float64], sentences: int) -> None:
+    if scores.shape != (sentences,) or not np.isfinite(scores).all():
+        raise InputError(
+            f"held_out must be {sentences} numbers, one for each sentence with a letter; found "
+            f"{int(np.isfinite(scores).sum())} in an array of shape {scores.shape}. Pass one row of what "
+            "best_aggregator returns for these sentences, or None"
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from syncheck.config import AggregatorKind
 from syncheck.training.crossval import FoldFeatures, fold_numbers
@@ -27,7 +28,7 @@ def best_aggregator(
     same_folds: bool = False,
     draws: int = 1000,
     kinds: Collection[AggregatorKind] | None = None,
-) -> tuple[AggregatorKind, EvaluationTable]:
+) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Compare every kind of aggregator on the same folds.
 
     Parameters
@@ -48,6 +49,8 @@ def best_aggregator(
     table
         All kinds, the simplest first. The best one's figure is a little too good, since it was chosen by it; the
         interval of its gain says how sure the choice is.
+    scores : ndarray of shape (repeats, N), float64
+        Out-of-fold P(faithful) of each sentence, by that kind.
     """
     systems = [system for system in aggregator_systems(names) if kinds is None or system.kind in kinds]
     scores = out_of_fold_scores(
@@ -55,4 +58,5 @@ def best_aggregator(
     )
     numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=seed)
-    return cast(AggregatorKind, best_system(table)), table
+    best = best_system(table)
+    return cast(AggregatorKind, best), table, scores[best]

@@ -86,9 +86,11 @@ def test_the_best_aggregator_is_found_by_cross_validation():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 2))
     y = (abs(X[:, 0]) < 0.7).astype(int)
-    kind, table = best_aggregator(X, y, np.arange(240) % 40, names=("a", "b"), folds=3, repeats=1)
+    groups = np.arange(240) % 40
+    kind, table, scores = best_aggregator(X, y, groups, names=("a", "b"), folds=3, repeats=1)
     aurocs = {row.system: row.auroc for row in table.rows}
     assert list(aurocs) == ["lr", "xgb", "mlp"] == [system.name for system in aggregator_systems(("a", "b"))]
     assert kind == max(aurocs, key=aurocs.get) != "lr"
     assert aurocs["lr"] < 0.65 and aurocs["xgb"] > 0.9
     assert not np.isnan([row.balanced_accuracy for row in table.rows]).any()
+    np.testing.assert_array_equal(scores, cross_validate(X, y, groups, kind=kind, folds=3, repeats=1))

@@ -1,0 +1,73 @@
+"""``train`` fits each fold once: the scores that its table shows are those that its thresholds are chosen on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from measured_doubles import yes_and_no
+from sklearn.linear_model import LogisticRegression
+
+from syncheck import InputError, Monitor, MonitorConfig, feature_schema
+from syncheck.cli import main
+from syncheck.training import fit_measured, write_parquet
+
+SCHEMA = "paper-no-lid.v1"
+FOLDS = 5
+
+
+def sentences(responses=24):
+    """Two sentences a response, the second unfaithful and mostly of less support."""
+    rng = np.random.default_rng(4)
+    schema = feature_schema(SCHEMA, ())
+    values = rng.normal(size=(2 * responses, len(schema.names)))
+    values[::2, schema.names.index("align_score")] += 2.0
+    return yes_and_no(schema, values)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Sentences that each logistic regression was fitted on."""
+    found = []
+
+    def counted(self, X, y, *args):
+        found.append(len(y))
+        return fit(self, X, y, *args)
+
+    fit = LogisticRegression.fit
+    monkeypatch.setattr(LogisticRegression, "fit", counted)
+    return found
+
+
+def test_each_fold_is_fitted_once(llama, fits, tmp_path):
+    data, output = tmp_path / "x.parquet", tmp_path / "monitor"
+    write_parquet(sentences(), data)
+    model = Path(__file__).parent / "golden" / "signals" / "llama"
+    options = ["--schema", SCHEMA, "--aligner", "none", "--aggregator", "lr", "--seed", "2", "--output", str(output)]
+    assert main(["train", "--model", str(model), "--data", str(data), *options]) == 0
+    *folds, whole = fits
+    assert (len(folds), whole) == (FOLDS, 48)
+    assert sum(folds) == (FOLDS - 1) * 48  # each sentence is left out of one
+
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    alone = fit_measured(untrained, sentences(), kind="lr", random_state=2)
+    trained = Monitor.from_pretrained(output, model=llama.model, tokenizer=llama.tokenizer)
+    assert trained.config == alone.config
+    rows = sentences().values
+    assert trained.aggregator.score(rows).tolist() == alone.aggregator.score(rows).tolist()
+
+
+def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    measured = sentences(10)
+    held_out = np.linspace(0.0, 0.95, 20)  # those of the faithful, every other one, are 0.0, 0.1, ... 0.9
+    trained = fit_measured(untrained, measured, kind="lr", held_out=held_out)
+    assert fits == [20]
+    # At most one and two of the ten faithful sentences lie below.
+    assert (trained.config.backtrack_threshold, trained.config.prune_threshold) == (held_out[2], held_out[4])
+
+
+@pytest.mark.parametrize("held_out", [np.zeros(19), np.zeros((1, 20)), np.full(20, np.nan)])
+def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    with pytest.raises(InputError, match=r"held_out must be 20 numbers, one for each sentence with a letter; found"):
+        fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
