@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_argument("--seed", type=int, default=0, help="of who lends passages to whom (%(default)s)")
     options.add_argument("--answers", metavar="FILE", help="what `syncheck generate` wrote for the requests")
     options.add_argument("--generator", metavar="NAME", help="who wrote the answers")
+    options.add_argument("--prompts", choices=("monitor", "task"), default="monitor", help="task: the paper's own")
     options.add_argument("--output", required=True, metavar="FILE")
     args = options.parse_args(argv)
     names = Path(args.entities).read_text(encoding="utf-8").splitlines() if args.entities else F100_ENTITIES
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.anti:
         requests = f100_anti_requests(requests, random_state=args.seed)
     outputs = None if args.answers is None else _answers(args.answers, [request.topic for request in requests])
-    write_requests(requests, args.output, outputs=outputs, generator=args.generator)
+    write_requests(requests, args.output, outputs=outputs, generator=args.generator, prompts=args.prompts)
 
 
 def _answers(path: str, topics: Sequence[str]) -> list[str]:

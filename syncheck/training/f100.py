@@ -7,11 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from syncheck.errors import InputError
+from syncheck.templates import biography_prompt
 from syncheck.training.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION, Passage
+from syncheck.training.responses import PromptSource
 from syncheck.training.retrieval import Bm25
 
 __all__ = [
@@ -146,28 +149,36 @@ def write_requests(
     *,
     outputs: Sequence[str] | None = None,
     generator: str | None = None,
+    prompts: PromptSource = "monitor",
 ) -> None:
     """Write requests as JSON Lines, one a line.
 
     The lines have ``id``, ``question`` and ``context``, which ``syncheck generate`` takes, ``topic`` and ``ctxs``. With
-    one output for each, the file is one that :func:`~syncheck.training.load_biographies` reads.
+    one output for each, the file is one that :func:`~syncheck.training.load_biographies` reads. With ``prompts="task"``
+    they have the published code's prompts as well, which ``syncheck generate`` answers; load the biographies so too.
 
     Raises
     ------
     InputError
-        If there is not one output for each request.
+        If there is not one output for each request, or ``prompts`` is unknown.
     """
+    if prompts not in get_args(PromptSource):
+        raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
     if outputs is not None and len(outputs) != len(requests):
         raise InputError(f"expected one output for each of {len(requests)} requests, found {len(outputs)}")
     lines = []
     for index, request in enumerate(requests):
+        context = [str(passage) for passage in request.passages]
         line: dict[str, object] = {
             "id": request.topic,
             "topic": request.topic,
             "question": request.question,
-            "context": [str(passage) for passage in request.passages],
+            "context": context,
             "ctxs": [{"title": passage.title, "text": passage.text} for passage in request.passages],
         }
+        if prompts == "task":
+            line["prompt_with_context"] = biography_prompt(request.question, context)
+            line["prompt_without_context"] = biography_prompt(request.question, ())
         if request.lent_by is not None:
             line |= {"lent_by": request.lent_by, "replaced": request.replaced}
         if outputs is not None:

@@ -165,6 +165,19 @@ class TestFiles:
             "replaced": 2,
         }
 
+    def test_the_published_prompts_are_those_that_are_measured(self, tmp_path):
+        path = tmp_path / "f100.jsonl"
+        write_requests([request("Ada")], path, outputs=["Ada lived."], prompts="task")
+        (line,) = map(json.loads, path.read_text().splitlines())
+        (record,) = load_biographies(path, propositioner=lambda text: [], prompts="task")
+        assert line["prompt_with_context"] == record.prompt_with_context
+        assert line["prompt_without_context"] == record.prompt_without_context
+        assert record.prompt_with_context.endswith("### Instruction:\nTell me a bio of Ada.\n\n### Response:")
+
+    def test_prompts_of_none(self, tmp_path):
+        with pytest.raises(InputError, match="prompts must be one of .'monitor', 'task'.; found 'paper'"):
+            write_requests([request("Ada")], tmp_path / "f100.jsonl", prompts="paper")
+
     def test_with_outputs_they_are_biographies(self, tmp_path):
         path = tmp_path / "f100.jsonl"
         write_requests([request("Ada"), request("Plato")], path, outputs=["Ada lived.", "He did."], generator="m")
