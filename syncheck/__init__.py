@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncheck.aggregators import Aggregator, ReleaseThreshold
-from syncheck.alignment import Aligner, Evaluator, LocalEvaluator, load_aligner
+from syncheck.alignment import Aligner, Evaluator, LocalEvaluator, is_same_aligner, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
 from syncheck.errors import (
@@ -101,6 +101,7 @@ __all__ = [
     "decode",
     "feature_schema",
     "interval",
+    "is_same_aligner",
     "load_aligner",
     "plan_of",
     "prepare",

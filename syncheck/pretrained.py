@@ -1,16 +1,21 @@
-"""Checkpoints of transformers, loaded without running what they bring and with one kind of error."""
+"""Checkpoints of transformers: loaded without running what they bring, with one kind of error; told by weights."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError
 
-__all__ = ["load_pretrained", "load_tokenizer"]
+__all__ = ["load_pretrained", "load_tokenizer", "weights_sha256"]
+
+SAMPLED_WEIGHTS = 1024
+"""Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
 
 
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
@@ -67,3 +72,19 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
             "put the tokenizer's files there, such as tokenizer.json"
         )
     return tokenizer
+
+
+def weights_sha256(model: nn.Module) -> str:
+    """Return a digest of names, shapes and sampled values of a model's weights.
+
+    It does not depend on the folder they were loaded from, on the device, or on the type that holds the values: a
+    checkpoint in half precision has the same on a CPU, where it is loaded in float32. Weights on the disk ("meta") are
+    told by their shape alone.
+    """
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        digest.update(f"{name} {tuple(weight.shape)}".encode())
+        if not weight.is_meta:
+            sampled = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)]
+            digest.update(sampled.float().cpu().numpy().tobytes())
+    return digest.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fod.evaluation.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
-from syncheck import Aligner, InputError, Monitor, Propositioner
+from syncheck import Aligner, InputError, Monitor, Propositioner, is_same_aligner
 
 __all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]
 
@@ -21,7 +21,8 @@ class AnswerJudge:
     propositioner
         Cuts answers into propositions; see :func:`fod.evaluation.load_propositioner`.
     aligner
-        Judges each proposition against the passages; any of :func:`syncheck.load_aligner`.
+        Judges each proposition against the passages; any of :func:`syncheck.load_aligner` with weights other than the
+        monitor's.
     monitor
         The one that steers or scores the decoders.
     threshold
@@ -33,7 +34,8 @@ class AnswerJudge:
     Raises
     ------
     InputError
-        If the aligner is the monitor's and that is not allowed, or the threshold is outside its range.
+        If the aligner is the monitor's, by name or by weights (see :func:`syncheck.is_same_aligner`), and that is not
+        allowed; or the threshold is outside its range.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class AnswerJudge:
         if not 0 < threshold <= 1:
             raise InputError(f"threshold must be in (0, 1]; found {threshold}")
         own = monitor.aligner
-        if own is not None and (aligner is own or aligner.name == own.name) and not allow_monitor_aligner:
+        if own is not None and not allow_monitor_aligner and is_same_aligner(own, aligner):
+            called = "" if aligner.name == own.name else f" under the name {aligner.name!r}"
             raise InputError(
-                f"expected a judge that the monitor does not use; found its own, {own.name!r}. Pass another one, "
-                "or allow_monitor_aligner=True to let the monitor's aligner judge what it has chosen itself"
+                f"expected a judge that the monitor does not use; found its own, {own.name!r}{called}. Pass another "
+                "one, or allow_monitor_aligner=True to let the monitor's aligner judge what it has chosen itself"
             )
         self.threshold = threshold
         self._propositioner = propositioner

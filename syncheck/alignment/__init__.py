@@ -15,6 +15,7 @@ from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
 from syncheck.alignment.loading import ALIGNER_OPTIONS, load_aligner
 from syncheck.alignment.protocol import Aligner, ConfiguredAligner, QuestionAligner, identity_of, options_of
 from syncheck.alignment.spans_asked import SpanAligner
+from syncheck.alignment.weights import KnowsWeights, is_same_aligner, weights_of
 
 __all__ = [
     "ALIGNER_OPTIONS",
@@ -28,12 +29,15 @@ __all__ = [
     "EndpointEvaluator",
     "Evaluator",
     "EvidenceIndex",
+    "KnowsWeights",
     "LocalEvaluator",
     "QuestionAligner",
     "SpanAligner",
     "convert_alignscore",
     "identity_of",
+    "is_same_aligner",
     "load_aligner",
     "options_of",
     "split_passages",
+    "weights_of",
 ]

@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerBase
 from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
 from syncheck.alignment.evidence import Chunk, split_to_fit
 from syncheck.errors import InputError
+from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
 __all__ = ["AlignScoreAligner", "Mode", "Overflow"]
@@ -143,6 +144,10 @@ class AlignScoreAligner:
         scores = self._score([c.text for c in chunks], [s for group in groups for s in group])
         columns = torch.split(scores, [len(group) for group in groups], dim=1)  # (chunks, sentences) per claim
         return [_support(chunks, column) for column in columns]
+
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
 
     def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
         text = PASSAGE_JOINT.join(passages)

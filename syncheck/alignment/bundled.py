@@ -16,6 +16,7 @@ from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed
 from syncheck.errors import InputError
+from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
 __all__ = ["BundledAligner"]
@@ -133,6 +134,10 @@ class BundledAligner:
             if window.part not in parts or probability > parts[window.part][0]:
                 parts[window.part] = (probability, window.chunk)
         return [self._support(index, parts) for parts in best]
+
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
 
     def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]]) -> Support:
         score, chunk = min(parts.values())

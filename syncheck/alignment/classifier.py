@@ -9,6 +9,7 @@ import torch
 
 from syncheck.alignment.evidence import Chunk, split_passages, split_to_fit
 from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_scorer
+from syncheck.alignment.weights import weights_of
 from syncheck.errors import InputError
 from syncheck.types import Evidence, Support
 
@@ -89,6 +90,10 @@ class ClassifierAligner:
             if part not in best[i] or score > best[i][part][0]:
                 best[i][part] = (score, premise)
         return [_support(min(found.values(), key=lambda pair: pair[0])) for found in best]
+
+    def weights_sha256(self) -> str | None:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_of(self._scorer)
 
     def _parts(self, claim: str) -> list[str]:
         most = int(self._scorer.window * CLAIM_SHARE)

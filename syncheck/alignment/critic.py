@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 from syncheck.types import Support
 
 __all__ = ["CriticAligner"]
@@ -96,6 +96,10 @@ class CriticAligner:
             A claim is blank.
         """
         return self._pairs.align(passages, claims)
+
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
 
 
 class _CriticScorer:

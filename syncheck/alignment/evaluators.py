@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.errors import EvaluatorError, InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 
 __all__ = ["EndpointEvaluator", "Evaluator", "LocalEvaluator"]
 
@@ -102,6 +102,10 @@ class LocalEvaluator:
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
         answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
         return answer
+
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
 
     def _ids(self, prompt: str) -> list[int]:
         if self._tokenizer.chat_template is None:

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 
 __all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "load_minicheck", "load_scorer"]
 
@@ -177,6 +177,10 @@ class SequenceClassificationScorer:
         values = logits.softmax(-1)[:, self._entailment].tolist()
         return values
 
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
+
 
 class MiniCheckScorer:
     """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0".
@@ -212,6 +216,10 @@ class MiniCheckScorer:
         logits = output.logits[:, 0, self._answers].float()  # (B, 2): "0", "1"
         values: list[float] = logits.softmax(-1)[:, 1].tolist()
         return values
+
+    def weights_sha256(self) -> str:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_sha256(self._model)
 
     def _prompt(self, premise: str, claim: str) -> str:
         return MINICHECK_PROMPT.format(premise=premise, claim=claim, eos=self._tokenizer.eos_token)

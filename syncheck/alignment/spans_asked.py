@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from syncheck.alignment.evaluators import Evaluator
+from syncheck.alignment.weights import weights_of
 from syncheck.errors import EvaluatorError, InputError
 from syncheck.types import Support
 
@@ -68,6 +69,10 @@ class SpanAligner:
             return [Support(0.0, None) for _ in claims]
         context = "\n\n".join(passages)
         return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
+
+    def weights_sha256(self) -> str | None:
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:
         answer = self._evaluator(PROMPT.format(passages=context, question=self._question, answer=claim.strip()))

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from transformers import PreTrainedModel
-
 from syncheck.alignment import identity_of
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import MismatchError
+from syncheck.pretrained import weights_sha256
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 __all__ = ["check_same_instrument", "instrument_of"]
-
-SAMPLED_WEIGHTS = 1024
-"""Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
 
 _INSTRUMENT = ("model", "weights sha256", "aligner", "template")
 
@@ -27,12 +22,11 @@ _INSTRUMENT = ("model", "weights sha256", "aligner", "template")
 def instrument_of(monitor: Monitor) -> dict[str, str]:
     """Return what decides, beside the schema and the segmentation, what a monitor measures of a response, by name.
 
-    ``weights sha256`` is of a sample of the weights' values, whatever type holds them: a checkpoint in half precision
-    has the same on a CPU, where it is loaded in float32.
+    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256`.
     """
     return {
         "model": json.dumps(fingerprint(monitor.model, monitor.tokenizer), sort_keys=True),
-        "weights sha256": _weights(monitor.model),
+        "weights sha256": weights_sha256(monitor.model),
         "aligner": identity_of(monitor.aligner),
         "template": str(monitor.config.template),
     }
@@ -67,13 +61,3 @@ def _shown(provenance: Mapping[str, str], name: str) -> str:
     """Return a fact, and for weights the model they are of."""
     of = f" of {provenance['model']}" if name == "weights sha256" and "model" in provenance else ""
     return f"{provenance[name]}{of}"
-
-
-def _weights(model: PreTrainedModel) -> str:
-    digest = hashlib.sha256()
-    for name, weight in model.state_dict().items():
-        digest.update(f"{name} {tuple(weight.shape)}".encode())
-        if not weight.is_meta:  # those on the disk are told by their shape alone
-            sampled = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)]
-            digest.update(sampled.float().cpu().numpy().tobytes())
-    return digest.hexdigest()

@@ -1,13 +1,16 @@
 """Answers judged proposition by proposition."""
 
+import shutil
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from doubles import WordAligner
 from judged import answer, judged
 
 from fod.evaluation import AnswerJudge, JudgedAnswer, JudgedProposition, RuleBasedPropositioner
-from syncheck import InputError, Support
+from syncheck import InputError, Support, load_aligner
 
 PASSAGES = ("red green blue one two three four",)
 
@@ -99,6 +102,23 @@ def test_the_monitors_aligner_is_refused(monitor):
     for threshold in (0.0, 1.1):
         with pytest.raises(InputError, match=r"threshold must be in \(0, 1\]; found"):
             judge_of(monitor, OtherAligner(), threshold=threshold)
+
+
+def test_the_monitors_aligner_is_refused_under_another_name(llama, make_monitor, tmp_path):
+    """The packaged aligner by its folder, and a copy of it."""
+    bundled = load_aligner("bundled")
+    monitor = make_monitor(llama, aligner=bundled)
+    packaged = Path(str(files("syncheck") / "assets" / "aligner"))
+    copy = shutil.copytree(packaged, tmp_path / "judge")
+    for folder in (packaged, copy):
+        aligner = load_aligner(folder)
+        assert aligner.name == str(folder) != bundled.name
+        with pytest.raises(InputError) as caught:
+            judge_of(monitor, aligner)
+        assert f"found its own, 'bundled' under the name {str(folder)!r}. Pass another one" in str(caught.value)
+        judge_of(monitor, aligner, allow_monitor_aligner=True)
+    judge_of(monitor, OtherAligner())
+    judge_of(make_monitor(llama), bundled)
 
 
 def test_a_judged_answer_survives_json():

@@ -1,0 +1,81 @@
+"""Aligners told apart by their weights, wherever they were loaded from."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from syncheck import LocalEvaluator, is_same_aligner, load_aligner
+from syncheck.alignment import EndpointEvaluator, SpanAligner, convert_alignscore, weights_of
+from syncheck.pretrained import weights_sha256
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
+
+
+class Named:
+    """Knows no weights."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def align(self, passages, claims):
+        return []
+
+
+def spans(model, tokenizer, name="local"):
+    return SpanAligner(LocalEvaluator(model, tokenizer, name=name))
+
+
+@pytest.mark.parametrize(("prefix", "kind"), [("", "bundled"), ("", "classifier"), ("minicheck:", "minicheck")])
+def test_a_copy_in_another_folder_is_the_same(request, tmp_path, prefix, kind):
+    folder = request.getfixturevalue(f"{kind}_folder")
+    copy = shutil.copytree(folder, tmp_path / "other name")
+    first, second = load_aligner(f"{prefix}{folder}"), load_aligner(f"{prefix}{copy}")
+    assert first.name != second.name and weights_of(first) == weights_of(second)
+    assert is_same_aligner(first, second) and is_same_aligner(second, first)
+    assert not is_same_aligner(first, load_aligner("bundled"))
+
+
+def test_alignscore_is_the_same_converted_and_in_another_mode(tmp_path):
+    checkpoint, backbone = GOLDEN / "AlignScore-tiny.ckpt", GOLDEN / "tiny-roberta"
+    convert_alignscore(checkpoint, tmp_path / "converted", backbone=backbone)
+    published, converted = load_aligner(checkpoint, backbone=backbone), load_aligner(tmp_path / "converted", mode="bin")
+    assert is_same_aligner(published, converted)
+
+
+def test_every_aligner_knows_its_weights(aligner):
+    found = weights_of(aligner)
+    assert len(bytes.fromhex(found)) == 32 and found == weights_of(aligner)
+    assert is_same_aligner(aligner, aligner) and not is_same_aligner(aligner, Named("other"))
+
+
+def test_a_language_model_is_the_same_however_it_is_asked(critic_folder):
+    critic, asked = load_aligner(f"critic:{critic_folder}"), load_aligner(f"spans:{critic_folder}")
+    assert is_same_aligner(critic, asked) and is_same_aligner(critic.about("Who?"), asked.about("Who?"))
+
+
+def test_other_weights_of_one_architecture_are_told_apart(critic_folder):
+    tokenizer = AutoTokenizer.from_pretrained(critic_folder)
+    first, second = (AutoModelForCausalLM.from_pretrained(critic_folder).eval() for _ in range(2))
+    assert is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "b"))
+    with torch.no_grad():
+        second.get_output_embeddings().weight[0, 0] += 1.0
+    assert not is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "b"))
+    assert is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "a"))  # by the name
+
+
+def test_what_knows_no_weights_is_told_apart_by_its_name():
+    asked = [SpanAligner(EndpointEvaluator("http://localhost:1/v1", model)) for model in ("a", "b", "a")]
+    assert [weights_of(each) for each in (*asked, Named("a"))] == [None] * 4
+    assert is_same_aligner(asked[0], asked[2]) and not is_same_aligner(asked[0], asked[1])
+    assert is_same_aligner(Named("a"), Named("a")) and not is_same_aligner(Named("a"), Named("b"))
+
+
+def test_neither_the_type_of_the_values_nor_the_folder_matters_but_names_and_shapes_do():
+    model = torch.nn.Linear(3, 2).half()
+    digest = weights_sha256(model)
+    assert weights_sha256(model.float()) == digest
+    for other in (torch.nn.Sequential(model), torch.nn.Linear(2, 3)):
+        assert weights_sha256(other) != digest
