@@ -1,16 +1,19 @@
-"""Reproduce the paper's Table 1 on RAGTruth: a model's own answers, trained on one split and tested on the other.
+"""Reproduce the paper's Table 1: the answers of one model, detected by what was trained on others of its answers.
 
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
         --aligner-backbone roberta-base --aligner-overflow cut \
-        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
+        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b \
+        --biographies FS=fs.jsonl F-100=f100.jsonl F-100-anti=f100-anti.jsonl \
+        --propositioner chentong00/propositionizer-wiki-flan-t5-large --judge autoais:google/t5_xxl_true_nli_mixture
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a
-run that was stopped goes on. AlignScore needs the config and tokenizer of its RoBERTa, ``--aligner-backbone``;
-without it they are looked for in ``roberta-base/`` beside the checkpoint and in the cache. ``cut`` drops what exceeds
-its window, as its published code does, which the paper ran; without it all is scored. The three columns of biographies
-need data that RAGTruth does not have.
+run that was stopped goes on. QA, Summary and Data2txt are of ``--ragtruth``, trained on one split and tested on the
+other; FS, F-100 and F-100-anti of ``--biographies``, trained and tested as ``paper_biographies.py`` says. Without one
+of the two options the table has the columns of the other alone. AlignScore needs the config and tokenizer of its
+RoBERTa, ``--aligner-backbone``; without it they are looked for in ``roberta-base/`` beside the checkpoint and in the
+cache. ``cut`` drops what exceeds its window, as its published code does, which the paper ran; without it all is scored.
 """
 
 from __future__ import annotations
@@ -22,13 +25,18 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+
+import paper_biographies as biographies
 
 from syncheck.cli import main as syncheck
 from syncheck.commands.aligner_options import add_aligner, aligner_options
+from syncheck.errors import SyncheckError
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
-"""LID is for answers to questions only (paper, appendix A.1)."""
+"""LID is for answers to questions and biographies (paper, appendix A.1)."""
 ALIGNED = "aligner, untrained"
 FEWEST_FOLDS = ("--cv", "2", "--repeats", "1")
 UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the aligner"}
@@ -37,8 +45,30 @@ TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP"}
 LEFT_OUT = ": left out: "
 """How ``features`` names a response that it could not measure, with exit code 2; the others are in its file."""
 
-Scores = dict[str, tuple[float, float | None]]
-"""AUROC and its standard deviation over the seeds, None for what is not trained, by name of the row."""
+Scores = dict[str, tuple[float | None, float | None]]
+"""By name of the row, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None
+for what is not trained)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Answers that are measured together.
+
+    Attributes
+    ----------
+    task : str
+        The column they are tested in.
+    split : str or None
+        None where all of a file is one part.
+    data : tuple of str
+        Options of ``syncheck features`` that choose them.
+    schema : str
+    """
+
+    task: str
+    split: str | None
+    data: tuple[str, ...]
+    schema: str
 
 
 class Heard(io.StringIO):
@@ -65,13 +95,23 @@ def run(command: Sequence[str]) -> None:
         sys.exit(f"stopped: {command[-1]} was not made")
 
 
-def measure(args: argparse.Namespace, task: str, split: str, *, aligner: Sequence[str], name: str) -> Path:
-    """Measure one task's answers by the generator in one split."""
-    output = args.output / f"{args.generator}-{task}-{name}-{split}.parquet"
-    chosen = ["--task", task, "--split", split, "--generator", args.generator, "--prompts", "task"]
-    signals = ["--model", args.model, *aligner, "--schema", SCHEMAS[task], "--device", args.device]
-    run(["features", "--data", str(args.ragtruth), *chosen, *signals, "--output", str(output)])
-    return output
+class Measured:
+    """Files of features, each made once: it may train for one column and be tested in another."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._made: set[Path] = set()
+
+    def by(self, aligner: Sequence[str], part: Part, *, name: str) -> Path:
+        """Measure a part with an aligner, which has this name in the file's."""
+        args = self._args
+        words = [args.generator, part.task, name, *([part.split] if part.split else [])]
+        output = args.output / f"{'-'.join(words)}.parquet"
+        if output not in self._made:
+            signals = ["--model", args.model, *aligner, "--schema", part.schema, "--device", args.device]
+            run(["features", *part.data, *signals, "--output", str(output)])
+            self._made.add(output)
+        return output
 
 
 def evaluate(test: Path, how: Sequence[str]) -> Scores:
@@ -86,21 +126,44 @@ def evaluate(test: Path, how: Sequence[str]) -> Scores:
     return {names[row["system"]]: (row["auroc"], row["deviation"]) for row in rows if row["system"] in names}
 
 
-def column(args: argparse.Namespace, task: str) -> Scores:
+def columns_of(args: argparse.Namespace) -> Iterator[tuple[Part, Part]]:
+    """Yield for each column what its aggregators are trained on and what they are tested on."""
+    for task in (args.tasks or SCHEMAS) if args.ragtruth else ():
+        chosen = ("--data", str(args.ragtruth), "--task", task, "--generator", args.generator, "--prompts", "task")
+        train, test = (Part(task, split, (*chosen, "--split", split), SCHEMAS[task]) for split in ("train", "test"))
+        yield train, test
+    files = biographies.labelled_files(args)
+    parts = {name: Part(name, None, ("--data", str(file)), biographies.SCHEMA) for name, file in files.items()}
+    for name, part in parts.items():
+        yield parts[biographies.TRAINED_ON[name]], part
+
+
+def column(args: argparse.Namespace, measured: Measured, train: Part, test: Part) -> Scores:
     """Return the rows of one task."""
     own = ["--aligner", args.aligner or "bundled"]
     for option, value in aligner_options(args).items():
         own += [] if value is None else [f"--aligner-{option}", str(value)]
-    train, test = (measure(args, task, split, aligner=own, name="signals") for split in ("train", "test"))
-    trained = ["--train", str(train), "--aggregator", "mlp", "--compare-aggregators", "--seeds", str(args.seeds)]
-    scores = evaluate(test, trained)
+    training, tested = (measured.by(own, part, name="signals") for part in (train, test))
+    trained = ["--train", str(training), "--aggregator", "mlp", "--compare-aggregators", "--seeds", str(args.seeds)]
+    scores = evaluate(tested, trained)
     for given in args.also:
         name, _, aligner = given.partition("=")
-        test = measure(args, task, "test", aligner=["--aligner", *shlex.split(aligner)], name=name)
+        tested = measured.by(["--aligner", *shlex.split(aligner)], test, name=name)
         # Not trained on the other file, which holds the support of another aligner; this row needs no training.
-        other = evaluate(test, ["--aggregator", "lr", *FEWEST_FOLDS])
+        other = evaluate(tested, ["--aggregator", "lr", *FEWEST_FOLDS])
         scores = {name: other[UNTRAINED[ALIGNED]], **scores}
     return scores
+
+
+def with_average(columns: dict[str, Scores]) -> dict[str, Scores]:
+    """Add the paper's last column, the mean of the others; it has no deviation, and a row with a gap no mean."""
+    if len(columns) < 2:
+        return columns
+    average: Scores = {}
+    for name in next(iter(columns.values())):
+        found = [scores[name][0] for scores in columns.values()]
+        average[name] = (None if None in found else fmean(found), None)
+    return columns | {"Average": average}
 
 
 def table(columns: dict[str, Scores]) -> Iterator[str]:
@@ -121,9 +184,9 @@ def _cell(auroc: float | None, deviation: float | None) -> str:
 def parser() -> argparse.ArgumentParser:
     """Return what reads the options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--ragtruth", type=Path, required=True, metavar="DIR", help="the corpus as published")
+    options.add_argument("--ragtruth", type=Path, metavar="DIR", help="the corpus as published")
     options.add_argument("--model", required=True, metavar="DIR_OR_ID", help="whose signals are measured")
-    options.add_argument("--generator", required=True, metavar="NAME", help="the same model, as the corpus calls it")
+    options.add_argument("--generator", required=True, metavar="NAME", help="the same model, as the data call it")
     add_aligner(options, "the paper has AlignScore-base (bundled)")
     options.add_argument(
         "--also",
@@ -132,18 +195,39 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=ALIGNER",
         help="aligners with a row of their own; options go with them, 'NLI=folder --aligner-entailment 1' say",
     )
-    options.add_argument("--tasks", nargs="+", choices=tuple(SCHEMAS), default=tuple(SCHEMAS))
+    options.add_argument("--tasks", nargs="+", choices=tuple(SCHEMAS), help="of RAGTruth (all)")
+    biographies.add_biographies(options)
     options.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of the aggregators (%(default)s)")
     options.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     options.add_argument("--output", type=Path, required=True, metavar="DIR", help="where features and tables are kept")
     return options
 
 
+def read_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the options, and refuse those that do not go together."""
+    options = parser()
+    args = options.parse_args(argv)
+    refused = biographies.refusal(args)
+    if args.ragtruth is None:
+        if not args.biographies:
+            refused = "expected --ragtruth, --biographies or both; found neither"
+        elif args.tasks:
+            refused = "--tasks are of RAGTruth; give --ragtruth, or leave them out"
+    if refused is not None:
+        options.error(refused)
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, evaluate and print the table."""
-    args = parser().parse_args(argv)
+    args = read_options(argv)
     args.output.mkdir(parents=True, exist_ok=True)
-    columns = {task: column(args, task) for task in args.tasks}
+    measured = Measured(args)
+    try:
+        parts = list(columns_of(args))
+    except (SyncheckError, OSError) as error:
+        sys.exit(f"stopped: {error}")
+    columns = with_average({test.task: column(args, measured, train, test) for train, test in parts})
     text = "".join(f"{line}\n" for line in table(columns))
     (args.output / f"{args.generator}-table-1.md").write_text(text, encoding="utf-8")
     sys.stdout.write(f"\n{args.generator}, signals of {args.model}\n{text}")

@@ -1,5 +1,6 @@
 """The documented way to the paper's Table 1 runs from a folder in RAGTruth's layout to the table."""
 
+import re
 import shlex
 import shutil
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from made_up_biographies import write_biographies
 from made_up_ragtruth import write_ragtruth
 from sklearn.metrics import roc_auc_score
 from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
@@ -19,35 +21,27 @@ ALIGNSCORE = ROOT / "tests" / "golden" / "alignscore"
 GENERATOR = "mistral-7B-instruct"
 
 
-@pytest.fixture(scope="module")
-def script():
-    """The script, imported from its folder as Python does when it runs it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        import paper_table_1
-
-        yield paper_table_1
-
-
 @pytest.mark.slow
-def test_from_the_corpus_to_the_table(script, tmp_path, capsys):
+def test_from_the_corpus_to_the_table(paper_table_1, tmp_path, capsys):
     corpus, output = tmp_path / "ragtruth", tmp_path / "runs"
     corpus.mkdir()
     write_ragtruth(corpus, per_split=4)
     options = ["--ragtruth", str(corpus), "--model", str(GOLDEN), "--generator", GENERATOR, "--seeds", "2"]
     options += ["--tasks", "QA", "Summary", "--also", "Bundled again=bundled", "--output", str(output)]
-    assert script.main(options) == 0
+    assert paper_table_1.main(options) == 0
     shown = capsys.readouterr().out
     commands = [line for line in shown.splitlines() if line.startswith("$ syncheck")]
     assert [line.split()[2] for line in commands] == ["features", "features", "evaluate", "features", "evaluate"] * 2
     table = (output / f"{GENERATOR}-table-1.md").read_text()
     assert shown.endswith(table)
-    rows = {line.split(" | ")[0].removeprefix("| "): line.split(" | ")[1:] for line in table.splitlines()}
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    rows = {line[0]: line[1:] for line in lines}
+    assert lines[0][1:] == ["QA", "Summary", "Average"]
     assert list(rows)[2:] == [
         *("Bundled again", "FLARE", "the aligner", "SynCheck-LR", "SynCheck-XGB", "SynCheck-MLP"),
     ]
     assert rows["Bundled again"] == rows["the aligner"]
-    assert all(cell.count("±") == 1 for name in ("SynCheck-LR", "SynCheck-MLP") for cell in rows[name])
+    assert all(cell.count("±") == 1 for name in ("SynCheck-LR", "SynCheck-MLP") for cell in rows[name][:2])
     for place, (task, schema) in enumerate((("QA", "paper.v1"), ("Summary", "paper-no-lid.v1"))):
         train, test = (
             read_parquet(output / f"{GENERATOR}-{task}-signals-{split}.parquet") for split in ("train", "test")
@@ -59,33 +53,35 @@ def test_from_the_corpus_to_the_table(script, tmp_path, capsys):
         y = labelled_set(test, "paper").y
         for name, column in (("FLARE", "min_prob"), ("the aligner", "align_score")):
             expected = roc_auc_score(y, test.values[:, test.schema.names.index(column)])
-            assert rows[name][place].removesuffix(" |") == f"{expected:.3f}"
+            assert rows[name][place] == f"{expected:.3f}"
 
 
-def test_a_run_goes_on_with_what_it_has_measured(script, tmp_path, capsys):
+def test_a_run_goes_on_with_what_it_has_measured(paper_table_1, tmp_path, capsys):
     corpus, output = tmp_path / "ragtruth", tmp_path / "runs"
     corpus.mkdir()
     write_ragtruth(corpus, per_split=3)
     options = ["--ragtruth", str(corpus), "--model", str(GOLDEN), "--generator", GENERATOR, "--seeds", "1"]
     options += ["--tasks", "Data2txt", "--output", str(output), "--aligner", "none"]
     with pytest.raises(SystemExit, match="was not made"):  # nothing says how well a sentence is supported
-        script.main(options)
+        paper_table_1.main(options)
     first = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
     assert set(first) == {f"{GENERATOR}-Data2txt-signals-{split}.parquet" for split in ("train", "test")}
     stale = output / f"{GENERATOR}-Data2txt-signals-test.json"
     stale.write_text('{"paper": {"rows": [], "aggregators": {"rows": []}}}')
     with pytest.raises(SystemExit, match="was not made"):
-        script.main(options)
+        paper_table_1.main(options)
     assert not stale.exists()
     assert {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")} == first
     assert "'aligner, untrained' has no score" in capsys.readouterr().err
 
 
-def test_failed_features_are_not_taken_from_an_earlier_run(script, tmp_path, capsys):
+def test_failed_features_are_not_taken_from_an_earlier_run(paper_table_1, tmp_path, capsys):
     earlier = tmp_path / "features.parquet"
     earlier.write_bytes(b"of an earlier run")
     with pytest.raises(SystemExit, match=f"stopped: {earlier} was not made"):
-        script.run(["features", "--model", str(tmp_path / "nothing"), "--data", "data", "--output", str(earlier)])
+        paper_table_1.run(
+            ["features", "--model", str(tmp_path / "nothing"), "--data", "data", "--output", str(earlier)]
+        )
     assert "data does not exist" in capsys.readouterr().err
 
 
@@ -98,13 +94,15 @@ def test_failed_features_are_not_taken_from_an_earlier_run(script, tmp_path, cap
         ("evaluate", "a: left out: too long\n", True),
     ],
 )
-def test_only_responses_that_features_leaves_out_are_tolerated(script, monkeypatch, capsys, command, said, stops):
-    monkeypatch.setattr(script, "syncheck", lambda words: sys.stderr.write(said) * 0 + 2)
+def test_only_responses_that_features_leaves_out_are_tolerated(
+    paper_table_1, monkeypatch, capsys, command, said, stops
+):
+    monkeypatch.setattr(paper_table_1, "syncheck", lambda words: sys.stderr.write(said) * 0 + 2)
     if stops:
         with pytest.raises(SystemExit, match="stopped: x was not made"):
-            script.run([command, "--output", "x"])
+            paper_table_1.run([command, "--output", "x"])
     else:
-        script.run([command, "--output", "x"])
+        paper_table_1.run([command, "--output", "x"])
     assert capsys.readouterr().err == said
 
 
@@ -114,7 +112,7 @@ def documented():
 
 
 @pytest.mark.slow
-def test_the_documented_command_runs_with_alignscore(script, tmp_path, monkeypatch):
+def test_the_documented_command_runs_with_alignscore(paper_table_1, tmp_path, monkeypatch):
     """As it stands, but for the large files: a small model and checkpoint by the same names, and MiniCheck's."""
     monkeypatch.chdir(tmp_path)
     write_ragtruth(make(tmp_path / "ragtruth"), per_split=4)
@@ -129,10 +127,16 @@ def test_the_documented_command_runs_with_alignscore(script, tmp_path, monkeypat
     AutoTokenizer.from_pretrained(ALIGNSCORE / "tiny-roberta").save_pretrained("lytang/MiniCheck-RoBERTa-Large")
     words = documented()[0]
     words = ["cpu" if word == "cuda" else word for word in words if not word.startswith("CriticTok=")]
+    words[words.index("--propositioner") + 1], words[words.index("--judge") + 1] = "rules", "bundled"
+    write_biographies(Path("llama-fs.jsonl"), ("Angus Scott", "Amna Bell", "Denis Wood", "Ines Hart"))
+    for name in ("llama-f100.jsonl", "llama-f100-anti.jsonl"):
+        write_biographies(Path(name), ("Ada Lovelace", "Malcolm X", "Anne Frank"))
     make(tmp_path / "runs")
-    assert script.main([*words, "--tasks", "QA", "--seeds", "1"]) == 0
+    assert paper_table_1.main([*words, "--tasks", "QA", "--seeds", "1"]) == 0
     table = (tmp_path / "runs" / "table-1" / "llama-2-7b-chat-table-1.md").read_text()
+    assert table.startswith("| sentence AUROC | QA | FS | F-100 | F-100-anti | Average |\n")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| MiniCheck", "| FLARE", "| the aligner"]
+    assert not re.search(r"\| - ", table)
     noted = provenance_of("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet")["aligner"]
     assert noted == "AlignScore-base.ckpt --aligner-backbone roberta-base --aligner-mode nli_sp --aligner-overflow cut"
 
@@ -142,9 +146,10 @@ def make(folder):
     return folder
 
 
-def test_the_documented_commands_are_for_both_models_of_the_paper(script):
-    options = [script.parser().parse_args(given) for given in documented()]
+def test_the_documented_commands_are_for_both_models_of_the_paper(paper_table_1):
+    options = [paper_table_1.read_options(given) for given in documented()]
     assert [o.generator for o in options] == ["llama-2-7b-chat", "mistral-7B-instruct"]
-    assert {(tuple(o.tasks), o.seeds, o.aligner, o.aligner_overflow) for o in options} == {
-        (("QA", "Summary", "Data2txt"), 3, "AlignScore-base.ckpt", "cut")
+    assert {(o.tasks, o.seeds, o.aligner, o.aligner_overflow) for o in options} == {
+        (None, 3, "AlignScore-base.ckpt", "cut")  # every task, three seeds
     }
+    assert all([name for name, _ in o.biographies] == ["FS", "F-100", "F-100-anti"] for o in options)
