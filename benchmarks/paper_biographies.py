@@ -2,8 +2,9 @@
 
 The paper (section 4.1) has no training split of FS, F-100 and F-100-anti: FS trains what is tested on F-100 and on
 F-100-anti, F-100 what is tested on FS, whole files both times. It leaves open what to do with people that are in both
-FS and F-100; here they are refused, since the AUROC would flatter what has seen them. The prompts are those of the
-published code, and LID is measured, as for questions (appendix A.1).
+FS and F-100; here they are refused, since the AUROC would flatter what has seen them. Nor does it say why Mistral has
+answers for 290, 61 and 62 people only (Table 5); here every record counts. The prompts are those of the published code,
+and LID is measured, as for questions (appendix A.1).
 """
 
 from __future__ import annotations
