@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from doubles import PASSAGES, QUESTION, Script
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import (
@@ -63,6 +64,27 @@ class TestAbstain:
         assert out.message == (message or None)
         events = list(generator.stream(prompt, max_new_tokens=60, logits_processor=grammar(monitor, prompt)))
         assert [event.type for event in events] == (["notice", "end"] if message else ["end"])
+
+    @pytest.mark.parametrize(
+        ("sentences", "scores"),
+        [
+            ((" Angus Scott is a rugby player.", " It"), [1.0, 0.0]),
+            ((" No one knows.", " He"), [0.0, 1.0]),
+            ((" Angus Scott is a rugby player.", " He"), [1.0, 1.0]),
+        ],
+    )
+    def test_each_sentence_of_a_round_must_pass(self, golden, make_monitor, sentences, scores):
+        """The token that closes one sentence is the last that is allowed, so that the next ends with it."""
+        monitor = make_monitor(golden, formula=lambda values: values["align_score"])
+        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+        *ids, last = monitor.tokenizer("".join(sentences), add_special_tokens=False)["input_ids"]
+        assert monitor.tokenizer.decode([last]) == sentences[1]
+        script = [Script(len(prompt.with_context_ids), [*ids, last])]
+        generator = AbstainGenerator(*models(monitor), threshold=0.5)
+        out = run(generator, prompt, max_new_tokens=len(ids) + 1, logits_processor=script)
+        given, other = (out.report.sentences, out.dropped) if min(scores) else (out.dropped, out.report.sentences)
+        assert ([s.score for s in given], other) == (scores, ())
+        assert (out.report.stop == "abstained") == (min(scores) == 0.0)
 
     def test_errors(self, monitor, llama):
         with pytest.raises(InputError, match=r"threshold must be in \[0, 1\]; found 2"):
