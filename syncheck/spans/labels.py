@@ -41,10 +41,10 @@ class SpanLabels:
     hard: tuple[tuple[int, int], ...]
 
 
-def hard_spans(soft: Sequence[SoftSpan], threshold: float = HARD_THRESHOLD) -> tuple[tuple[int, int], ...]:
-    """Return the spans whose risk exceeds the threshold, those that touch as one, as the organisers derive them."""
+def hard_spans(soft: Sequence[SoftSpan]) -> tuple[tuple[int, int], ...]:
+    """Return the spans whose risk exceeds one half, those that touch as one, as the organisers derive them."""
     found: list[tuple[int, int]] = []
-    for span in sorted((s for s in soft if s.prob > threshold), key=lambda s: (s.start, s.end)):
+    for span in sorted((s for s in soft if s.prob > HARD_THRESHOLD), key=lambda s: (s.start, s.end)):
         if found and found[-1][1] == span.start:
             found[-1] = (found[-1][0], span.end)
         else:

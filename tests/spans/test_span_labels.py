@@ -20,12 +20,6 @@ def test_hard_spans_that_overlap_stay_apart():
     assert hard_spans(soft) == ((0, 2), (0, 4), (2, 3))
 
 
-def test_another_share_of_the_annotators_may_be_asked_for():
-    soft = [SoftSpan(0, 2, 0.5), SoftSpan(3, 4, 0.6), SoftSpan(5, 6, 0.7)]
-    assert hard_spans(soft, 0.6) == ((5, 6),)
-    assert hard_spans(soft, 0.4) == ((0, 2), (3, 4), (5, 6))
-
-
 def test_risk_and_marks_become_spans_of_equal_values():
     risk = np.array([0.0, 0.25, 0.25, 0.75, 0.0])
     marked = np.array([False, False, True, True, False])
