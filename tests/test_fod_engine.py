@@ -36,12 +36,13 @@ def write(session, rows, **options):
 
 @pytest.fixture
 def fed(golden):
-    """Shape of the ids of every forward."""
-    shapes = []
+    """Cache and number of tokens of every forward."""
+    found = []
     handle = golden.model.register_forward_pre_hook(
-        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+        lambda module, args, kwargs: found.append((kwargs["past_key_values"], kwargs["input_ids"].numel())),
+        with_kwargs=True,
     )
-    yield shapes
+    yield found
     handle.remove()
 
 
@@ -50,10 +51,10 @@ def test_rows_leave_the_batch_behind_their_sentence(golden, session, fed):
     write(session, rows, one_sentence=True)
     assert session.complete() and session.running == []
     lengths = [len(row) - 1 for row in rows]  # the token that closes a sentence is not fed
-    batches = [shape[0] for shape in fed]
-    assert batches == [sum(length > step for length in lengths) for step in range(max(lengths))]
+    tokens = [count for _, count in fed]
+    assert tokens == [sum(length > step for length in lengths) for step in range(max(lengths))]
     session.measure()
-    assert fed[len(batches) :] == [(3, max(lengths))]  # one pass without the context
+    assert [count for _, count in fed[len(tokens) :]] == [3 * max(lengths)]  # one pass without the context
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
@@ -137,8 +138,10 @@ def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
         prompt, max_new_tokens=40, logits_processor=grammar(monitor, prompt), return_dict_in_generate=True
     )
     assert len(out.search.rounds) > 1
-    single = sum(rows for rows, length in fed if length == 1)
-    assert single <= out.sampled_tokens + 1  # only the token that is last at the limit is fed to be measured
+    (_, encoded), *_ = fed
+    assert encoded == len(prompt.with_context_ids)
+    decoded = sum(count for cache, count in fed if cache is fed[0][0]) - encoded
+    assert decoded <= out.sampled_tokens + 1  # only the token that is last at the limit is fed to be measured
 
 
 def test_an_exception_leaves_no_hooks(monitor, prompt):

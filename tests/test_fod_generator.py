@@ -230,19 +230,23 @@ class TestSearch:
         )
         assert all(banned not in c.token_ids for round_ in out.search.rounds for c in round_.candidates)
 
-    def test_each_token_is_encoded_once(self, monitor, prompt):
-        """Rows times columns fed, both branches: prompts once, then only what was sampled and its last tokens."""
+    def test_the_prompts_are_encoded_once(self, monitor, prompt):
+        """All that is fed later goes on behind them, in both branches."""
+        run(monitor, prompt, 0.6, 0.3)  # the model is tried once, on a few tokens
         fed = []
         handle = monitor.model.register_forward_pre_hook(
-            lambda module, args, kwargs: fed.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+            lambda module, args, kwargs: fed.append(
+                (tuple(kwargs["input_ids"].shape), int(kwargs["position_ids"].min()))
+            ),
+            with_kwargs=True,
         )
         try:
             out = run(monitor, prompt, 0.6, 0.3)
         finally:
             handle.remove()
         assert out.search.backtracked
-        long = [shape for shape in fed if shape[1] > 10]
-        assert long == [(1, len(prompt.with_context_ids)), (1, len(prompt.without_context_ids))]
+        lengths = len(prompt.with_context_ids), len(prompt.without_context_ids)
+        assert [shape for shape, first in fed if first < min(lengths)] == [(1, length) for length in lengths]
 
 
 class TestErrors:

@@ -49,15 +49,17 @@ class Int8Linear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map (M, K) float32 to (M, N) float32."""
-        largest = inputs.abs().amax(1, keepdim=True)  # (M, 1); a norm would take ten times as long
+        # A pass over the tokens, or a new tensor, costs as much as a tenth of the product: no abs(), and one result.
+        largest = torch.maximum(inputs.amax(1, keepdim=True), inputs.amin(1, keepdim=True).neg_())  # (M, 1)
         scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
         rounded = torch.div(inputs, scale).round_()
-        return torch.addcmul(self.bias, self._product(rounded).mul_(scale), self.step)
+        mapped = torch.mul(self._product(rounded), scale)
+        return torch.addcmul(self.bias, mapped, self.step, out=mapped)
 
     def _product(self, rounded: Tensor) -> Tensor:
-        """Multiply by the integers; float32 holds nearly every such sum exactly, where there is no integer product."""
+        """Multiply by the integers: int32, or where there is no such product float32, which holds nearly every sum."""
         if rounded.device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-            return torch._int_mm(rounded.to(torch.int8), self.weight.t()).float()
+            return torch._int_mm(rounded.to(torch.int8), self.weight.t())
         return rounded @ self.weight.t().float()
 
 
@@ -77,14 +79,19 @@ class _Layer(nn.Module):
         self.outer = _linear(arrays, f"{prefix}output.dense")
         self.after_inner = _norm(arrays, f"{prefix}output.LayerNorm", self.eps)
 
-    def forward(self, hidden: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Map (sum of T, H) to the same shape."""
+    def forward(self, hidden: Tensor, lengths: Sequence[int], wanted: Sequence[Tensor] | None = None) -> Tensor:
+        """Map (sum of T, H) to the same shape, or to the (sum of n, H) of each pair's n ``wanted`` tokens."""
         tokens, width = hidden.shape
         heads = self.query_key_value(hidden).view(tokens, 3, self.heads, width // self.heads).permute(1, 2, 0, 3)
-        mixed = [_attention(pair) for pair in heads.split(list(lengths), dim=2)]  # (heads, T, d) each
-        joined = torch.cat(mixed, dim=1).transpose(0, 1).reshape(tokens, width)
-        hidden = self.after_attention(self.attended(joined) + hidden)
-        hidden = self.after_inner(self.outer(gelu(self.inner(hidden))) + hidden)
+        pairs = torch.split(heads, list(lengths), dim=2)
+        of_pair = [None] * len(pairs) if wanted is None else wanted
+        mixed = [_attention(pair, n) for pair, n in zip(pairs, of_pair, strict=True)]  # (heads, T or n, d) each
+        joined = torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)
+        if wanted is not None:
+            parts = zip(torch.split(hidden, list(lengths)), wanted, strict=True)
+            hidden = torch.cat([part[n] for part, n in parts])
+        hidden = self.after_attention(self.attended(joined).add_(hidden))
+        hidden = self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))
         return hidden
 
 
@@ -135,12 +142,13 @@ class Int8CrossEncoder(nn.Module):
         types = torch.tensor([kind for pair in pairs for kind in pair.types], device=device)
         positions = torch.cat([torch.arange(length, device=device) for length in lengths])
         hidden = self.embedded(self.words(ids) + self.types(types) + self.positions(positions))  # (sum of T, H)
-        for layer in self.layers:
+        claims = [(kinds >= CLAIM).nonzero()[:, 0] for kinds in torch.split(types, lengths)]
+        *before, last = self.layers
+        for layer in before:
             hidden = layer(hidden, lengths)
-        claims = [
-            h[kinds >= CLAIM] for h, kinds in zip(*(torch.split(t, lengths) for t in (hidden, types)), strict=True)
-        ]
-        logits: Tensor = self.head(torch.stack([torch.cat([c.mean(0), c.amax(0)]) for c in claims]))[:, 0]
+        hidden = last(hidden, lengths, claims)  # the head reads no other tokens
+        by_pair = torch.split(hidden, [len(claim) for claim in claims])
+        logits: Tensor = self.head(torch.stack([torch.cat([c.mean(0), c.amax(0)]) for c in by_pair]))[:, 0]
         return logits
 
 
@@ -172,7 +180,7 @@ def _norm(arrays: Mapping[str, Tensor], name: str, eps: float) -> nn.LayerNorm:
     return norm.requires_grad_(False)
 
 
-def _attention(heads: Tensor) -> Tensor:
-    """Let each token of a pair attend to all: (3, heads, T, d) to (heads, T, d)."""
+def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
+    """Let the wanted tokens of a pair, or each, attend to all: (3, heads, T, d) to (heads, n or T, d)."""
     query, key, value = heads[:, None]
-    return scaled_dot_product_attention(query, key, value)[0]
+    return scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)[0]

@@ -341,7 +341,8 @@ class DecodingSession(Scoped):
         fed = own.fed if len(own.fed) < len(self.rows) else None
         with self._taps.recording() as recorded:
             logits = own.feed((ids if fed is None else ids[fed])[:, None])
-        columns.was_fed(logits, [layer[0] for layer in recorded], rows=fed)
+        states = [layer[0].reshape(*logits.shape[:2], -1) for layer in recorded]  # a tree has them in one row
+        columns.was_fed(logits, states, rows=fed)
 
     def _unfinished(self) -> list[int]:
         """Rows that have closed no sentence, or one whose last token has not been fed."""

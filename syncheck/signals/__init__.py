@@ -7,6 +7,7 @@ from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, re
 from syncheck.signals.forward import ForwardArguments, require_watchable
 from syncheck.signals.lid import LidVariant, ReferenceBank
 from syncheck.signals.taps import Taps, decoder_blocks
+from syncheck.signals.token_tree import takes_token_tree
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "is_rewindable",
     "require_rewindable",
     "require_watchable",
+    "takes_token_tree",
     "token_statistics",
     "window_of",
 ]

@@ -8,18 +8,21 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
+from syncheck.errors import PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments
+from syncheck.signals.padded_rows import PaddedRows
+from syncheck.signals.token_tree import TokenTree, takes_token_tree
 
 __all__ = ["Branch", "check_window", "window_of"]
 
 
 class Branch:
-    """B continuations, each with its own cache row; never encodes a token twice.
+    """B continuations of prompts; never encodes a token twice.
 
-    Rows may differ in length: shorter ones are padded on the left and masked. Rows that need no more tokens can be
-    left out of the batch, :meth:`narrow`, until the next :meth:`select`.
+    They stand in a batch, :class:`PaddedRows`. Where a single one is forked they go on as a
+    :class:`TokenTree`, if the model takes one: the same to all but speed and memory. Rows that need no more tokens can
+    be left out, :meth:`narrow`, until the next :meth:`select`.
 
     Parameters
     ----------
@@ -43,37 +46,34 @@ class Branch:
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
         unique = list(dict.fromkeys(map(tuple, prompts)))
-        lengths = list(map(len, unique))
-        width = max(lengths)
+        width = max(map(len, unique))
         self._window = window_of(model)
         _require_room(self._window, width)
         self._model = model
         self._arguments = ForwardArguments(model)
         self._cache = new_cache(model)
-        self._width = width
-        self._starts = [width - length for length in lengths]  # columns of padding before each row
-        self._order = list(range(len(lengths)))  # row in each place of the cache
-        self._fed = len(lengths)  # places that go on
+        self._layout: PaddedRows | TokenTree = PaddedRows(self._cache, list(map(len, unique)))
         ids = torch.tensor([[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique], device=model.device)
-        self.next_logits = self._forward(ids, before=0, keep=1)[:, -1]
-        if len(unique) < len(prompts):
+        self.next_logits = self._forward(ids, keep=1, is_first=True)[:, -1]
+        if len(unique) < len(prompts):  # whole answers are to come, of which a tree would hold all for each
             rows = [unique.index(tuple(prompt)) for prompt in prompts]
-            self.select(rows, [0] * len(rows), self.next_logits[rows])
+            self._layout.select(rows, [0] * len(rows))
+            self.next_logits = self.next_logits[rows]
 
     @property
     def rows(self) -> int:
         """Number of continuations."""
-        return len(self._starts)
+        return self._layout.rows
 
     @property
     def fed(self) -> list[int]:
         """The rows that :meth:`feed` takes tokens for, in its order: all, until :meth:`narrow`."""
-        return self._order[: self._fed]
+        return self._layout.fed
 
     @property
     def width(self) -> int:
-        """Columns in the cache: tokens of the longest row."""
-        return self._width
+        """Tokens of the longest row."""
+        return self._layout.width
 
     def feed(self, token_ids: Tensor) -> Tensor:
         """Append tokens to every row that is fed and return their logits.
@@ -90,43 +90,25 @@ class Branch:
             Row j holds the logits that follow token j; the last one is also ``next_logits``.
         """
         n = token_ids.shape[1]
-        _require_room(self._window, self._width + n)
+        _require_room(self._window, self.width + n)
         at_once = n if isinstance(self._cache, RewindableCache) else 1
-        parts = []
-        for chunk in torch.split(token_ids, at_once, dim=1):
-            before, self._width = self._width, self._width + chunk.shape[1]
-            parts.append(self._forward(chunk, before=before, keep=chunk.shape[1]))
+        parts = [self._forward(chunk, keep=chunk.shape[1]) for chunk in torch.split(token_ids, at_once, dim=1)]
         logits = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         self.next_logits = logits[:, -1]
         return logits
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
-        lengths = [self._width - start for start in self._starts]
-        if tokens > min(lengths):
-            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {lengths}")
-        if self._fed < self.rows:
-            raise NotReadyError("some rows are left out of the batch and hold fewer tokens; call select()")
-        if tokens:
-            self._rewindable().rewind(tokens)
-        self._width -= tokens
+        self._require_rewindable(tokens > 0)
+        self._layout.rewind(tokens)
         self.next_logits = next_logits
 
     def narrow(self, rows: Sequence[int]) -> None:
         """Go on with these rows only, of those that are fed; the others wait for :meth:`select`.
 
-        Nothing is copied but the rows that change places. Where the state cannot be rewound all rows go on.
+        Where the state cannot be rewound all rows go on.
         """
-        if not isinstance(self._cache, RewindableCache) or set(rows) == set(self.fed):
-            return
-        going_on = set(rows)
-        left = [place for place in range(len(rows)) if self._order[place] not in going_on]
-        come = [place for place in range(len(rows), self._fed) if self._order[place] in going_on]
-        swaps = list(zip(left, come, strict=True))
-        for one, other in swaps:
-            self._order[one], self._order[other] = self._order[other], self._order[one]
-        self._fed = len(rows)
-        self._cache.narrow(self._fed, swaps)
+        self._layout.narrow(rows)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
         """Continue with copies of some rows, each without its last tokens.
@@ -140,37 +122,25 @@ class Branch:
         next_logits
             (len(rows), V), the logits saved where each new row now ends.
         """
-        starts = [self._starts[row] for row in rows]
-        lengths = [self._width - start - drop for start, drop in zip(starts, dropped, strict=True)]
-        if any(dropped) or isinstance(self._cache, RewindableCache):
-            self._rewindable().gather([self._order.index(row) for row in rows], starts, lengths)
-            self._width = max(lengths)
-        else:
-            self._cache.reorder_cache(torch.tensor(list(rows), device=next_logits.device))
-        self._starts = [self._width - length for length in lengths]
-        self._order = list(range(len(lengths)))
-        self._fed = len(lengths)
+        self._require_rewindable(any(dropped))
+        if isinstance(self._layout, PaddedRows) and self.rows == 1 < len(rows) and takes_token_tree(self._model):
+            assert isinstance(self._cache, RewindableCache)
+            self._layout = TokenTree(self._model, self._cache, self.width)
+        self._layout.select(rows, dropped)
         self.next_logits = next_logits
 
-    def _rewindable(self) -> RewindableCache:
-        if not isinstance(self._cache, RewindableCache):
+    def _require_rewindable(self, is_needed: bool) -> None:
+        if is_needed and not isinstance(self._cache, RewindableCache):
             raise UnsupportedModelError(f"{type(self._model).__name__} keeps a state that cannot be rewound")
-        return self._cache
 
-    def _forward(self, token_ids: Tensor, *, before: int, keep: int) -> Tensor:
-        """Run the model over the last columns, of which there are ``before`` more in the cache."""
-        columns = torch.arange(before + token_ids.shape[1], device=token_ids.device)
-        mask, positions = None, columns[None, before:]  # (1, n)
-        starts = [self._starts[row] for row in self.fed]
-        if any(starts):
-            pads = torch.tensor(starts, device=token_ids.device)[:, None]  # (B, 1)
-            mask = (columns >= pads).long()  # (B, before + n)
-            positions = (positions - pads).clamp_min(0)  # (B, n)
+    def _forward(self, token_ids: Tensor, *, keep: int, is_first: bool = False) -> Tensor:
+        """Run the model over tokens (B, n) and return the logits (B, keep, V) of the last ones of each row."""
+        placed, mask, positions = self._layout.place(token_ids)
+        last = keep * (len(token_ids) // len(placed))
         with torch.inference_mode():
-            arguments = self._arguments.of(mask, positions, self._cache, keep, is_first=before == 0)
-            logits = self._model(input_ids=token_ids, **arguments).logits
-        last: Tensor = logits[:, -keep:]
-        return last
+            arguments = self._arguments.of(mask, positions, self._cache, last, is_first=is_first)
+            logits: Tensor = self._model(input_ids=placed, **arguments).logits
+            return logits[:, -last:].reshape(len(token_ids), keep, -1)
 
 
 def window_of(model: PreTrainedModel) -> int | None:

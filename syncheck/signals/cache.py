@@ -97,6 +97,16 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         self._rows = rows
         self._show(self._used)
 
+    @torch.inference_mode()
+    def keep(self, first: int, columns: Tensor) -> None:
+        """Keep the first columns, then these (n,) of those behind them, of every row."""
+        if self._buffers is None:
+            return
+        if len(columns):
+            for buffer in self._buffers:
+                buffer[:, :, first : first + len(columns)] = buffer.index_select(2, columns)
+        self._show(first + len(columns))
+
     def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         if self._buffers is None or self._buffers[0].shape[2] < columns:
             capacity = max(_MIN_CAPACITY, columns + min(columns // 2, _MOST_SPARE))
@@ -136,6 +146,11 @@ class RewindableCache(Cache):  # type: ignore[misc]
         """Let only the first rows go on; see :meth:`GrowLayer.narrow`."""
         for layer in self.layers:
             layer.narrow(rows, swaps)
+
+    def keep(self, first: int, columns: Tensor) -> None:
+        """Keep some columns of every row; see :meth:`GrowLayer.keep`."""
+        for layer in self.layers:
+            layer.keep(first, columns)
 
 
 def new_cache(model: PreTrainedModel) -> Cache:

@@ -28,6 +28,8 @@ class ForwardArguments:
     ----------
     cache : str
         Name under which it takes and returns its cache.
+    takes_positions : bool
+        Whether it is told each token's position.
 
     Raises
     ------
@@ -46,8 +48,8 @@ class ForwardArguments:
                 "without the context cannot be held apart; use another model"
             )
         self.cache = cache
-        self._takes_positions = "position_ids" in names
-        self._takes_padding = self._takes_positions or cache == "cache_params" or model_type in _NEED_NO_POSITIONS
+        self.takes_positions = "position_ids" in names
+        self._takes_padding = self.takes_positions or cache == "cache_params" or model_type in _NEED_NO_POSITIONS
         self._model_name = type(model).__name__
         self._takes_keep = "logits_to_keep" in names
 
@@ -59,7 +61,8 @@ class ForwardArguments:
         Parameters
         ----------
         mask
-            (B, columns in the cache and fed), or None when nothing is padded.
+            (B, columns in the cache and fed), or None when nothing is padded; or with four dimensions, as attention
+            itself takes it.
         positions
             (1 or B, n) of the tokens that are fed.
         cache
@@ -78,7 +81,7 @@ class ForwardArguments:
         # A model that is nothing but a recurrent state has its padding behind it after the prompt.
         if is_first or self.cache == "past_key_values":
             found["attention_mask"] = mask
-        if self._takes_positions:
+        if self.takes_positions:
             found["position_ids"] = positions
         if self._takes_keep:
             found["logits_to_keep"] = keep
