@@ -53,7 +53,7 @@ class Int8Linear(nn.Module):
         largest = torch.maximum(inputs.amax(1, keepdim=True), inputs.amin(1, keepdim=True).neg_())  # (M, 1)
         scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
         rounded = torch.div(inputs, scale).round_()
-        mapped = torch.mul(self._product(rounded), scale)
+        mapped = self._product(rounded).float().mul_(scale)
         return torch.addcmul(self.bias, mapped, self.step, out=mapped)
 
     def _product(self, rounded: Tensor) -> Tensor:

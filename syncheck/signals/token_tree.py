@@ -49,8 +49,8 @@ class TokenTree:
         self._dtype = model.dtype
         self._lengths = [length]
         self._missed = [0]  # tokens that others were fed while the row was left out
-        self._fed = [0]
         self._seen = torch.ones((1, length), dtype=torch.bool, device=model.device)  # (rows, columns)
+        self._go_on_with([0])
 
     @property
     def rows(self) -> int:
@@ -78,17 +78,17 @@ class TokenTree:
             None where there is one row and no column of another.
         positions : Tensor of shape (1, B * n)
         """
-        device, n = token_ids.device, token_ids.shape[1]
-        fed = torch.tensor(self._fed, device=device)
-        owner = fed.repeat_interleave(n)  # row of each new token
-        order = torch.arange(n, device=device).repeat(len(fed))  # how many of its row come before it
-        positions = torch.tensor([self._lengths[row] for row in self._fed], device=device).repeat_interleave(n) + order
+        rows, n = len(self._fed), token_ids.shape[1]
+        owner = self._fed_index.repeat_interleave(n)  # row of each new token
+        order = torch.arange(n, device=token_ids.device).repeat(rows)  # how many of its row come with it, before it
+        seen = self._seen[owner]
+        positions = seen.sum(1) + order
         mask = None
-        if len(fed) > 1 or self._lengths[self._fed[0]] < self._seen.shape[1]:
+        if rows > 1 or self._lengths[self._fed[0]] < self._seen.shape[1]:
             among = (owner[:, None] == owner) & (order[:, None] >= order)
-            mask = self._of_attention(torch.cat([self._seen[owner], among], dim=1)[None, None])
-        rows = torch.arange(self.rows, device=device)
-        self._seen = torch.cat([self._seen, rows[:, None] == owner], dim=1)
+            mask = self._of_attention(torch.cat([seen, among], dim=1)[None, None])
+        every = torch.arange(self.rows, device=token_ids.device)
+        self._seen = torch.cat([self._seen, every[:, None] == owner], dim=1)
         for row in range(self.rows):
             (self._lengths if row in self._fed else self._missed)[row] += n
         return token_ids.reshape(1, -1), mask, positions[None]
@@ -103,7 +103,7 @@ class TokenTree:
 
     def narrow(self, rows: Sequence[int]) -> None:
         """Go on with these rows only."""
-        self._fed = [row for row in self._fed if row in rows]
+        self._go_on_with([row for row in self._fed if row in rows])
 
     def select(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
         """Continue with copies of some rows, each without its last tokens.
@@ -123,7 +123,11 @@ class TokenTree:
         self._seen = seen[:, kept]
         self._lengths = [self._lengths[row] - drop for row, drop in zip(rows, dropped, strict=True)]
         self._missed = [0] * len(rows)
-        self._fed = list(range(len(rows)))
+        self._go_on_with(range(len(rows)))
+
+    def _go_on_with(self, rows: Sequence[int]) -> None:
+        self._fed = list(rows)
+        self._fed_index = torch.tensor(self._fed, device=self._seen.device)
 
     def _of_attention(self, seen: Tensor) -> Tensor:
         """Return the mask as the model's attention takes it: what is seen, or what is added to the scores."""
