@@ -28,6 +28,8 @@ MAX_CLAIM_TOKENS = 96
 CLAIM_OVERLAP_TOKENS = 16
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 """Tokens scored at once; what a processor holds of more leaves its cache."""
+_CHUNKS_KEPT = 1024
+"""Chunks whose ids are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class BundledAligner:
         self._coverage = coverage
         self._shift = shift
         self._device = torch.device(device)
+        self._chunk_ids = lru_cache(_CHUNKS_KEPT)(self._ids)  # the sentences of an answer ask for the same ones
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
@@ -145,7 +148,7 @@ class BundledAligner:
 
     def _windows(self, index: EvidenceIndex, number: int, claim: str) -> Iterator[_Window]:
         ranked = index.best(claim, MAX_CHUNKS)
-        packed = list(self._pack({chunk: self._ids(index.chunks[chunk].text) for chunk in ranked}))
+        packed = list(self._pack({chunk: self._chunk_ids(index.chunks[chunk].text) for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
         offset = self._coverage * index.coverage(claim) + self._shift
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
