@@ -1,4 +1,4 @@
-"""Sentences proposed by a language model: all samples of a round in one batch, no token encoded twice."""
+"""Sentences proposed by a language model: all samples of a round at once, no token encoded twice."""
 
 from __future__ import annotations
 

@@ -142,6 +142,30 @@ def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
     assert encoded == len(prompt.with_context_ids)
     decoded = sum(count for cache, count in fed if cache is fed[0][0]) - encoded
     assert decoded <= out.sampled_tokens + 1  # only the token that is last at the limit is fed to be measured
+    (without_context, encoded), rows = fed[1], 6
+    assert encoded == len(prompt.without_context_ids)
+    taken_back = len(monitor.tokenizer(" " + out.dropped[0].text, add_special_tokens=False)["input_ids"])
+    longest = sum(max(len(c.token_ids) for c in round_.candidates) for round_ in out.search.rounds)
+    read = sum(count for cache, count in fed if cache is without_context) - encoded
+    assert 0 < read <= rows * longest + taken_back  # every sentence once
+
+
+def test_a_tree_and_a_batch_find_the_same(monitor, prompt, monkeypatch):
+    fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0)
+
+    def search():
+        return fod.generate(
+            prompt, max_new_tokens=60, logits_processor=grammar(monitor, prompt), return_dict_in_generate=True, seed=3
+        ).search
+
+    found = search()
+    monkeypatch.setattr("syncheck.signals.branch.reads_less", lambda model, rows: False)
+    expected = search()
+    assert len(found.rounds) > 1
+    for one, other in zip(found.rounds, expected.rounds, strict=True):
+        assert [c.token_ids for c in one.candidates] == [c.token_ids for c in other.candidates]
+        scores = [[s.score for c in step.candidates for s in c.sentences] for step in (one, other)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
 
 
 def test_an_exception_leaves_no_hooks(monitor, prompt):

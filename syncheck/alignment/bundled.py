@@ -89,7 +89,7 @@ class BundledAligner:
         self._coverage = coverage
         self._shift = shift
         self._device = torch.device(device)
-        self._chunk_ids = lru_cache(_CHUNKS_KEPT)(self._ids)  # the sentences of an answer ask for the same ones
+        self._kept: dict[str, list[int]] = {}
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
@@ -176,6 +176,15 @@ class BundledAligner:
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _chunk_ids(self, text: str) -> list[int]:
+        """Return the ids of a chunk, kept from the last time: the sentences of an answer ask for the same ones."""
+        ids = self._kept.get(text)
+        if ids is None:
+            if len(self._kept) >= _CHUNKS_KEPT:
+                self._kept = {}
+            ids = self._kept[text] = self._ids(text)
         return ids
 
     def _probabilities(self, windows: Sequence[_Window]) -> list[float]:

@@ -289,7 +289,7 @@ class DecodingSession(Scoped):
             with self._taps.recording() as recorded:
                 logits = self._own.feed(chunk)
             self._columns.ids += chunk.unbind(1)
-            self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])
+            self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
             self._contrast_to(len(self._columns.ids))
             stop = dropped + len(self._columns.ids)
             for row, waiting in enumerate(left):

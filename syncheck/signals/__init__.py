@@ -7,7 +7,7 @@ from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, re
 from syncheck.signals.forward import ForwardArguments, require_watchable
 from syncheck.signals.lid import LidVariant, ReferenceBank
 from syncheck.signals.taps import Taps, decoder_blocks
-from syncheck.signals.token_tree import takes_token_tree
+from syncheck.signals.token_tree import reads_less, takes_token_tree
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "context_sensitivity_ratio",
     "decoder_blocks",
     "is_rewindable",
+    "reads_less",
     "require_rewindable",
     "require_watchable",
     "takes_token_tree",

@@ -12,7 +12,7 @@ from syncheck.errors import PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments
 from syncheck.signals.padded_rows import PaddedRows
-from syncheck.signals.token_tree import TokenTree, takes_token_tree
+from syncheck.signals.token_tree import TokenTree, reads_less, takes_token_tree
 
 __all__ = ["Branch", "check_window", "window_of"]
 
@@ -20,9 +20,9 @@ __all__ = ["Branch", "check_window", "window_of"]
 class Branch:
     """B continuations of prompts; never encodes a token twice.
 
-    They stand in a batch, :class:`PaddedRows`. Where a single one is forked they go on as a
-    :class:`TokenTree`, if the model takes one: the same to all but speed and memory. Rows that need no more tokens can
-    be left out, :meth:`narrow`, until the next :meth:`select`.
+    They stand in a batch, :class:`PaddedRows`. Where a single one is forked they go on as a :class:`TokenTree`, if the
+    model takes one and it reads less: the same but for speed, memory and that in a batch a row that is left out can be
+    what fills the window. Rows that need no more tokens can be left out, :meth:`narrow`, until the next :meth:`select`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Branch:
 
     @property
     def width(self) -> int:
-        """Tokens of the longest row."""
+        """Tokens of the longest row that is fed."""
         return self._layout.width
 
     def feed(self, token_ids: Tensor) -> Tensor:
@@ -99,7 +99,8 @@ class Branch:
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
-        self._require_rewindable(tokens > 0)
+        if tokens:
+            self._require_rewindable()
         self._layout.rewind(tokens)
         self.next_logits = next_logits
 
@@ -118,19 +119,24 @@ class Branch:
         rows
             Row to copy for each new row; a row may come several times or not at all.
         dropped
-            Columns to take back of each new row; of a row that was left out at least those it has not been fed.
+            Tokens to take back of each new row; of a row that was left out at least those it has not been fed.
         next_logits
             (len(rows), V), the logits saved where each new row now ends.
         """
-        self._require_rewindable(any(dropped))
-        if isinstance(self._layout, PaddedRows) and self.rows == 1 < len(rows) and takes_token_tree(self._model):
+        if any(dropped):
+            self._require_rewindable()
+        if self._becomes_a_tree(len(rows)):
             assert isinstance(self._cache, RewindableCache)
             self._layout = TokenTree(self._model, self._cache, self.width)
         self._layout.select(rows, dropped)
         self.next_logits = next_logits
 
-    def _require_rewindable(self, is_needed: bool) -> None:
-        if is_needed and not isinstance(self._cache, RewindableCache):
+    def _becomes_a_tree(self, rows: int) -> bool:
+        is_forked = isinstance(self._layout, PaddedRows) and self.rows == 1 < rows
+        return is_forked and reads_less(self._model, rows) and takes_token_tree(self._model)
+
+    def _require_rewindable(self) -> None:
+        if not isinstance(self._cache, RewindableCache):
             raise UnsupportedModelError(f"{type(self._model).__name__} keeps a state that cannot be rewound")
 
     def _forward(self, token_ids: Tensor, *, keep: int, is_first: bool = False) -> Tensor:

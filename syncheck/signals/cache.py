@@ -12,14 +12,17 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from syncheck.errors import UnsupportedModelError
 
-__all__ = ["GrowLayer", "RewindableCache", "is_rewindable", "new_cache", "require_rewindable"]
+__all__ = ["WHOLE_ATTENTION", "GrowLayer", "RewindableCache", "is_rewindable", "new_cache", "require_rewindable"]
 
 _MIN_CAPACITY = 64
 _MOST_SPARE = 256
 """Columns that a buffer grows by at most: copying it every 256 tokens costs little, half of a long prompt is much."""
 
-_REWINDABLE = frozenset(("full_attention", "sliding_attention", "chunked_attention", "dense", "sparse"))
-"""Kinds of layers, in transformers' names, whose whole state is keys and values; the last two say it of an MLP."""
+WHOLE_ATTENTION = frozenset(("full_attention", "dense", "sparse"))
+"""Kinds of layers, in transformers' names, that see every token before; the last two say it of an MLP."""
+
+_REWINDABLE = WHOLE_ATTENTION | {"sliding_attention", "chunked_attention"}
+"""Kinds of layers whose whole state is keys and values."""
 
 
 class GrowLayer(DynamicLayer):  # type: ignore[misc]
@@ -104,7 +107,8 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
             return
         if len(columns):
             for buffer in self._buffers:
-                buffer[:, :, first : first + len(columns)] = buffer.index_select(2, columns)
+                kept = buffer.index_select(2, columns.to(buffer.device))
+                buffer[:, :, first : first + len(columns)] = kept
         self._show(first + len(columns))
 
     def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

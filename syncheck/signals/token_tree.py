@@ -15,17 +15,17 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from syncheck.errors import NotReadyError
-from syncheck.signals.cache import RewindableCache, is_rewindable
+from syncheck.signals.cache import WHOLE_ATTENTION, RewindableCache, is_rewindable
 from syncheck.signals.forward import ForwardArguments
 
-__all__ = ["TokenTree", "takes_token_tree"]
+__all__ = ["TokenTree", "reads_less", "takes_token_tree"]
 
-_WHOLE = frozenset(("full_attention", "dense", "sparse"))
-"""Kinds of layers, in transformers' names, that see every token before; the last two say it of an MLP."""
-
-_PROBE_PROMPT, _PROBE_TOKENS = 6, 4
-_NEARER = 0.25
-"""How near a probe's logits must be to those of each row alone, in distances to those of a row that sees another."""
+_PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
+"""First id of a probe, tokens of its prompt, and of each of its two rows."""
+_NEARER = {torch.float32: 0.01}
+_NEARER_ROUNDED = 0.25
+"""How near a probe's logits must be to those of each row alone, in distances to what a model gives that does not heed
+mask or positions; rounding decides in narrower types."""
 
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
@@ -64,8 +64,8 @@ class TokenTree:
 
     @property
     def width(self) -> int:
-        """Tokens of the longest row."""
-        return max(self._lengths)
+        """Tokens of the longest row that goes on."""
+        return max(self._lengths[row] for row in self._fed)
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) behind the rows that are fed.
@@ -98,12 +98,14 @@ class TokenTree:
         if tokens > min(self._lengths):
             raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._lengths}")
         if len(self._fed) < self.rows:
-            raise NotReadyError("some rows are left out of the batch and hold fewer tokens; call select()")
+            raise NotReadyError("some rows are left out and hold fewer tokens; call select()")
         self._keep(range(self.rows), [tokens] * self.rows)
 
     def narrow(self, rows: Sequence[int]) -> None:
         """Go on with these rows only."""
-        self._go_on_with([row for row in self._fed if row in rows])
+        going_on = [row for row in self._fed if row in rows]
+        if going_on != self._fed:
+            self._go_on_with(going_on)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
         """Continue with copies of some rows, each without its last tokens.
@@ -136,24 +138,41 @@ class TokenTree:
         return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
 
 
+def reads_less(model: PreTrainedModel, rows: int) -> bool:
+    """Whether a tree of so many rows reads fewer keys and values than a batch of them.
+
+    Only grouped-query attention can be against it: with a mask and several queries transformers' ``sdpa`` writes the
+    keys and values anew for each query head, and reads those; a batch, of one query a row, does not.
+    """
+    config = model.config.get_text_config()
+    heads: int = config.num_attention_heads
+    groups = heads // (getattr(config, "num_key_value_heads", None) or heads)
+    is_eager: bool = config._attn_implementation == "eager"  # noqa: SLF001 - there is no public name
+    return groups == 1 or is_eager or rows > 1 + 2 * groups
+
+
 def takes_token_tree(model: PreTrainedModel) -> bool:
     """Whether a model can be run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
-    That is tried, once for each model, on a few tokens. Where attention slides or is cut into chunks the answer is no,
-    for a mask would have to say how far each layer sees.
+    That is tried, once for each model, by a few forwards on some tokens, which hooks on the model see. Where attention
+    slides, is cut into chunks or keeps a mask of its own the answer is no: more would have to be said than who sees
+    whom.
     """
-    config = model.config.get_text_config()
-    attention = config._attn_implementation  # noqa: SLF001 - there is no public name
+    attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name
     found = _found.setdefault(model, {})
     if attention not in found:
-        found[attention] = attention in ("eager", "sdpa") and _sees_all(config) and _heeds_masks(model)
+        found[attention] = attention in ("eager", "sdpa") and _sees_all(model) and _heeds_masks(model)
     return found[attention]
 
 
-def _sees_all(config: object) -> bool:
+def _sees_all(model: PreTrainedModel) -> bool:
+    # GPT-Neo, GPT-J and others mask by the column, from a table as wide as their window.
+    if any(table.ndim == 4 and table.dtype == torch.bool for table in model.buffers()):
+        return False
+    config = model.config.get_text_config()
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:
-        return set(kinds) <= _WHOLE
+        return set(kinds) <= WHOLE_ATTENTION
     return getattr(config, "sliding_window", None) is None and getattr(config, "attention_chunk_size", None) is None
 
 
@@ -162,24 +181,29 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
     arguments = ForwardArguments(model)
     if not (is_rewindable(model) and arguments.takes_positions):
         return False
-    ids = torch.arange(_PROBE_PROMPT + 2 * _PROBE_TOKENS, device=model.device)[None]
-    ids = ids % model.config.get_text_config().vocab_size
-    prompt, *after = ids.split([_PROBE_PROMPT, _PROBE_TOKENS, _PROBE_TOKENS], dim=1)
+    every = _PROBE_START + torch.arange(_PROBE_PROMPT + 2 * _PROBE_TOKENS, device=model.device)[None]
+    every = every % model.config.get_text_config().vocab_size
+    prompt, first, second = every.split([_PROBE_PROMPT, _PROBE_TOKENS, _PROBE_TOKENS], dim=1)
+    whole = torch.arange(every.shape[1], device=model.device)[None]
+    behind = whole[:, : _PROBE_PROMPT + _PROBE_TOKENS]  # positions of one row
+    elsewhere = torch.cat([whole[:, :_PROBE_PROMPT], whole[:, -_PROBE_TOKENS:]], dim=1)
 
-    def logits(token_ids: Tensor, mask: Tensor | None, positions: Tensor, cache: RewindableCache | None) -> Tensor:
-        keep = token_ids.shape[1]
-        given = arguments.of(mask, positions, cache, keep, is_first=cache is None)
-        found: Tensor = model(input_ids=token_ids, **given).logits
-        return found[0, -_PROBE_TOKENS:].float()
+    def logits(ids: Tensor, mask: Tensor | None, positions: Tensor, cache: RewindableCache | None = None) -> Tensor:
+        given = arguments.of(mask, positions, cache, ids.shape[1], is_first=cache is None)
+        found: Tensor = model(input_ids=ids, **given).logits
+        return found.float()
 
-    def alone(*parts: Tensor) -> Tensor:
-        joined = torch.cat(parts, dim=1)
-        return logits(joined, None, torch.arange(joined.shape[1], device=model.device)[None], None)
-
+    rows = torch.cat([torch.cat([prompt, row], dim=1) for row in (first, second)])
+    alone = logits(rows, None, behind)[:, -_PROBE_TOKENS:]
+    unmasked = logits(every, None, whole)[0, -_PROBE_TOKENS:]
+    misplaced = logits(rows[1:], None, elsewhere)[0, -_PROBE_TOKENS:]
     cache = RewindableCache()
-    logits(prompt, None, torch.arange(_PROBE_PROMPT, device=model.device)[None], cache)
+    logits(prompt, None, whole[:, :_PROBE_PROMPT], cache)
     tree = TokenTree(model, cache, _PROBE_PROMPT)
     tree.select([0, 0], [0, 0])
-    second = logits(*tree.place(torch.cat(after)), cache)
-    expected, seeing_the_first = alone(prompt, after[1]), alone(prompt, *after)
-    return bool((second - expected).norm() < _NEARER * (seeing_the_first - expected).norm())
+    try:
+        found = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)
+    except (IndexError, RuntimeError, TypeError, ValueError):  # it reads something else from the mask, as ALiBi does
+        return False
+    least = min((wrong - alone[1]).norm() for wrong in (unmasked, misplaced))
+    return bool((found - alone).norm() < _NEARER.get(model.dtype, _NEARER_ROUNDED) * least)

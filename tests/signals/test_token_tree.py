@@ -2,15 +2,22 @@
 
 import pytest
 import torch
-from families import REWINDABLE, STATEFUL
+from families import REWINDABLE, STATEFUL, Recipe
 from torch import nn
-from transformers import AttentionInterface
+from transformers import AttentionInterface, FalconConfig, FalconForCausalLM
 
+from syncheck import NotReadyError
 from syncheck.kit import kit_language_model
-from syncheck.signals import Branch, takes_token_tree
+from syncheck.signals import Branch, reads_less, takes_token_tree
 
 TREES = frozenset(("llama", "qwen2", "qwen3", "phi3", "gpt2", "gpt_neox", "opt", "mixtral", "deepseek_v3"))
 """The others slide, are cut into chunks, have ALiBi or a recurrent state."""
+
+OTHERS = {
+    "gpt_neo": Recipe(  # slides by the column, under a name of its own
+        "gpt_neo", {"attention_types": [[["global", "local", "global"], 1]], "window_size": 8}
+    ),
+}
 
 PROMPT = tuple(range(10, 40))
 
@@ -20,14 +27,31 @@ def whole(model, ids):
         return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
 
 
-@pytest.mark.parametrize("name", [*REWINDABLE, *STATEFUL])
+MULTI_HEAD = Recipe("llama", {"num_key_value_heads": 4})
+
+
+@pytest.mark.parametrize("name", [*REWINDABLE, *STATEFUL, *OTHERS])
 def test_which_models_take_one(name):
-    assert takes_token_tree((REWINDABLE | STATEFUL)[name].build()) == (name in TREES)
+    assert takes_token_tree((REWINDABLE | STATEFUL | OTHERS)[name].build()) == (name in TREES)
+
+
+def test_a_model_that_fails_on_such_a_mask():
+    """ALiBi from a mask of two dimensions, in a model that takes positions."""
+    config = FalconConfig(vocab_size=900, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True)
+    assert not takes_token_tree(FalconForCausalLM(config).eval())
+
+
+@pytest.mark.parametrize(("attention", "fewest"), [("sdpa", 6), ("eager", 2)])
+def test_where_query_heads_share_keys_a_few_rows_are_a_batch(attention, fewest):
+    """Two query heads share one key: as soon as there is a mask, sdpa writes all keys for each of them."""
+    model = REWINDABLE["llama"].build()
+    model.set_attn_implementation(attention)
+    assert [rows for rows in range(2, 9) if reads_less(model, rows)] == list(range(fewest, 9))
 
 
 @pytest.fixture(params=("sdpa", "eager"))
 def model(request):
-    made = REWINDABLE["llama"].build()
+    made = MULTI_HEAD.build()
     made.set_attn_implementation(request.param)
     assert takes_token_tree(made)
     return made
@@ -85,6 +109,53 @@ def test_taking_back_moves_nothing(model):
     found = branch.feed(torch.tensor([[9], [10]]))
     for logits, token in zip(found, (9, 10), strict=True):
         torch.testing.assert_close(logits[0], whole(model, [*PROMPT, token])[-1], rtol=0, atol=1e-4)
+
+
+def test_taken_back_into_what_is_shared(model):
+    """One row drops what the other, and a third copy, still hold."""
+    branch = Branch(model, [PROMPT])
+    branch.select([0, 0], [0, 0], branch.next_logits[[0, 0]])
+    branch.feed(torch.tensor([[5, 6], [7, 8]]))
+    branch.select([0, 1, 0], [5, 1, 0], branch.next_logits[[0, 1, 0]])
+    assert branch.width == 32
+    found = branch.feed(torch.tensor([[9, 10], [11, 12], [13, 14]]))
+    for logits, ids in zip(found, ([*PROMPT[:-3], 9, 10], [*PROMPT, 7, 11, 12], [*PROMPT, 5, 6, 13, 14]), strict=True):
+        torch.testing.assert_close(logits, whole(model, ids)[-2:], rtol=0, atol=1e-4)
+
+
+def test_to_one_row_and_forked_again_beyond_the_buffer(model):
+    branch = Branch(model, [PROMPT])
+    branch.select([0, 0], [0, 0], branch.next_logits[[0, 0]])
+    long = torch.arange(2 * 150).reshape(2, 150) % 90 + 5
+    branch.feed(long)
+    branch.narrow([1])
+    assert branch.fed == [1]
+    branch.feed(torch.tensor([[5]]))
+    branch.select([1], [0], branch.next_logits)
+    branch.select([0, 0], [1, 0], branch.next_logits[[0, 0]])
+    found = branch.feed(torch.tensor([[6], [7]]))
+    own = long[1].tolist()
+    for logits, rest in zip(found, ([*own, 6], [*own, 5, 7]), strict=True):
+        torch.testing.assert_close(logits, whole(model, [*PROMPT, *rest])[-1:], rtol=0, atol=1e-4)
+
+
+def test_rewinding_rows_that_cannot_be(model):
+    branch = Branch(model, [(5, 6)])
+    branch.select([0, 0], [0, 0], branch.next_logits[[0, 0]])
+    with pytest.raises(NotReadyError, match=r"cannot take back 3 tokens of rows that hold \[2, 2\]"):
+        branch.rewind(3, branch.next_logits)
+    branch.narrow([1])
+    branch.feed(torch.tensor([[7]]))
+    with pytest.raises(NotReadyError, match="some rows are left out and hold fewer tokens"):
+        branch.rewind(1, branch.next_logits)
+
+
+def test_a_row_that_is_left_out_does_not_fill_the_window_for_others(model):
+    branch = Branch(model, [PROMPT])
+    branch.select([0, 0], [0, 2], branch.next_logits[[0, 0]])
+    assert branch.width == 30
+    branch.narrow([1])
+    assert branch.width == 28
 
 
 def test_attention_that_does_not_heed_the_mask_is_found_out(monkeypatch):
