@@ -12,7 +12,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from syncheck.errors import UnsupportedModelError
 
-__all__ = ["WHOLE_ATTENTION", "GrowLayer", "RewindableCache", "is_rewindable", "new_cache", "require_rewindable"]
+__all__ = ["GrowLayer", "RewindableCache", "WHOLE_ATTENTION", "is_rewindable", "new_cache", "require_rewindable"]
 
 _MIN_CAPACITY = 64
 _MOST_SPARE = 256
