@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from syncheck.errors import PromptError, UnsupportedModelError
+from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments
 from syncheck.signals.padded_rows import PaddedRows
@@ -101,6 +101,10 @@ class Branch:
         """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
         if tokens:
             self._require_rewindable()
+        if tokens > min(self._layout.lengths):
+            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._layout.lengths}")
+        if len(self.fed) < self.rows:
+            raise NotReadyError("some rows are left out and hold fewer tokens; call select()")
         self._layout.rewind(tokens)
         self.next_logits = next_logits
 

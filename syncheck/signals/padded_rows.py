@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from syncheck.errors import NotReadyError
 from syncheck.signals.cache import RewindableCache
 
 __all__ = ["PaddedRows"]
@@ -43,6 +42,11 @@ class PaddedRows:
         """The rows that go on, in the order of their places."""
         return self._order[: self._fed]
 
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each row that goes on."""
+        return [self.width - self._starts[row] for row in self.fed]
+
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) behind the rows that are fed.
 
@@ -64,12 +68,7 @@ class PaddedRows:
         return token_ids, mask, positions
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back."""
-        lengths = [self.width - start for start in self._starts]
-        if tokens > min(lengths):
-            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {lengths}")
-        if self._fed < self.rows:
-            raise NotReadyError("some rows are left out of the batch and hold fewer tokens; call select()")
+        """Take the last tokens of every row back; all of them go on."""
         if isinstance(self.cache, RewindableCache):
             self.cache.rewind(tokens)
         self.width -= tokens

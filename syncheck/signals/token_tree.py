@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from syncheck.errors import NotReadyError
 from syncheck.signals.cache import WHOLE_ATTENTION, RewindableCache, is_rewindable
 from syncheck.signals.forward import ForwardArguments
 
@@ -63,9 +62,14 @@ class TokenTree:
         return list(self._fed)
 
     @property
+    def lengths(self) -> list[int]:
+        """Tokens of each row that goes on."""
+        return [self._lengths[row] for row in self._fed]
+
+    @property
     def width(self) -> int:
         """Tokens of the longest row that goes on."""
-        return max(self._lengths[row] for row in self._fed)
+        return max(self.lengths)
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) behind the rows that are fed.
@@ -94,11 +98,7 @@ class TokenTree:
         return token_ids.reshape(1, -1), mask, positions[None]
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back."""
-        if tokens > min(self._lengths):
-            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._lengths}")
-        if len(self._fed) < self.rows:
-            raise NotReadyError("some rows are left out and hold fewer tokens; call select()")
+        """Take the last tokens of every row back; all of them go on."""
         self._keep(range(self.rows), [tokens] * self.rows)
 
     def narrow(self, rows: Sequence[int]) -> None:

@@ -167,7 +167,7 @@ class TestBranch:
         saved = branch.next_logits
         branch.narrow([1])
         branch.feed(torch.tensor([[7]]))
-        with pytest.raises(NotReadyError, match="some rows are left out of the batch and hold fewer tokens"):
+        with pytest.raises(NotReadyError, match="some rows are left out and hold fewer tokens"):
             branch.rewind(1, saved[1:])
 
     def test_past_the_window(self, golden, monkeypatch):
