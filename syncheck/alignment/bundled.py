@@ -28,8 +28,6 @@ MAX_CLAIM_TOKENS = 96
 CLAIM_OVERLAP_TOKENS = 16
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 """Tokens scored at once; what a processor holds of more leaves its cache."""
-_CHUNKS_KEPT = 1024
-"""Chunks whose ids are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class BundledAligner:
         self._coverage = coverage
         self._shift = shift
         self._device = torch.device(device)
-        self._kept: dict[str, list[int]] = {}
+        self._known: tuple[EvidenceIndex | None, dict[int, list[int]]] = (None, {})
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
@@ -148,7 +146,7 @@ class BundledAligner:
 
     def _windows(self, index: EvidenceIndex, number: int, claim: str) -> Iterator[_Window]:
         ranked = index.best(claim, MAX_CHUNKS)
-        packed = list(self._pack({chunk: self._chunk_ids(index.chunks[chunk].text) for chunk in ranked}))
+        packed = list(self._pack({chunk: self._chunk_ids(index, chunk) for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
         offset = self._coverage * index.coverage(claim) + self._shift
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
@@ -178,14 +176,14 @@ class BundledAligner:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def _chunk_ids(self, text: str) -> list[int]:
-        """Return the ids of a chunk, kept from the last time: the sentences of an answer ask for the same ones."""
-        ids = self._kept.get(text)
-        if ids is None:
-            if len(self._kept) >= _CHUNKS_KEPT:
-                self._kept = {}
-            ids = self._kept[text] = self._ids(text)
-        return ids
+    def _chunk_ids(self, index: EvidenceIndex, chunk: int) -> list[int]:
+        """Return the ids of a chunk, kept until another context is asked about: claims share their evidence."""
+        known = self._known
+        if known[0] is not index:
+            known = self._known = (index, {})
+        if chunk not in known[1]:
+            known[1][chunk] = self._ids(index.chunks[chunk].text)
+        return known[1][chunk]
 
     def _probabilities(self, windows: Sequence[_Window]) -> list[float]:
         """Score windows, some at once; none depends on what else is in its batch."""

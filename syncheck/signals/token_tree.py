@@ -23,8 +23,8 @@ _PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
 """First id of a probe, tokens of its prompt, and of each of its two rows."""
 _NEARER = {torch.float32: 0.01}
 _NEARER_ROUNDED = 0.25
-"""How near a probe's logits must be to those of each row alone, in distances to what a model gives that does not heed
-mask or positions; rounding decides in narrower types."""
+"""How near a probe's logits must be to those of each row alone, in distances to those of a row that sees the other;
+rounding decides in narrower types."""
 
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
@@ -185,8 +185,6 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
     every = every % model.config.get_text_config().vocab_size
     prompt, first, second = every.split([_PROBE_PROMPT, _PROBE_TOKENS, _PROBE_TOKENS], dim=1)
     whole = torch.arange(every.shape[1], device=model.device)[None]
-    behind = whole[:, : _PROBE_PROMPT + _PROBE_TOKENS]  # positions of one row
-    elsewhere = torch.cat([whole[:, :_PROBE_PROMPT], whole[:, -_PROBE_TOKENS:]], dim=1)
 
     def logits(ids: Tensor, mask: Tensor | None, positions: Tensor, cache: RewindableCache | None = None) -> Tensor:
         given = arguments.of(mask, positions, cache, ids.shape[1], is_first=cache is None)
@@ -194,9 +192,8 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
         return found.float()
 
     rows = torch.cat([torch.cat([prompt, row], dim=1) for row in (first, second)])
-    alone = logits(rows, None, behind)[:, -_PROBE_TOKENS:]
+    alone = logits(rows, None, whole[:, : rows.shape[1]])[:, -_PROBE_TOKENS:]
     unmasked = logits(every, None, whole)[0, -_PROBE_TOKENS:]
-    misplaced = logits(rows[1:], None, elsewhere)[0, -_PROBE_TOKENS:]
     cache = RewindableCache()
     logits(prompt, None, whole[:, :_PROBE_PROMPT], cache)
     tree = TokenTree(model, cache, _PROBE_PROMPT)
@@ -205,5 +202,5 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
         found = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)
     except (IndexError, RuntimeError, TypeError, ValueError):  # it reads something else from the mask, as ALiBi does
         return False
-    least = min((wrong - alone[1]).norm() for wrong in (unmasked, misplaced))
-    return bool((found - alone).norm() < _NEARER.get(model.dtype, _NEARER_ROUNDED) * least)
+    nearer = _NEARER.get(model.dtype, _NEARER_ROUNDED)
+    return bool((found - alone).norm() < nearer * (unmasked - alone[1]).norm())

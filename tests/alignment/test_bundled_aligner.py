@@ -187,6 +187,13 @@ def test_pairs_are_scored_in_order_some_at_once(bundled_folder):
     assert scores == pytest.approx(expected.tolist(), abs=1e-6)
 
 
+def test_what_is_kept_of_one_context_does_not_serve_another():
+    contexts = (["The mill was sold in 1956."], ["A farm lies far from the sea.", "The mill burnt down."])
+    claim, aligner = ["The mill was sold in 1956."], BundledAligner.load()
+    for context in (*contexts, *contexts):
+        assert aligner.align(context, claim) == BundledAligner.load().align(context, claim)
+
+
 def test_folder_of_the_format_is_found_by_load_aligner(bundled_folder):
     aligner = load_aligner(bundled_folder)
     assert isinstance(aligner, BundledAligner)

@@ -1,5 +1,7 @@
 """A tree of tokens is the same as rows that each go alone; which models take one is tried on them."""
 
+import copy
+
 import pytest
 import torch
 from families import REWINDABLE, STATEFUL, Recipe
@@ -15,7 +17,7 @@ TREES = frozenset(("llama", "qwen2", "qwen3", "phi3", "gpt2", "gpt_neox", "opt",
 
 OTHERS = {
     "gpt_neo": Recipe(  # slides by the column, under a name of its own
-        "gpt_neo", {"attention_types": [[["global", "local", "global"], 1]], "window_size": 8}
+        "gpt_neo", {"attention_types": [[["global", "local", "global"], 1]]}
     ),
 }
 
@@ -168,6 +170,23 @@ def test_attention_that_does_not_heed_the_mask_is_found_out(monkeypatch):
     original = AttentionInterface()["sdpa"]
     monkeypatch.setitem(AttentionInterface._global_mapping, "sdpa", unmasked)
     assert not takes_token_tree(made)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_that_counts_columns_in_place_of_positions(dtype):
+    made = Recipe("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e12}}).build().to(dtype)
+    assert takes_token_tree(made)
+
+    def by_column(module, args, kwargs):
+        cache, ids = kwargs["past_key_values"], kwargs["input_ids"]
+        first = 0 if cache is None else cache.get_seq_length()
+        if cache is not None:
+            kwargs["position_ids"] = first + torch.arange(ids.shape[1])[None]
+        return args, kwargs
+
+    other = copy.deepcopy(made)  # not tried yet
+    other.register_forward_pre_hook(by_column, with_kwargs=True)
+    assert not takes_token_tree(other)
 
 
 def test_half_precision_is_no_reason_to_refuse():
