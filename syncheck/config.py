@@ -21,7 +21,7 @@ Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 AggregatorKind = Literal["lr", "xgb", "mlp"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
-DEFAULT_SCHEMA = "syncheck.v2"
+DEFAULT_SCHEMA = "syncheck.v3"
 """Features that a monitor is trained on when nothing is said."""
 
 LARGE_KL_NATS = 3.0

@@ -23,7 +23,11 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
         *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
     ),
     "question and length": ("question_overlap", "log_tokens"),
-    "earlier sentences": ("sentence_index", "earlier_support_mean", "earlier_support_min"),
+    "earlier sentences": (
+        *("sentence_index", "earlier_support_mean", "earlier_support_min"),
+        *("previous_support", "previous_pair_overlap", "previous_copied_run"),
+        *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
+    ),
     "phrasing": ("source_mention", "negation", "list_item"),
 }
 """Features by signal, each in one group, as in ``syncheck.schemas.FEATURES``. The first five are the paper's (Table

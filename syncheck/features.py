@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from syncheck.config import LARGE_KL_NATS
 from syncheck.errors import InputError
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
-from syncheck.phrasing import phrasing
+from syncheck.phrasing import has_letter, phrasing
 from syncheck.schemas import LID, SCHEMAS
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
@@ -26,9 +26,24 @@ LIMIT_NATS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class EarlierSentences:
-    """The aligner's support of each sentence with a letter before the one that is measured; NaN where not asked."""
+    """The sentences of an answer before the one that is measured; those without a letter say nothing and do not count.
+
+    Attributes
+    ----------
+    supports : tuple of float
+        The aligner's support of each; NaN where it was not asked.
+    last : str
+        The text of the last of them.
+    """
 
     supports: tuple[float, ...] = ()
+    last: str = ""
+
+    def followed_by(self, text: str, support: float | None) -> EarlierSentences:
+        """Return these and one more; ``support`` None is not measured."""
+        if not has_letter(text):
+            return self
+        return EarlierSentences((*self.supports, nan if support is None else support), text)
 
 
 def sentence_features(
@@ -79,6 +94,7 @@ def sentence_features(
     values |= _signal_features(signals)
     values |= _lexical_features(signals.text, lexicon, question_words)
     values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
+    values |= _previous_features(signals.text, lexicon, earlier)
     values["align_score"] = nan if support is None else support.score
     return SentenceFeatures(schema, _in_order(values, schema))
 
@@ -116,6 +132,20 @@ def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
         "sentence_index": log1p(len(earlier.supports)),
         "earlier_support_mean": fmean(supports) if supports else nan,
         "earlier_support_min": min(supports, default=nan),
+    }
+
+
+def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
+    """Errors come in rows, and a sentence without a letter (the number of a list item) has nothing else to go by."""
+    shares = lexical_shares(earlier.last, lexicon) if lexicon and earlier.supports else LexicalShares()
+    previous = {
+        "support": earlier.supports[-1] if earlier.supports else nan,
+        "pair_overlap": shares.pair_overlap,
+        "copied_run": shares.copied_run,
+    }
+    inherits = not has_letter(text)
+    return {f"previous_{name}": value for name, value in previous.items()} | {
+        f"inherited_{name}": value if inherits else nan for name, value in previous.items()
     }
 
 

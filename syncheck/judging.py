@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from math import nan
 
 import numpy as np
 
@@ -142,16 +141,17 @@ class SentenceJudge:
         earlier: Sequence[Sequence[SentenceScore]],
         supports: Sequence[Support | None],
     ) -> list[EarlierSentences]:
-        """Return what came before each sentence in its answer; the number of a list item is no sentence here."""
+        """Return what came before each sentence in its answer."""
         found = []
         own = iter(supports)
         for answer, scored in zip(answers, earlier, strict=True):
-            before = [_known(s.features.get("align_score")) for s in scored if _has_letter(s.text)]
+            before = EarlierSentences()
+            for sentence in scored:
+                before = before.followed_by(sentence.text, sentence.features.get("align_score"))
             for sentence in answer:
-                found.append(EarlierSentences(tuple(before)))
+                found.append(before)
                 support = next(own)
-                if _has_letter(sentence.text):
-                    before.append(nan if support is None else support.score)
+                before = before.followed_by(sentence.text, None if support is None else support.score)
         return found
 
     def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], str | None]:
@@ -190,14 +190,6 @@ class SentenceJudge:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
-
-
-def _has_letter(text: str) -> bool:
-    return any(map(str.isalpha, text))
-
-
-def _known(value: float | None) -> float:
-    return nan if value is None else value
 
 
 def _reason(sentence: SentenceSignals, status: Status, failure: str | None) -> str | None:

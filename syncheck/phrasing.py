@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Phrasing", "phrasing"]
+__all__ = ["Phrasing", "has_letter", "phrasing"]
 
 _SOURCE = re.compile(
     r"\b(?:passages?|contexts?|texts?|sources?|information|provided|mention(?:s|ed)?|stated?|according to|based on)\b",
@@ -26,6 +26,11 @@ class Phrasing:
     source_mention: float
     negation: float
     list_item: float
+
+
+def has_letter(sentence: str) -> bool:
+    """Whether a sentence has a letter of any script; the number of a list item has none, and says nothing by itself."""
+    return any(map(str.isalpha, sentence))
 
 
 def phrasing(sentence: str) -> Phrasing:

@@ -87,6 +87,12 @@ FEATURES = (
     Feature("source_mention", "whether it speaks of its sources (English)", "0 or 1", 0, "none"),
     Feature("negation", "whether it denies something (English)", "0 or 1", 0, "none"),
     Feature("list_item", "whether it begins as an item of a list", "0 or 1", 0, "none"),
+    Feature("previous_support", "support of the sentence before", "probability, [0, 1]", 1, "none"),
+    Feature("previous_pair_overlap", "pair_overlap of the sentence before", "share, [0, 1]", 1, "none"),
+    Feature("previous_copied_run", "copied_run of the sentence before", "share, [0, 1]", 1, "none"),
+    Feature("inherited_support", "previous_support, of a sentence without a letter", "probability, [0, 1]", 1, "none"),
+    Feature("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", "share, [0, 1]", 1, "none"),
+    Feature("inherited_copied_run", "previous_copied_run, of one without a letter", "share, [0, 1]", 1, "none"),
 )
 """Every feature of every schema; NaN in any of them means not measured."""
 
@@ -104,12 +110,17 @@ _SECOND = (
     *("sentence_index", "earlier_support_mean", "earlier_support_min"),
     *("source_mention", "negation", "list_item"),
 )
+_THIRD = (
+    *("previous_support", "previous_pair_overlap", "previous_copied_run"),
+    *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
+)
 
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
     "paper-no-lid.v1": tuple(name for name in _PAPER if name != LID),  # Table 4 for Summary and Data2txt
     "syncheck.v1": _PAPER + _FIRST,
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
+    "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
 }
 """Features of each released version, in column order; a released version never changes."""
 

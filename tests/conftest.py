@@ -93,7 +93,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 def make_monitor() -> Callable[..., Monitor]:
     """Build a monitor whose scores are a formula of the features."""
 
-    def make(golden: Golden, *, schema="syncheck.v2", formula=wavy, aligner=None, **options: Any) -> Monitor:
+    def make(golden: Golden, *, schema="syncheck.v3", formula=wavy, aligner=None, **options: Any) -> Monitor:
         layers = () if schema == "paper-no-lid.v1" else LAYERS
         config = MonitorConfig(schema=schema, layers=layers, **options)
         aggregator = None if formula is None else FormulaAggregator(feature_schema(schema, layers), formula)

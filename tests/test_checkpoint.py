@@ -17,7 +17,7 @@ from syncheck import (
 )
 
 CONFIG = MonitorConfig(
-    schema="syncheck.v2",
+    schema="syncheck.v3",
     layers=LAYERS,
     segmenter=SegmenterConfig(max_tokens=40),
     template="plain",

@@ -15,7 +15,9 @@ from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_lid
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
-ALL = feature_schema("syncheck.v2", (4, 2))
+ALL = feature_schema("syncheck.v3", (4, 2))
+PREVIOUS = ("previous_support", "previous_pair_overlap", "previous_copied_run")
+INHERITED = ("inherited_support", "inherited_pair_overlap", "inherited_copied_run")
 LEXICON = ContextLexicon.from_passages(["Paris has 2 rivers."])
 
 
@@ -37,7 +39,15 @@ def signals(log_prob, *, without=None, entropy=None, kl=None, text="Paris has 3 
 
 
 def features(
-    sentence, schema=ALL, *, lid=None, support=None, lexicon=LEXICON, question=frozenset({"towers"}), earlier=()
+    sentence,
+    schema=ALL,
+    *,
+    lid=None,
+    support=None,
+    lexicon=LEXICON,
+    question=frozenset({"towers"}),
+    earlier=(),
+    last="",
 ):
     return sentence_features(
         schema,
@@ -45,7 +55,7 @@ def features(
         support=support,
         lexicon=lexicon,
         question_words=question,
-        earlier=EarlierSentences(earlier),
+        earlier=EarlierSentences(earlier, last),
     )
 
 
@@ -59,9 +69,15 @@ def not_measured(found):
 
 def test_values_by_hand():
     sentence = signals([-0.5, -2.0, -1.5], without=[-1.5, -1.0, -4.5], entropy=[0.25, 1.0, 0.5], kl=[3.0, 3.5, 0.25])
-    found = features(sentence, lid={2: 7.5, 4: 0.0}, support=Support(0.875, None), earlier=(0.5, nan, 0.25))
+    found = features(
+        sentence,
+        lid={2: 7.5, 4: 0.0},
+        support=Support(0.875, None),
+        earlier=(0.5, nan, 0.25),
+        last="It has 2 old rivers.",
+    )
     assert found.values.dtype == np.float64
-    assert not_measured(found) == {"name_overlap"}
+    assert not_measured(found) == {"name_overlap", *INHERITED}
     assert measured(found) == pytest.approx(
         {
             "min_prob": exp(-2),
@@ -93,9 +109,35 @@ def test_values_by_hand():
             "source_mention": 0.0,
             "negation": 0.0,
             "list_item": 0.0,
+            "previous_support": 0.25,
+            "previous_pair_overlap": 0.0,  # 2 old, old rivers
+            "previous_copied_run": 2 / 5,  # has 2
         },
         rel=1e-15,
     )
+
+
+def test_a_sentence_without_a_letter_inherits_from_the_one_before():
+    before = {"earlier": (0.5, 0.25), "last": "Paris has rivers, old ones."}
+    number = features(signals([-1.0], text="2."), support=Support(0.75, None), **before).to_dict()
+    assert [number[name] for name in INHERITED] == [0.25, 1 / 3, 2 / 5]  # paris rivers of three; paris has
+    assert [number[name] for name in PREVIOUS] == [0.25, 1 / 3, 2 / 5]
+    assert number["align_score"] == 0.75
+    said = features(signals([-1.0], text="2 rivers."), **before).to_dict()
+    assert [said[name] for name in INHERITED] == [None, None, None]
+    assert [said[name] for name in PREVIOUS] == [0.25, 1 / 3, 2 / 5]
+    first = features(signals([-1.0], text="2.")).to_dict()
+    assert [first[name] for name in (*PREVIOUS, *INHERITED)] == [None] * 6
+    without_context = features(signals([-1.0], text="2."), lexicon=None, earlier=(nan,), last="Paris.").to_dict()
+    assert [without_context[name] for name in (*PREVIOUS, *INHERITED)] == [None] * 6
+
+
+def test_sentences_without_a_letter_are_no_earlier_ones():
+    none = EarlierSentences()
+    assert none.followed_by("12.", 0.5) == none
+    some = none.followed_by("One.", 0.5).followed_by("***", None).followed_by("Zwei.", None).followed_by("3", 0.1)
+    assert (some.supports[0], some.last) == (0.5, "Zwei.")
+    assert len(some.supports) == 2 and isnan(some.supports[1])
 
 
 def test_what_was_not_measured_is_nan():
@@ -119,6 +161,8 @@ def test_what_was_not_measured_is_nan():
         "novel_words",
         "earlier_support_mean",
         "earlier_support_min",
+        *PREVIOUS,
+        *INHERITED,
     }
 
 
@@ -139,7 +183,7 @@ def test_a_sentence_without_tokens_has_no_features():
 def test_an_impossible_token_leaves_values_finite():
     sentence = signals([-inf, -1.0], without=[-inf, -inf], kl=[inf, 1.0])
     found = features(sentence, lid={2: 1.0, 4: 1.0}, support=Support(0.0, None))
-    assert not_measured(found) == {"name_overlap", "earlier_support_mean", "earlier_support_min"}
+    assert not_measured(found) == {"name_overlap", "earlier_support_mean", "earlier_support_min", *PREVIOUS, *INHERITED}
     found = measured(found)
     assert np.isfinite(list(found.values())).all()
     assert found["min_log_prob"] == -100
@@ -192,9 +236,11 @@ def test_released_versions_stay_as_they_are():
         *("earlier_support_min", "source_mention", "negation", "list_item"),
     )
     assert feature_schema("syncheck.v2", layers).names == paper + lid + contrast + ours + second
+    third = PREVIOUS + INHERITED
+    assert feature_schema("syncheck.v3", layers).names == paper + lid + contrast + ours + second + third
     assert feature_schema("paper.v1", layers).directions == (1, 1, -1, -1, -1, -1, -1, 0, 0, 1)
     assert feature_schema("syncheck.v1", ()).units[-1] == "share, [0, 1]"
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True]
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True]
 
 
 def test_every_feature_is_in_a_schema_and_described():
@@ -207,7 +253,8 @@ def test_every_feature_is_in_a_schema_and_described():
 @pytest.mark.parametrize("call", [needs_lid, lambda version: feature_schema(version, ())])
 def test_an_unknown_version_names_the_known_ones(call):
     with pytest.raises(
-        InputError, match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1', 'syncheck.v2'; found 'paper.v2'"
+        InputError,
+        match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1', 'syncheck.v2', 'syncheck.v3'; found 'paper.v2'",
     ):
         call("paper.v2")
 

@@ -7,7 +7,7 @@ from doubles import WordAligner
 from syncheck import RagPrompt, SentenceJudge, SentenceSignals, SentenceSpan, feature_schema
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
-JUDGE = SentenceJudge(PROMPT, schema=feature_schema("syncheck.v2", ()), aggregator=None, aligner=WordAligner())
+JUDGE = SentenceJudge(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
 
 
 def sentence(text):
@@ -40,6 +40,15 @@ def test_the_number_of_a_list_item_is_no_earlier_sentence():
     assert [score.features["sentence_index"] for score in scores] == pytest.approx([0, 0, np.log(2), np.log(2)])
     assert earlier_of(scores[3])[2:] == [1.0, 1.0]
     assert earlier_of(JUDGE([sentence("Bob met Ann.")], earlier=scores[:3])[0]) == earlier_of(scores[3])
+
+
+def test_the_number_of_a_list_item_inherits_from_the_sentence_before_it():
+    scores = JUDGE([sentence("Ann met Eve Fox."), sentence("2."), sentence("3."), sentence("Bob met Ann.")])
+    inherited = [score.features["inherited_support"] for score in scores]
+    assert inherited == [None, 0.5, 0.5, None]
+    assert [score.features["previous_support"] for score in scores] == [None, 0.5, 0.5, 0.5]
+    (later,) = JUDGE([sentence("4.")], earlier=scores)
+    assert (later.features["inherited_support"], later.features["previous_pair_overlap"]) == (1.0, 1.0)
 
 
 def test_no_answers():

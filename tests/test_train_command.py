@@ -1,5 +1,6 @@
 """``train`` fits each fold once: the scores that its table shows are those that its thresholds are chosen on."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,15 @@ def test_each_fold_is_fitted_once(llama, fits, tmp_path):
     assert trained.aggregator.score(rows).tolist() == alone.aggregator.score(rows).tolist()
 
 
+def test_the_number_of_a_list_item_is_trained_on_and_a_row_of_dashes_is_not(llama, fits):
+    """Whatever gets a score is trained on."""
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    measured = sentences(10)
+    measured = replace(measured, texts=("2.", "***", *measured.texts[2:]))
+    fit_measured(untrained, measured, kind="lr", held_out=np.linspace(0.0, 0.9, 19))
+    assert fits == [19]
+
+
 def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     measured = sentences(10)
@@ -69,5 +79,5 @@ def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
 @pytest.mark.parametrize("held_out", [np.zeros(19), np.zeros((1, 20)), np.full(20, np.nan)])
 def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match=r"held_out must be 20 numbers, one for each sentence with a letter; found"):
+    with pytest.raises(InputError, match=r"held_out must be 20 numbers, one for each sentence with a letter or digit; found"):
         fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)

@@ -140,7 +140,7 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     """Compare, train, save and write the model card."""
     started = time.monotonic()
     labels, used = measured.labels(), np.flatnonzero(measured.with_letter)
-    kind, figures = best_kind(measured, labels, used)
+    kind, figures = best_kind(measured, labels, np.flatnonzero(measured.checkable))
     names = measured.schema.names
     scores = out_of_fold_scores(
         lambda rows: measured.features(labels, used[rows])[used],
@@ -159,8 +159,8 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     facts = {
         "responses": len(measured.records),
         "left_out": len(measured.left_out),
-        "sentences": len(used),
-        "unfaithful": int((labels[used] == 0).sum()),
+        "sentences": int(measured.checkable.sum()),
+        "unfaithful": int((labels[measured.checkable] == 0).sum()),
         "kinds": figures,
         "kind": kind,
         "backtrack": trained.config.backtrack_threshold,
@@ -184,12 +184,14 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
 
 Turns the features `{DEFAULT_SCHEMA}` of the kit's model and aligner into P(faithful). Trained on {data}:
 {facts["responses"]} responses ({facts["left_out"]} did not fit the window), {facts["sentences"]} sentences with
-a letter, {facts["unfaithful"]} of them unfaithful. `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
+a letter or digit, {facts["unfaithful"]} of them unfaithful. `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
 {facts["seconds"]:.0f} seconds.
 
 Kind: {facts["kind"]}, the best of three by AUROC in five-fold cross-validation by question, three repeats ({kinds}).
 Thresholds, from out-of-fold scores: backtrack {facts["backtrack"]:.3f} (10 % of the faithful sentences fall below),
 prune {facts["prune"]:.3f} (25 %).
+
+Sentences with a letter, trained on the others of them:
 
 ```
 {table}

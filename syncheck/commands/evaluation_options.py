@@ -93,7 +93,7 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
     add_corpus(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v2)")
+    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v3)")
     parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
     parser.add_argument(
         "--aggregator", choices=("lr", "xgb", "mlp"), default="mlp", help="%(default)s, as in the paper"

@@ -102,7 +102,7 @@ def _compared(
     measured: MeasuredSentences, args: argparse.Namespace
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Return the kind to train, how well the kinds that may be do on folds of the data, and its scores there."""
-    chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.with_letter))
+    chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable))
     return best_aggregator(
         chosen.features,
         chosen.y,

@@ -73,7 +73,8 @@ def calibrate_monitor(
     monitor
         With an aggregator; a calibration it has already is replaced.
     measured
-        Held-out sentences as this monitor measured them; those without a letter do not count.
+        Held-out sentences as this monitor measured them; those without a letter or digit, which get no
+        score, do not count.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -105,7 +106,7 @@ def calibrate_monitor(
     ids = [record.id for record in measured.records]
     refuse_seen(monitor, ids)
     check_measured_by(measured, monitor)
-    used = np.flatnonzero(measured.with_letter)
+    used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw = replace(aggregator, calibration=None, release=None).score(measured.values[used])
     calibration = fit_calibration(raw, y, method=method)

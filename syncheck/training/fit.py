@@ -52,7 +52,7 @@ def fit_monitor(
     kind
         Which aggregator.
     config
-        None takes the schema ``syncheck.v2`` with the default layers of the model.
+        None takes the schema ``syncheck.v3`` with the default layers of the model.
     aligner
         None leaves ``align_score`` unmeasured.
     rule
@@ -106,7 +106,7 @@ def fit_measured(
     kind, rule, random_state
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N sentences with a letter, as :func:`best_aggregator` returns them; the
+        Out-of-fold P(faithful) of the N checkable sentences, as :func:`best_aggregator` returns them; the
         thresholds are chosen on it. None fits the kind on folds to get it.
 
     Raises
@@ -117,7 +117,7 @@ def fit_measured(
         If they were measured by another model or aligner, or otherwise.
     """
     check_measured_by(measured, untrained)
-    used = np.flatnonzero(measured.with_letter)
+    used = np.flatnonzero(measured.checkable)
     labels = measured.labels(rule=rule)
     features = measured.features(labels, used)
     y, groups = labels[used], measured.groups[used]
@@ -149,7 +149,7 @@ def fit_measured(
 def _check_held_out(scores: NDArray[np.float64], sentences: int) -> None:
     if scores.shape != (sentences,) or not np.isfinite(scores).all():
         raise InputError(
-            f"held_out must be {sentences} numbers, one for each sentence with a letter; found "
+            f"held_out must be {sentences} numbers, one for each sentence with a letter or digit; found "
             f"{int(np.isfinite(scores).sum())} in an array of shape {scores.shape}. Pass one row of what "
             "best_aggregator returns for these sentences, or None"
         )

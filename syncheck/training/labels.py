@@ -10,6 +10,8 @@ import numpy as np
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from numpy.typing import NDArray
 
+from syncheck.phrasing import has_letter
+
 __all__ = ["LabelledSentence", "Rule", "UnfaithfulSpan", "label_sentences", "labelled_sentences"]
 
 Rule = Literal["overlap", "paper"]
@@ -104,7 +106,7 @@ def labelled_sentences(
     bounds = [
         (start, end)
         for start, end in PunktSentenceTokenizer().span_tokenize(response)
-        if not with_letter or any(character.isalpha() for character in response[start:end])
+        if not with_letter or has_letter(response[start:end])
     ]
     labels = label_sentences(bounds, spans, rule=rule, implicit_true=implicit_true)
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, MismatchError
+from syncheck.phrasing import has_letter
+from syncheck.segments import is_checkable
 from syncheck.signals import ReferenceBank
 from syncheck.training.labels import Rule, label_sentences
 from syncheck.training.provenance import check_same_instrument
@@ -78,7 +80,12 @@ class MeasuredSentences:
     @property
     def with_letter(self) -> NDArray[np.bool_]:
         """Which sentences contain a letter: the strict benchmark set, (N,)."""
-        return np.array([any(c.isalpha() for c in text) for text in self.texts], dtype=np.bool_)
+        return np.array([has_letter(text) for text in self.texts], dtype=np.bool_)
+
+    @property
+    def checkable(self) -> NDArray[np.bool_]:
+        """Which sentences have a letter or digit, and so get a score, (N,)."""
+        return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
         """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`."""

@@ -27,7 +27,7 @@ def test_greedy_ids_are_those_of_generate(any_family, monitor, prompt):
 
 
 def test_search_refuses_and_says_why(any_family, monitor, prompt):
-    monitor.aggregator = FormulaAggregator(feature_schema("syncheck.v2", any_family.layers), wavy)
+    monitor.aggregator = FormulaAggregator(feature_schema("syncheck.v3", any_family.layers), wavy)
     with torch.no_grad():
         any_family.model(**prompt.inputs(), output_hidden_states=True)
     before = hooks(any_family.model)

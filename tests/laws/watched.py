@@ -29,7 +29,7 @@ class RecordingMonitor(Monitor):
 
     @classmethod
     def of(cls, family: Family, model=None) -> "RecordingMonitor":
-        config = MonitorConfig(schema="syncheck.v2", layers=family.layers)
+        config = MonitorConfig(schema="syncheck.v3", layers=family.layers)
         monitor = cls(model or family.model, family.tokenizer, config=config)
         monitor.judges = []
         return monitor

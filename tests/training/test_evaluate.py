@@ -262,7 +262,7 @@ def test_benchmark_systems_are_parts_of_the_columns():
 
 
 def test_the_first_version_stands_beside_the_second():
-    names = feature_schema("syncheck.v2", (2,)).names
+    names = feature_schema("syncheck.v3", (2,)).names
     systems = {system.name: system.columns for system in benchmark_systems(names)}
     assert systems["features of syncheck.v1"] == feature_schema("syncheck.v1", (2,)).names
     assert systems["all features"] == names

@@ -59,12 +59,15 @@ def test_labels_by_sentence(monitor):
     assert measure(monitor, [given], show_progress=False).labels().tolist() == [1, 0, 1]
 
 
-def test_sentences_with_a_letter(monitor):
-    found = measure(monitor, [record(0, response=" He is. *** 12! Yes.", spans=())], show_progress=False)
+def test_sentences_with_a_letter_and_those_with_a_digit(monitor):
+    found = measure(monitor, [record(0, response=" He is! ***! 12! Yes.", spans=())], show_progress=False)
     assert dict(zip(found.texts, found.with_letter.tolist(), strict=True)) == {
         text: any(c.isalpha() for c in text) for text in found.texts
     }
-    assert not found.with_letter.all()
+    assert dict(zip(found.texts, found.checkable.tolist(), strict=True)) == {
+        text: any(c.isalnum() for c in text) for text in found.texts
+    }
+    assert found.with_letter.sum() < found.checkable.sum() < len(found.texts)
 
 
 class TestFeatures:

@@ -6,7 +6,7 @@ from made_up import record, records
 from syncheck import InputError, Monitor, MonitorConfig
 from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure
 
-CONFIG = MonitorConfig(schema="syncheck.v2", layers=LAYERS)
+CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
 
 def fitted(llama, kind="lr", *, given=None, **options):
@@ -73,7 +73,7 @@ def test_layers_default_to_the_middle_of_the_model(llama):
     monitor = fit_monitor(
         records(6), model=llama.model, tokenizer=llama.tokenizer, kind="lr", aligner=None, show_progress=False
     )
-    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v2"
+    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
     assert monitor.aligner is None
 
 

@@ -48,7 +48,7 @@ def test_saved_is_loaded(tmp_path):
         np.testing.assert_array_equal(after.activations[layer], before.activations[layer])
     for name in ("schema", "texts", "records", "left_out", "max_references", "segmenter", "provenance"):
         assert getattr(after, name) == getattr(before, name)
-    for name in ("bounds", "owners", "groups", "generators", "with_letter"):
+    for name in ("bounds", "owners", "groups", "generators", "with_letter", "checkable"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
     assert after.labels().tolist() == before.labels().tolist() == [1, 0, 1]
 
