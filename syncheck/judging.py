@@ -146,8 +146,8 @@ class SentenceJudge:
         own = iter(supports)
         for answer, scored in zip(answers, earlier, strict=True):
             before = EarlierSentences()
-            for sentence in scored:
-                before = before.followed_by(sentence.text, sentence.features.get("align_score"))
+            for score in scored:
+                before = before.followed_by(score.text, score.features.get("align_score"))
             for sentence in answer:
                 found.append(before)
                 support = next(own)
