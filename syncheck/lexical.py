@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log1p, nan
 
-__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "share", "stem"]
+__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "novel_pairs", "share", "stem"]
 
 _STEM = 5
 """Characters of a word that count as its stem."""
@@ -107,10 +107,10 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     numbers = [word for word in words if _is_number(word)]
     content = content_words(sentence)
     stems = [stem(word) for word in content]
-    pairs = list(pairwise(stems))
+    pairs = _held_pairs(stems, lexicon)
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
-        pair_overlap=sum(_are_near(pair, lexicon) for pair in pairs) / len(pairs) if pairs else nan,
+        pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
         copied_run=_longest_run(words, lexicon) / len(words) if words else nan,
         novel_words=log1p(len(set(stems) - lexicon.stems)),
         content_overlap=share(content, lexicon.words),
@@ -118,6 +118,16 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
         number_overlap=share(numbers, lexicon.numbers),
         name_overlap=share(_names(sentence), lexicon.words),
     )
+
+
+def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
+    """Return ln(1 + neighbouring content words whose stems stand near each other in no passage).
+
+    ``pair_overlap`` says which share is held, this how many are not: one wrong pair in a long sentence is as wrong as
+    in a short one.
+    """
+    pairs = _held_pairs([stem(word) for word in content_words(sentence)], lexicon)
+    return log1p(len(pairs) - sum(pairs))
 
 
 def content_words(text: str) -> list[str]:
@@ -143,6 +153,11 @@ def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
             found.setdefault(word, []).append(place)
         start += len(text) + _NEAR  # so that nothing is near, or in a run, across passages
     return {word: tuple(places) for word, places in found.items()}
+
+
+def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:
+    """Say of each pair of neighbours whether they are near each other in a passage."""
+    return [_are_near(pair, lexicon) for pair in pairwise(stems)]
 
 
 def _are_near(pair: tuple[str, str], lexicon: ContextLexicon) -> bool:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-FOUNDATION = frozenset({"types", "config", "errors", "pretrained"})
+FOUNDATION = frozenset({"types", "config", "errors", "lexical", "pretrained"})
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {
     "feature_groups": "features",
-    "lexical": "features",
     "phrasing": "features",
     "schemas": "features",
     "templates": "prompts",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
+from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
 
 PASSAGES = ["The Seine crosses Paris, France's capital.", "It had 2,102,650 people in 2023; 3.5% fewer."]
 LEXICON = ContextLexicon.from_passages(PASSAGES)
@@ -141,3 +141,4 @@ def test_runs_and_pairs_are_those_of_a_plain_search(passages, words):
         for x, y in zip(content, content[1:], strict=False)
     ]
     assert isnan(shares.pair_overlap) if not near else shares.pair_overlap == pytest.approx(sum(near) / len(near))
+    assert novel_pairs(" ".join(words), lexicon) == pytest.approx(log1p(near.count(False)))

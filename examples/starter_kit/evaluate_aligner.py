@@ -6,8 +6,8 @@ r"""Calibrate the trained aligner, pack it, and measure what was packed.
 Writes the packaged files and ``measured.json``: AUROC and accuracy by source with bootstrap intervals over
 contexts, beside the share of the claim's content words that the context holds, which needs no training. The
 transfer sources took no part in training or calibration, and neither did those that training went ``--without``.
-With ``--packed`` in place of ``--run``, an aligner that is packed already is measured, and its ``measured.json``
-written anew.
+With ``--packed`` in place of ``--run``, an aligner that is packed already is measured (after it was calibrated anew
+with ``--calibrate``), and its ``measured.json`` written anew. ``--ragtruth`` measures it on RAGTruth's sentences too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from safetensors.torch import load_file
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from support_pairs import SupportPair, load_pairs, part_of
+from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs
 from tokenizers import Tokenizer
 from tqdm import tqdm
 from train_aligner import TRAINING_SOURCES, packed_model, start_model
@@ -37,7 +37,9 @@ from wikipedia_qa import Substitution, load_articles
 
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
-from syncheck.alignment.packed import save_packed
+from syncheck.alignment.int8_encoder import Int8CrossEncoder
+from syncheck.alignment.packed import read_packed, save_packed
+from syncheck.lexical import ContextLexicon, novel_pairs
 
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""
@@ -70,14 +72,21 @@ def overlap_scores(pairs: Sequence[SupportPair]) -> Array:
     return np.array(scores)
 
 
+def novel_pair_counts(pairs: Sequence[SupportPair]) -> Array:
+    """For each claim ln(1 + pairs of neighbouring content words that are near each other in no passage)."""
+    lexicons = {p.passages: ContextLexicon.from_passages(p.passages) for p in pairs}
+    return np.array([novel_pairs(p.claim, lexicons[p.passages]) for p in pairs])
+
+
 def fit_calibration(scores: Array, pairs: Sequence[SupportPair]) -> dict[str, float]:
-    """Fit P(supported) to raw probabilities and coverage; every source weighs the same."""
+    """Fit P(supported) to raw probabilities, coverage and new pairs of words; every source weighs the same."""
     counts = {s: sum(p.source == s for p in pairs) for s in {p.source for p in pairs}}
     weights = np.array([1000 / counts[p.source] for p in pairs])
-    inputs = np.column_stack([logit(scores.clip(1e-6, 1 - 1e-6)), overlap_scores(pairs)])
+    inputs = np.column_stack([logit(scores.clip(1e-6, 1 - 1e-6)), overlap_scores(pairs), novel_pair_counts(pairs)])
     fitted = LogisticRegression(C=1e6).fit(inputs, [p.label for p in pairs], sample_weight=weights)
-    scale, coverage = fitted.coef_[0]
-    return {"scale": float(scale), "coverage": float(coverage), "shift": float(fitted.intercept_[0])}
+    names = ("scale", "coverage", "novel_pairs")
+    found = dict(zip(names, map(float, fitted.coef_[0]), strict=True))
+    return found | {"shift": float(fitted.intercept_[0])}
 
 
 def measure(pairs: Sequence[SupportPair], scores: Array) -> dict[str, Any]:
@@ -139,17 +148,34 @@ def calibrated(run: Path, folder: Path, output: Path) -> dict[str, Any]:
     """Calibrate and pack a training run; returns what is known of its making."""
     settings = json.loads((run / "run.json").read_text())
     sources = [source for source in CALIBRATION_SOURCES if source not in settings["without"]]
-    raw = pack(run, output, {})
-    pairs = [p for s in sources for p in load_pairs(folder, s) if part_of(p.passages[0]) == "calibrate"]
-    calibration = fit_calibration(support_scores(raw, pairs), pairs)
-    pack(run, output, calibration)
+    calibration = calibrate(pack(run, output, {}), folder, sources)
+    pack(run, output, {name: calibration[name] for name in ("scale", "coverage", "novel_pairs", "shift")})
     return {
         "training": json.loads((run / "progress.json").read_text()),
         "seed": settings["seed"],
         "without": settings["without"],
         "went_on_from_a_packed_aligner": settings["packed"] is not None,
-        "calibration": {"pairs": len(pairs), **calibration},
+        "calibration": calibration,
     }
+
+
+def calibrate(raw: BundledAligner, folder: Path, sources: Sequence[str]) -> dict[str, float]:
+    """Fit the calibration of a network on the calibration part of sources."""
+    pairs = [p for s in sources for p in load_pairs(folder, s) if part_of(p.passages[0]) == "calibrate"]
+    return {"pairs": len(pairs), **fit_calibration(support_scores(raw, pairs), pairs)}
+
+
+def calibrated_anew(folder: Path, pairs: Path) -> dict[str, Any]:
+    """Calibrate a packed aligner again; returns what was known of it with the new calibration."""
+    made: dict[str, Any] = json.loads((folder / "measured.json").read_text())
+    packed = read_packed(folder)
+    raw = BundledAligner(Int8CrossEncoder(packed.config, packed.arrays), packed.tokenizer)
+    sources = [source for source in CALIBRATION_SOURCES if source not in made["without"]]
+    made["calibration"] = calibrate(raw, pairs, sources)
+    config = json.loads((folder / "config.json").read_text())
+    config["calibration"] = {n: made["calibration"][n] for n in ("scale", "coverage", "novel_pairs", "shift")}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    return made
 
 
 def milliseconds(aligner: BundledAligner, sets: Mapping[str, Sequence[SupportPair]]) -> float:
@@ -171,14 +197,25 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--articles", type=Path, required=True)
     parser.add_argument("--output", type=Path, help="where to pack what --run has trained")
+    parser.add_argument("--calibrate", action="store_true", help="calibrate what is packed anew")
+    parser.add_argument("--ragtruth", type=Path, help="measure on the sentences of this folder too")
     args = parser.parse_args()
     if (args.run is None) != (args.output is None):
         parser.error("--run and --output go together")
+    if args.calibrate and args.run:
+        parser.error("--calibrate is for what is packed; what --run has trained is calibrated in any case")
 
     output = args.packed or args.output
-    made = calibrated(args.run, args.pairs, output) if args.run else json.loads((output / "measured.json").read_text())
+    if args.run:
+        made = calibrated(args.run, args.pairs, output)
+    elif args.calibrate:
+        made = calibrated_anew(output, args.pairs)
+    else:
+        made = json.loads((output / "measured.json").read_text())
     aligner = BundledAligner.load(output)
     sets = held_out(args.pairs, args.articles, without=made["without"])
+    if args.ragtruth:
+        sets["ragtruth"] = ragtruth_pairs(args.ragtruth)
     report = made | {
         "threads": torch.get_num_threads(),
         "milliseconds_per_claim": milliseconds(aligner, sets),

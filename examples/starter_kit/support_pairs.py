@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Part", "SupportPair", "load_pairs", "part_of"]
+from syncheck.training import labelled_sentences, load_ragtruth
+
+__all__ = ["Part", "SupportPair", "load_pairs", "part_of", "ragtruth_pairs"]
 
 Part = Literal["train", "calibrate", "test"]
 
@@ -39,6 +41,15 @@ def part_of(context: str) -> Part:
     if bucket < TEST_PERCENT:
         return "test"
     return "calibrate" if bucket < TEST_PERCENT + CALIBRATE_PERCENT else "train"
+
+
+def ragtruth_pairs(folder: Path) -> list[SupportPair]:
+    """Return the sentences with a letter of RAGTruth's answers as claims, unsupported where a span overlaps."""
+    return [
+        SupportPair(r.passages, r.response[s.start : s.end], int(s.faithful), "ragtruth", r.group)
+        for r in load_ragtruth(folder)
+        for s in labelled_sentences(r.response, r.spans or ())
+    ]
 
 
 def load_pairs(folder: Path, source: str) -> list[SupportPair]:

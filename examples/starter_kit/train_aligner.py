@@ -232,6 +232,7 @@ def main() -> None:
     parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AMX")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
+    torch.set_flush_denormal(True)  # attention's gradients hold many; a processor takes far longer over them
 
     articles = load_articles(args.articles, "train")
     tokenizer = Tokenizer.from_file(str((args.encoder or args.packed) / "tokenizer.json"))

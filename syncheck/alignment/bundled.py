@@ -16,6 +16,7 @@ from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed
 from syncheck.errors import InputError
+from syncheck.lexical import ContextLexicon, novel_pairs
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
@@ -53,9 +54,10 @@ class BundledAligner:
         On ``device``.
     tokenizer
         Without truncation and padding.
-    scale, coverage, shift
-        P(supported) = sigmoid(scale * logit + coverage * c + shift), c the share of the claim's content words
-        that the whole context holds: the network sees only the chosen chunks.
+    scale, coverage, novel_pairs, shift
+        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), c the share of the claim's
+        content words that the whole context holds, for the network sees only the chosen chunks, and q
+        :func:`~syncheck.lexical.novel_pairs`: what is put together in the claim and nowhere in the context.
     device
         Where the model is.
     name
@@ -76,6 +78,7 @@ class BundledAligner:
         *,
         scale: float = 1.0,
         coverage: float = 0.0,
+        novel_pairs: float = 0.0,
         shift: float = 0.0,
         device: str | torch.device = "cpu",
         name: str = "bundled",
@@ -85,6 +88,7 @@ class BundledAligner:
         self._tokenizer = tokenizer
         self._scale = scale
         self._coverage = coverage
+        self._novel_pairs = novel_pairs
         self._shift = shift
         self._device = torch.device(device)
         self._known: tuple[EvidenceIndex | None, dict[int, list[int]]] = (None, {})
@@ -127,7 +131,11 @@ class BundledAligner:
         index = _index(tuple(passages))
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
-        windows = [w for number, claim in enumerate(claims) for w in self._windows(index, number, claim)]
+        lexicon = _lexicon(tuple(passages))
+        offsets = [self._offset(index, lexicon, claim) for claim in claims]
+        windows = [
+            w for number, claim in enumerate(claims) for w in self._windows(index, number, claim, offsets[number])
+        ]
         probabilities = self._probabilities(windows)
         best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
         for window, probability in zip(windows, probabilities, strict=True):
@@ -144,11 +152,14 @@ class BundledAligner:
         score, chunk = min(parts.values())
         return Support(score, Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score))
 
-    def _windows(self, index: EvidenceIndex, number: int, claim: str) -> Iterator[_Window]:
+    def _offset(self, index: EvidenceIndex, lexicon: ContextLexicon, claim: str) -> float:
+        """Return what plain wording adds to the scaled logit."""
+        return self._coverage * index.coverage(claim) + self._novel_pairs * novel_pairs(claim, lexicon) + self._shift
+
+    def _windows(self, index: EvidenceIndex, number: int, claim: str, offset: float) -> Iterator[_Window]:
         ranked = index.best(claim, MAX_CHUNKS)
         packed = list(self._pack({chunk: self._chunk_ids(index, chunk) for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
-        offset = self._coverage * index.coverage(claim) + self._shift
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
             for first, evidence in packed:
                 yield _Window(number, part, first, encode_pair(evidence, ids), offset)
@@ -210,6 +221,11 @@ def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]
 def _index(passages: tuple[str, ...]) -> EvidenceIndex:
     """Keep the last indices: live monitoring asks about one context sentence by sentence."""
     return EvidenceIndex(passages)
+
+
+@lru_cache(maxsize=4)
+def _lexicon(passages: tuple[str, ...]) -> ContextLexicon:
+    return ContextLexicon.from_passages(passages)
 
 
 def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:

@@ -52,6 +52,7 @@ def save_packed(
     *,
     scale: float = 1.0,
     coverage: float = 0.0,
+    novel_pairs: float = 0.0,
     shift: float = 0.0,
 ) -> None:
     """Write weights (matrices as int8 with one scale for each row), config, tokenizer and calibration.
@@ -62,7 +63,7 @@ def save_packed(
         Made if it does not exist.
     model, tokenizer
         What was trained.
-    scale, coverage, shift
+    scale, coverage, novel_pairs, shift
         Calibration; see :class:`~syncheck.alignment.BundledAligner`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def save_packed(
     config = {
         "format": FORMAT,
         "encoder": {name: getattr(model.bert.config, name) for name in kept},
-        "calibration": {"scale": scale, "coverage": coverage, "shift": shift},
+        "calibration": {"scale": scale, "coverage": coverage, "novel_pairs": novel_pairs, "shift": shift},
     }
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 

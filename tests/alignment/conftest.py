@@ -66,7 +66,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = CrossEncoder(config).eval()
     torch.nn.init.normal_(model.head.weight)
     folder = tmp_path_factory.mktemp("bundled")
-    save_packed(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, shift=-0.25)
+    save_packed(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, novel_pairs=-0.75, shift=-0.25)
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from importlib.resources import files
 
@@ -29,13 +30,14 @@ ROUNDING = 0.01
 """What rounding the inputs of matrix products may change in a probability of the small random network."""
 
 
-def one_window_score(folder, evidence, claim, *, coverage=0.0):
+def one_window_score(folder, evidence, claim, *, coverage=0.0, novel_pairs=0):
     """Score of one pair that fits a window, computed without the aligner and in float32 throughout."""
     model, tokenizer = load_cross_encoder(folder), read_packed(folder).tokenizer
     ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in (evidence, claim)]
     with torch.inference_mode():
         logit = model(*collate([encode_pair(*ids)]))
-    return torch.sigmoid(1.5 * logit + 0.5 * coverage - 0.25).item()  # what the folder was saved with
+    offset = 0.5 * coverage - 0.75 * math.log1p(novel_pairs) - 0.25  # what the folder was saved with
+    return torch.sigmoid(1.5 * logit + offset).item()
 
 
 def test_token_types_say_which_tokens_match():
@@ -55,7 +57,7 @@ def test_short_context_is_one_window_in_text_order(bundled_folder):
     passages = ["Rain fell. The bridge was built in 1903.", "It spans the Avon."]
     (support,) = aligner.align(passages, ["The bridge spans the Avon."])
     joined = "The bridge was built in 1903. It spans the Avon."
-    expected = one_window_score(bundled_folder, joined, "The bridge spans the Avon.", coverage=1.0)
+    expected = one_window_score(bundled_folder, joined, "The bridge spans the Avon.", coverage=1.0, novel_pairs=1)
     assert support.score == pytest.approx(expected, abs=ROUNDING)
     assert (support.evidence.passage, support.evidence.text) == (1, "It spans the Avon.")
     assert support.evidence.score == support.score
@@ -68,7 +70,7 @@ def test_chunk_longer_than_a_window_is_scored_in_overlapping_parts(bundled_folde
     letters = words.replace(" ", "")
     stride = MAX_EVIDENCE_TOKENS - 16
     parts = [letters[i : i + MAX_EVIDENCE_TOKENS] for i in (0, stride, 2 * stride)]
-    expected = max(one_window_score(bundled_folder, p, "ab12.") for p in parts)
+    expected = max(one_window_score(bundled_folder, p, "ab12.", novel_pairs=1) for p in parts)
     assert support.score == pytest.approx(expected, abs=ROUNDING)
 
 
