@@ -137,7 +137,7 @@ def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
 
 def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
     """Errors come in rows, and a sentence without a letter (the number of a list item) has nothing else to go by."""
-    shares = lexical_shares(earlier.last, lexicon) if lexicon and earlier.supports else LexicalShares()
+    shares = LexicalShares() if lexicon is None else lexical_shares(earlier.last, lexicon)
     previous = {
         "support": earlier.supports[-1] if earlier.supports else nan,
         "pair_overlap": shares.pair_overlap,
