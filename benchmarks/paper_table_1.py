@@ -40,7 +40,7 @@ SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no
 ALIGNED = "aligner, untrained"
 FEWEST_FOLDS = ("--cv", "2", "--repeats", "1")
 UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the aligner"}
-TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP"}
+TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP", "ensemble": "LR and XGB"}
 
 LEFT_OUT = ": left out: "
 """How ``features`` names a response that it could not measure, with exit code 2; the others are in its file."""

@@ -17,7 +17,7 @@ from syncheck.commands.decoder_options import add_decoding
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
 from syncheck.commands.span_options import add_opening, add_spans, add_spans_score
-from syncheck.config import DEFAULT_SCHEMA, LineBreaks
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, LineBreaks
 from syncheck.errors import SyncheckError
 
 __all__ = ["main"]
@@ -168,7 +168,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add_labels(parser)
     parser.add_argument(
         "--aggregator",
-        choices=("lr", "xgb", "mlp", "best"),
+        choices=(*get_args(AggregatorKind), "best"),
         default="best",
         help="best: by grouped cross-validation (%(default)s)",
     )

@@ -9,6 +9,7 @@ from syncheck.errors import InputError
 
 __all__ = [
     "AggregatorKind",
+    "ClassifierKind",
     "DEFAULT_SCHEMA",
     "LineBreaks",
     "MonitorConfig",
@@ -18,7 +19,8 @@ __all__ = [
 ]
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
-AggregatorKind = Literal["lr", "xgb", "mlp"]
+ClassifierKind = Literal["lr", "xgb", "mlp"]
+AggregatorKind = Literal[ClassifierKind, "ensemble"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 DEFAULT_SCHEMA = "syncheck.v3"

@@ -55,7 +55,7 @@ def folder(llama, tmp_path):
     return tmp_path / "monitor"
 
 
-@pytest.mark.parametrize("kind", ["lr", "xgb", "mlp"])
+@pytest.mark.parametrize("kind", ["lr", "xgb", "mlp", "ensemble"])
 def test_loaded_scores_as_saved(golden, tmp_path, kind):
     monitor = trained(golden, kind)
     monitor.save_pretrained(tmp_path)

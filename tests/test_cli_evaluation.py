@@ -20,6 +20,7 @@ from syncheck.training import (
 )
 
 GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
+KINDS = {"lr", "xgb", "mlp", "ensemble"}
 FOLDS = ["--cv", "3", "--aggregator", "lr"]
 
 
@@ -187,8 +188,8 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     shown = capsys.readouterr().out
     best = shown.rpartition("best by grouped cross-validation: ")[2].strip()
     lines = [line.split() for line in shown.splitlines()]
-    found = {words[0]: float(words[1]) for words in lines if words and words[0] in ("lr", "xgb", "mlp")}
-    assert set(found) == {"lr", "xgb", "mlp"} and found[best] == max(found.values())
+    found = {words[0]: float(words[1]) for words in lines if words and words[0] in KINDS}
+    assert set(found) == KINDS and found[best] == max(found.values())
     assert plot.read_text().startswith("<?xml")
     shown = []
     for source in (data, features):

@@ -1,4 +1,4 @@
-"""From features to P(faithful): three kinds of classifier, or one signal; calibrated; saved without pickle."""
+"""From features to P(faithful): three kinds of classifier, two of them as one, or one signal; saved without pickle."""
 
 from syncheck.aggregators.aggregator import Aggregator
 from syncheck.aggregators.calibration import (

@@ -17,6 +17,7 @@ from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from syncheck.aggregators.calibration import Calibration
+    from syncheck.aggregators.ensemble import Ensemble
     from syncheck.aggregators.forest import Forest
     from syncheck.aggregators.network import Network
     from syncheck.aggregators.release import ReleaseThreshold
@@ -33,11 +34,11 @@ class Aggregator:
     ----------
     schema : FeatureSchema
         The columns it reads, in order.
-    kind : {"lr", "xgb", "mlp", "signal"}
+    kind : {"lr", "xgb", "mlp", "ensemble", "signal"}
         ``signal`` is untrained: one signal as it is, see :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
         Median of each feature in training; NaN where it was never measured or is not known.
-    model : Network, Forest or Column
+    model : Network, Forest, Ensemble or Column
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
     release : ReleaseThreshold or None
@@ -55,7 +56,7 @@ class Aggregator:
     schema: FeatureSchema
     kind: persistence.Kind
     medians: NDArray[np.float64]
-    model: Network | Forest | Column
+    model: Network | Forest | Ensemble | Column
     calibration: Calibration | None = None
     release: ReleaseThreshold | None = None
 
@@ -80,7 +81,8 @@ class Aggregator:
         schema
             Names of the columns.
         kind
-            Which classifier; see :func:`syncheck.aggregators.make_aggregator`.
+            Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
+            their log-odds averaged.
         random_state
             Seed; the same data and seed give the same aggregator.
 
@@ -209,10 +211,10 @@ class Aggregator:
         -------
         dict of str to float
             Above 0 the feature speaks for faithful. ``lr``: the exact terms of ln(p / (1 - p)) against the mean of
-            training, the intercept left out. ``xgb``: tree SHAP. ``mlp``: occlusion, the log-odds minus those with
-            the feature at its training median (missing, where no median is known); effects of features that work
-            together overlap, so they need not add up. ``signal``: the signal itself. A calibration, which keeps the
-            order of scores, is left out.
+            training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of these two. ``mlp``:
+            occlusion, the log-odds minus those with the feature at its training median (missing, where no median is
+            known); effects of features that work together overlap, so they need not add up. ``signal``: the signal
+            itself. A calibration, which keeps the order of scores, is left out.
 
         Raises
         ------

@@ -29,6 +29,10 @@ class Forest:
         """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
         return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
 
+    def log_odds(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ln(p / (1 - p)), (N,) float64, in nats, of P(faithful) as :meth:`probability` has it."""
+        return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
+
     def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each feature of one row (F,) adds to its log-odds, (F,) float64: XGBoost's own tree SHAP.
 

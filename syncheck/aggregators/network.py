@@ -77,7 +77,15 @@ class Network:
         A row's result does not depend on the rows beside it: BLAS would round a row differently in another
         batch, ``einsum`` sums each in the same order.
         """
-        return np.asarray(expit(self._log_odds(X)), dtype=np.float64)
+        return np.asarray(expit(self.log_odds(X)), dtype=np.float64)
+
+    def log_odds(self, X: Floats) -> Floats:
+        """Return ln(p / (1 - p)), (N,) float64, in nats, of P(faithful) as :meth:`probability` has it."""
+        layer = self._inputs(X)
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
+        log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
+        return log_odds[:, 0]
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Return what each feature of one row (F,) adds to its log-odds, (F,) float64.
@@ -89,7 +97,7 @@ class Network:
         if len(self.weights) > 1:
             at_median = np.tile(x, (self.features + 1, 1))
             np.fill_diagonal(at_median, medians)
-            log_odds = self._log_odds(at_median)
+            log_odds = self.log_odds(at_median)
             return np.asarray(log_odds[-1] - log_odds[:-1], dtype=np.float64)
         terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
         found: Floats = terms[: self.features].copy()
@@ -101,13 +109,6 @@ class Network:
         missing = np.isnan(X)
         columns = np.concatenate([np.where(missing, self.fill, X), missing[:, self.flagged]], axis=1)
         return np.asarray((columns - self.mean) / self.scale)
-
-    def _log_odds(self, X: Floats) -> Floats:
-        layer = self._inputs(X)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
-        log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
-        return log_odds[:, 0]
 
     def to_bytes(self) -> bytes:
         """Return the arrays in the safetensors format."""

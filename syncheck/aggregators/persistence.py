@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.calibration import Calibration, calibration_from_dict, calibration_to_dict
+from syncheck.aggregators.ensemble import Ensemble
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.aggregators.release import ReleaseThreshold
@@ -36,14 +37,16 @@ WEIGHTS: Mapping[Kind, str] = {
     "lr": "aggregator.safetensors",
     "mlp": "aggregator.safetensors",
     "xgb": "aggregator.ubj",
+    "ensemble": "aggregator.safetensors",
     "signal": "aggregator.signal.json",
 }
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 REMEDY = "copy the folder again or train anew"
-_READERS: Mapping[Kind, type[Network | Forest | Column]] = {
+_READERS: Mapping[Kind, type[Network | Forest | Ensemble | Column]] = {
     "lr": Network,
     "mlp": Network,
     "xgb": Forest,
+    "ensemble": Ensemble,
     "signal": Column,
 }
 
@@ -55,7 +58,7 @@ class Saved:
     schema: FeatureSchema
     kind: Kind
     medians: NDArray[np.float64]
-    model: Network | Forest | Column
+    model: Network | Forest | Ensemble | Column
     calibration: Calibration | None
     release: ReleaseThreshold | None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_args
 
 from syncheck.commands.corpus_options import add_corpus
-from syncheck.config import DEFAULT_SCHEMA
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
 
 __all__ = ["add_ablation", "add_evaluation", "add_extraction", "add_transfer", "count"]
 
@@ -26,7 +27,9 @@ def add_evaluation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train", metavar="PATH", help="train on all of this and test on all of --data, instead of on folds"
     )
-    parser.add_argument("--aggregator", choices=("lr", "xgb", "mlp"), help="the monitor's own kind without it, or mlp")
+    parser.add_argument(
+        "--aggregator", choices=get_args(AggregatorKind), help="the monitor's own kind without it, or mlp"
+    )
     parser.add_argument("--cv", type=_folds_or_none, metavar="FOLDS", help="0 evaluates the monitor as it is (5)")
     _add_runs(parser, repeats="shuffles of the folds (5)")
     parser.set_defaults(default_runs=(5, False))
@@ -96,7 +99,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v3)")
     parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
     parser.add_argument(
-        "--aggregator", choices=("lr", "xgb", "mlp"), default="mlp", help="%(default)s, as in the paper"
+        "--aggregator", choices=get_args(AggregatorKind), default="mlp", help="%(default)s, as in the paper"
     )
     parser.add_argument("--cv", type=_folds, default=5, metavar="FOLDS")
     _add_runs(parser, repeats="shuffles of the folds, instead of --seeds")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syncheck.aggregators.ensemble import Ensemble
 from syncheck.aggregators.estimators import fit_model
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
@@ -31,14 +32,14 @@ class FittedFold:
         Indices of the sentences; no group is in both.
     rows : ndarray of shape (N, F), float64
         Features of all sentences, as the training ones determine them.
-    model : Network or Forest
+    model : Network, Forest or Ensemble
     """
 
     repeat: int
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     rows: NDArray[np.float64]
-    model: Network | Forest
+    model: Network | Forest | Ensemble
 
 
 def cross_validate(

@@ -37,7 +37,7 @@ class System:
     columns : tuple of str
     trained : bool
         False takes the value of a single column as the score, higher being faithful.
-    kind : {"lr", "xgb", "mlp"} or None
+    kind : {"lr", "xgb", "mlp", "ensemble"} or None
         The classifier, where it is not the one that is being evaluated.
     """
 

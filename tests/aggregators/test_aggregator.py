@@ -15,6 +15,7 @@ from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.types import FeatureSchema
 
 KINDS = ("lr", "xgb", "mlp")
+ALL_KINDS = (*KINDS, "ensemble")
 NAMES = ("min_prob", "mean_entropy", "lid_layer_2", "never_measured")
 SCHEMA = FeatureSchema("test.v1", NAMES, ("",) * 4, (1, -1, -1, 0))
 
@@ -31,7 +32,7 @@ def sentences(count=90, seed=0):
     return X, y
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=ALL_KINDS)
 def trained(request):
     X, y = sentences()
     return Aggregator.fit(X, y, schema=SCHEMA, kind=request.param, random_state=3)
@@ -83,7 +84,7 @@ def test_a_column_without_any_training_value_has_no_say(trained):
     assert np.isnan(trained.medians[3])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_column_that_never_varied_in_training_has_no_say(kind):
     X, y = sentences()
     X[:, 3] = 0.1
@@ -98,7 +99,7 @@ def test_medians_are_of_the_measured_values(trained):
     np.testing.assert_array_equal(trained.medians[:3], np.nanmedian(X[:, :3], axis=0))
 
 
-@pytest.mark.parametrize("kind", ["lr", "xgb"])
+@pytest.mark.parametrize("kind", ["lr", "xgb", "ensemble"])
 def test_attributions_add_up_to_the_log_odds(kind):
     """But for a base that is the same for all sentences; exact, missing values and what they say included."""
     X, y = sentences()
@@ -120,6 +121,18 @@ def test_attribution_of_a_network_is_the_change_against_the_median():
         replaced[index] = aggregator.medians[index]
         expected = logit(aggregator.score([X[0]])[0]) - logit(aggregator.score([replaced])[0])
         assert attribution[name] == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_ensemble_is_the_mean_of_the_log_odds_of_its_two():
+    X, y = sentences()
+    both, linear, trees = (
+        Aggregator.fit(X, y, schema=SCHEMA, kind=kind, random_state=3) for kind in ("ensemble", "lr", "xgb")
+    )
+    expected = (logit(linear.score(X)) + logit(trees.score(X))) / 2
+    np.testing.assert_allclose(logit(both.score(X)), expected, atol=1e-5)
+    parts = [one.attribution(X[0]) for one in (linear, trees)]
+    for name, value in both.attribution(X[0]).items():
+        assert value == pytest.approx((parts[0][name] + parts[1][name]) / 2, abs=1e-12)
 
 
 def test_a_calibration_leaves_attributions_alone(trained):

@@ -89,7 +89,9 @@ def test_the_best_aggregator_is_found_by_cross_validation():
     groups = np.arange(240) % 40
     kind, table, scores = best_aggregator(X, y, groups, names=("a", "b"), folds=3, repeats=1)
     aurocs = {row.system: row.auroc for row in table.rows}
-    assert list(aurocs) == ["lr", "xgb", "mlp"] == [system.name for system in aggregator_systems(("a", "b"))]
+    assert (
+        list(aurocs) == ["lr", "xgb", "mlp", "ensemble"] == [system.name for system in aggregator_systems(("a", "b"))]
+    )
     assert kind == max(aurocs, key=aurocs.get) != "lr"
     assert aurocs["lr"] < 0.65 and aurocs["xgb"] > 0.9
     assert not np.isnan([row.balanced_accuracy for row in table.rows]).any()

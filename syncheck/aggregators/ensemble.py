@@ -1,0 +1,66 @@
+"""Several classifiers as one: their log-odds, averaged.
+
+A linear model and trees err on different sentences, so that the average is better than either where sentences are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.network import Network
+
+__all__ = ["Ensemble"]
+
+Floats = NDArray[np.float64]
+
+_READERS: Mapping[str, type[Network | Forest]] = {"lr": Network, "xgb": Forest}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """Classifiers of the same F features.
+
+    Attributes
+    ----------
+    members : mapping of str to Network or Forest
+        By kind of classifier; each counts the same.
+    """
+
+    members: Mapping[str, Network | Forest]
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return next(iter(self.members.values())).features
+
+    def probability(self, X: Floats) -> Floats:
+        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+        return np.asarray(expit(self.log_odds(X)), dtype=np.float64)
+
+    def log_odds(self, X: Floats) -> Floats:
+        """Return the mean of the members' log-odds, (N,) float64, in nats."""
+        return np.asarray(np.mean([member.log_odds(X) for member in self.members.values()], axis=0), dtype=np.float64)
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64: the mean over the members."""
+        found = [member.contributions(x, medians) for member in self.members.values()]
+        return np.asarray(np.mean(found, axis=0), dtype=np.float64)
+
+    def to_bytes(self) -> bytes:
+        """Return the members' own files, each an array of bytes in one of the safetensors format."""
+        files = {kind: np.frombuffer(member.to_bytes(), np.uint8) for kind, member in self.members.items()}
+        return bytes(safetensors.numpy.save(files))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote."""
+        files = safetensors.numpy.load(data)
+        return cls({kind: reader.from_bytes(files[kind].tobytes()) for kind, reader in _READERS.items()})
