@@ -77,9 +77,10 @@ def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]],
     losses = [json.loads(line) for line in (run / "losses.jsonl").read_text().splitlines()]
     settings = json.loads((run / "run.json").read_text())
     every = max(1, len(losses) // 12)
+    last = [] if (len(losses) - 1) % every == 0 else [losses[-1]]
     rows = "\n".join(
         f"| {x['step']} | {x['tokens'] / 1e6:.1f} | {x['seconds']:.0f} | {x['train']:.2f} | {x['heldout']:.2f} |"
-        for x in [*losses[::every], losses[-1]]
+        for x in [*losses[::every], *last]
     )
     answers = "\n".join(
         f"{i}. **{e.question}** ({e.title})\n   > {answer}\n   \n   True answer: {' '.join(e.answer)}"
@@ -96,8 +97,9 @@ answers. It is no use as an assistant.
 ## Training
 
 `examples/starter_kit/train_language_model.py`, seed {settings["seed"]}, AdamW at {settings["learning_rate"]} (constant,
-then linear to 3 %), bfloat16 autocast on a CPU. {settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and
-{settings["seconds"]:.0f} seconds of one to two CPU cores, shared with other work.
+then linear to 3 %), {"bfloat16 autocast" if settings["bf16"] else "float32"} on a {settings["device"].upper()}.
+{settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and {settings["seconds"]:.0f} seconds\
+{", going on from the model that was packaged before" if settings["packed"] else ""}.
 
 Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a checksum of the title 4 % are held out and
 6 % are kept for the aggregators. Examples are drawn afresh on every pass: passages with distractors, one of

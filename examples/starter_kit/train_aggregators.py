@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ from syncheck.training import (
 SEED = 11
 LENGTHS = (500, 900, 1400)
 """Characters of passages, question and answer."""
-KINDS: tuple[AggregatorKind, ...] = ("lr", "xgb", "mlp")
+KINDS: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
 REFERENCES = 400
 """LID references kept of each layer, which bounds the file."""
 
@@ -108,7 +109,7 @@ def _response(
 def best_kind(
     measured: MeasuredSentences, labels: np.ndarray, used: np.ndarray
 ) -> tuple[AggregatorKind, dict[str, float]]:
-    """Return the kind of aggregator with the best AUROC in grouped cross-validation, and all three figures."""
+    """Return the kind of aggregator with the best AUROC in grouped cross-validation, and all figures."""
     y, groups = labels[used], measured.groups[used]
     scores = {
         kind: cross_validate(
@@ -188,7 +189,7 @@ a letter or digit, {facts["unfaithful"]} of them unfaithful.
 `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
 {facts["seconds"]:.0f} seconds.
 
-Kind: {facts["kind"]}, the best of three by AUROC in five-fold cross-validation by question, three repeats ({kinds}).
+Kind: {facts["kind"]}, the best of four by AUROC in five-fold cross-validation by question, three repeats ({kinds}).
 Thresholds, from out-of-fold scores: backtrack {facts["backtrack"]:.3f} (10 % of the faithful sentences fall below),
 prune {facts["prune"]:.3f} (25 %).
 
