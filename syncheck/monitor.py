@@ -389,7 +389,7 @@ class Monitor:
         *,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        aggregator: AggregatorKind = "mlp",
+        aggregator: AggregatorKind | Literal["best"] = "best",
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["bundled"] = "bundled",
         random_state: int = 0,

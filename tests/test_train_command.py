@@ -83,3 +83,9 @@ def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out)
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     with pytest.raises(InputError, match=r"held_out must be 20 numbers, .* with a letter or digit; found"):
         fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
+
+
+def test_scores_without_the_kind_they_are_of_are_refused(llama):
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    with pytest.raises(InputError, match="name that kind, or pass neither"):
+        fit_measured(untrained, sentences(10), held_out=np.zeros(20))

@@ -16,9 +16,9 @@ from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, defau
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.schemas import needs_lid
-from syncheck.training.crossval import cross_validate
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure
+from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import check_measured_by
@@ -34,7 +34,7 @@ def fit_monitor(
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    kind: AggregatorKind = "mlp",
+    kind: AggregatorKind | Literal["best"] = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["bundled"] = "bundled",
     rule: Rule = "overlap",
@@ -50,7 +50,7 @@ def fit_monitor(
     model, tokenizer
         The model to monitor.
     kind
-        Which aggregator.
+        Which aggregator; ``"best"`` is that with the best grouped cross-validation, see :func:`best_aggregator`.
     config
         None takes the schema ``syncheck.v3`` with the default layers of the model.
     aligner
@@ -90,7 +90,7 @@ def fit_measured(
     untrained: Monitor,
     measured: MeasuredSentences,
     *,
-    kind: AggregatorKind,
+    kind: AggregatorKind | Literal["best"] = "best",
     rule: Rule = "overlap",
     random_state: int = 0,
     held_out: NDArray[np.float64] | None = None,
@@ -106,13 +106,14 @@ def fit_measured(
     kind, rule, random_state
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N checkable sentences, as :func:`best_aggregator` returns them; the
-        thresholds are chosen on it. None fits the kind on folds to get it.
+        Out-of-fold P(faithful) of the N checkable sentences by this kind, as :func:`best_aggregator` returns
+        them; the thresholds are chosen on it. None fits the kind on folds to get it.
 
     Raises
     ------
     InputError
-        If the sentences cannot be used: too few, or of one label only; or ``held_out`` is not one number for each.
+        If the sentences cannot be used: too few, or of one label only; or ``held_out`` is not one number for each,
+        or comes without the kind it is of.
     MismatchError
         If they were measured by another model or aligner, or otherwise.
     """
@@ -122,15 +123,19 @@ def fit_measured(
     features = measured.features(labels, used)
     y, groups = labels[used], measured.groups[used]
     if held_out is None:
-        (held_out,) = cross_validate(
+        kind, _, (held_out,) = best_aggregator(
             lambda train: measured.features(labels, used[train])[used],
             y,
             groups,
-            kind=kind,
+            names=measured.schema.names,
             folds=HELD_OUT_FOLDS,
             repeats=1,
             seed=random_state,
+            draws=1,
+            kinds=None if kind == "best" else (kind,),
         )
+    elif kind == "best":
+        raise InputError("held_out are the scores of one kind of aggregator; name that kind, or pass neither")
     else:
         _check_held_out(held_out, len(y))
     thresholds = choose_thresholds(held_out, y)
