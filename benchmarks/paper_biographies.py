@@ -87,7 +87,7 @@ def labelled_files(args: argparse.Namespace) -> dict[str, Path]:
     }
     missing = [name for name in files if not labelled[name].exists()]
     if missing:
-        propositioner, judge = proposition_models(args)
+        propositioner, judge = proposition_models(args, measured=lambda: None)  # the aligners were compared by name
         for name in missing:
             records = load_biographies(files[name], propositioner=propositioner, judge=judge, prompts="task")
             lines = [_line(record, generator=args.generator, task=name) for record in records]

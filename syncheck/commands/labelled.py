@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from syncheck.alignment import Aligner
 from syncheck.commands.monitors import monitor_for
 from syncheck.commands.proposition_models import proposition_models
 from syncheck.errors import InputError
@@ -59,11 +60,16 @@ _MEASURING: Mapping[str, object] = {
 """Options that say how labelled responses are measured, and what each is where it was not given."""
 
 
-def chosen_responses(args: argparse.Namespace, path: Path) -> list[LabelledResponse]:
-    """Return the labelled responses at a path that the options ask for; of a file of features, those in it."""
+def chosen_responses(
+    args: argparse.Namespace, path: Path, *, measured: Callable[[], Aligner | None]
+) -> list[LabelledResponse]:
+    """Return the labelled responses at a path that the options ask for; of a file of features, those in it.
+
+    ``measured`` returns the aligner that will measure them, which may not be the judge that labels them.
+    """
     if path.suffix == ".parquet":
         return list(chosen_sentences(args, path).records)
-    propositioner, judge = proposition_models(args)
+    propositioner, judge = proposition_models(args, measured=measured)
     return load_records(path, _selection(args), prompts=args.prompts, propositioner=propositioner, judge=judge)
 
 
@@ -111,7 +117,7 @@ def measured_by(
         that were cut otherwise.
     """
     if path.suffix != ".parquet":
-        records = chosen_responses(args, path)
+        records = chosen_responses(args, path, measured=lambda: monitor.aligner)
         check_ids([record.id for record in records])
         return measure(monitor, records)
     measured = chosen_sentences(args, path)

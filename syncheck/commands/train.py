@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,9 +66,10 @@ def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
     number, count = args.shard
     _check_output(args.output)
-    records = chosen_responses(args, _unmeasured(args.data))
+    monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
+    records = chosen_responses(args, _unmeasured(args.data), measured=lambda: monitor().aligner)
     measured = measure_to_parquet(
-        monitor_for(args, "surrogate"),
+        monitor(),
         records,
         args.output,
         batch_size=args.batch_size or BATCH_SIZES[args.device],

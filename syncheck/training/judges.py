@@ -24,7 +24,8 @@ class SupportJudge:
     Parameters
     ----------
     aligner
-        Any of :func:`syncheck.load_aligner`; not the one whose support is a feature of the sentences it labels.
+        Any of :func:`syncheck.load_aligner`; not the one whose support is a feature of the sentences it labels, see
+        :func:`syncheck.is_same_aligner`.
     threshold
         Smallest P(supported), in (0, 1], of a faithful proposition.
 
@@ -37,12 +38,12 @@ class SupportJudge:
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:
         if not 0 < threshold <= 1:
             raise InputError(f"threshold must be in (0, 1]; found {threshold}")
-        self._aligner = aligner
+        self.aligner = aligner
         self._threshold = threshold
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
         """Return whether the passages support each proposition."""
-        return [found.score >= self._threshold for found in self._aligner.align(passages, propositions)]
+        return [found.score >= self._threshold for found in self.aligner.align(passages, propositions)]
 
 
 def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> PropositionJudge:

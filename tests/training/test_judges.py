@@ -1,12 +1,14 @@
 """Biographies that are cut and judged on the way, from Python and from the command line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from syncheck import CheckpointError, Evidence, InputError, Support
 from syncheck.cli import main
+from syncheck.kit import ASSETS
 from syncheck.training import SupportJudge, load_judge, load_records, read_parquet
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
@@ -68,12 +70,23 @@ def test_features_of_biographies_without_propositions(tmp_path):
     assert read_parquet(output).labels().tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("command", ["features", "train"])
+@pytest.mark.parametrize("name", ["bundled", "another folder"])
+def test_the_aligner_that_is_measured_does_not_judge(command, name, tmp_path, capsys):
+    copy = shutil.copytree(ASSETS / "aligner", tmp_path / "another folder")
+    judge = name if name == "bundled" else str(copy)
+    data, output = write(tmp_path / "x.jsonl", BIOGRAPHY), str(tmp_path / "x.parquet")
+    models = ["--model", GOLDEN, "--schema", "paper-no-lid.v1", "--propositioner", "rules", "--judge", judge]
+    assert main([command, *models, "--data", data, "--output", output]) == 2
+    assert f"--judge {judge!r} is the aligner that is measured too" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ([], "field 'propositions': missing; give a list, or pass propositioner= (--propositioner)"),
         (["--propositioner", "rules"], "or pass judge= (--judge)"),
-        (["--judge", "none"], "so that a feature would be its own label"),
+        (["--judge", "none"], "found 'none', which judges nothing"),
         (["--propositioner", str(Path(GOLDEN).parent)], "cannot load a propositioner from"),
     ],
 )
