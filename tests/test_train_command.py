@@ -85,6 +85,18 @@ def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out)
         fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
 
 
+def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
+    """Faithful where a value is far from 0, on either side: no line parts them, trees do."""
+    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+    measured = sentences(60)
+    column = measured.schema.names.index("align_score")
+    measured.values[:, column] = np.tile([-2.0, 0.0, 2.0, 0.0], 30) + measured.values[:, 0] / 10
+    chosen = fit_measured(untrained, measured)
+    named, linear = (fit_measured(untrained, measured, kind=kind) for kind in (chosen.aggregator.kind, "lr"))
+    assert chosen.aggregator.kind != "lr"
+    assert chosen.config == named.config != linear.config
+
+
 def test_scores_without_the_kind_they_are_of_are_refused(llama):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     with pytest.raises(InputError, match="name that kind, or pass neither"):

@@ -165,9 +165,10 @@ def test_estimators_can_be_cloned(kind):
     assert repr(clone(estimator)) == repr(estimator)
 
 
-def test_the_mlp_has_the_settings_of_the_paper():
+def test_the_mlp_has_the_settings_of_the_paper_and_a_weight_decay():
     params = make_aggregator("mlp").named_steps["classify"].get_params()
     expected = {
+        "alpha": 1.0,
         "hidden_layer_sizes": (100,),
         "activation": "relu",
         "solver": "adam",
