@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.ensemble import Ensemble
+from syncheck.aggregators.ensemble import MEMBERS, Ensemble
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind, ClassifierKind
@@ -22,9 +22,6 @@ __all__ = ["fit_model", "make_aggregator"]
 
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
-
-ENSEMBLE: tuple[ClassifierKind, ...] = ("lr", "xgb")
-"""What an ensemble is made of. An MLP as a third would add 0.001 AUROC at most, and takes the longest to train."""
 
 
 def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
@@ -109,7 +106,7 @@ def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401
 def fit_model(
     X: NDArray[np.float64], y: NDArray[np.int64], *, kind: AggregatorKind, random_state: int
 ) -> Network | Forest | Ensemble:
-    """Train a classifier, or the two of an ensemble, and keep what scoring needs of it.
+    """Train a classifier, or those of an ensemble, and keep what scoring needs of it.
 
     Parameters
     ----------
@@ -118,7 +115,7 @@ def fit_model(
     y : ndarray of shape (N,)
         1 faithful, 0 unfaithful.
     kind
-        As in :func:`make_aggregator`, or ``ensemble``: ``lr`` and ``xgb``.
+        As in :func:`make_aggregator`, or ``ensemble``.
     random_state
         As in :func:`make_aggregator`.
 
@@ -130,7 +127,7 @@ def fit_model(
     """
     _check(X, y)
     if kind == "ensemble":
-        return Ensemble({member: _fit_classifier(X, y, member, random_state) for member in ENSEMBLE})
+        return Ensemble({member: _fit_classifier(X, y, member, random_state) for member in MEMBERS})
     return _fit_classifier(X, y, kind, random_state)
 
 
