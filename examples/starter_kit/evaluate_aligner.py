@@ -7,7 +7,8 @@ Writes the packaged files and ``measured.json``: AUROC and accuracy by source wi
 contexts, beside the share of the claim's content words that the context holds, which needs no training. The
 transfer sources took no part in training or calibration, and neither did those that training went ``--without``.
 With ``--packed`` in place of ``--run``, an aligner that is packed already is measured (after it was calibrated anew
-with ``--calibrate``), and its ``measured.json`` written anew. ``--ragtruth`` measures it on RAGTruth's sentences too.
+with ``--calibrate``), and its ``measured.json`` written anew. ``--ragtruth`` and ``--mushroom`` measure it on
+sentences of theirs too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from safetensors.torch import load_file
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs
+from support_pairs import SupportPair, load_pairs, mushroom_pairs, part_of, ragtruth_pairs
 from tokenizers import Tokenizer
 from tqdm import tqdm
 from train_aligner import TRAINING_SOURCES, packed_model, start_model
@@ -202,6 +203,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="where to pack what --run has trained")
     parser.add_argument("--calibrate", action="store_true", help="calibrate what is packed anew")
     parser.add_argument("--ragtruth", type=Path, help="measure on the sentences of this folder too")
+    parser.add_argument(
+        "--mushroom", type=Path, help="measure on the sentences of this file of Mu-SHROOM too: en.jsonl"
+    )
     args = parser.parse_args()
     if (args.run is None) != (args.output is None):
         parser.error("--run and --output go together")
@@ -219,6 +223,8 @@ def main() -> None:
     sets = held_out(args.pairs, args.articles, without=made["without"])
     if args.ragtruth:
         sets["ragtruth"] = ragtruth_pairs(args.ragtruth)
+    if args.mushroom:
+        sets["mushroom"] = mushroom_pairs(args.mushroom)
     report = made | {
         "threads": torch.get_num_threads(),
         "milliseconds_per_claim": milliseconds(aligner, sets),

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncheck.training import labelled_sentences, load_ragtruth
+from syncheck.detectors import load_span_items
+from syncheck.training import UnfaithfulSpan, labelled_sentences, load_ragtruth
 
-__all__ = ["Part", "SupportPair", "load_pairs", "part_of", "ragtruth_pairs"]
+__all__ = ["Part", "SupportPair", "load_pairs", "mushroom_pairs", "part_of", "ragtruth_pairs"]
 
 Part = Literal["train", "calibrate", "test"]
 
@@ -49,6 +50,16 @@ def ragtruth_pairs(folder: Path) -> list[SupportPair]:
         SupportPair(r.passages, r.response[s.start : s.end], int(s.faithful), "ragtruth", r.group)
         for r in load_ragtruth(folder)
         for s in labelled_sentences(r.response, r.spans or ())
+    ]
+
+
+def mushroom_pairs(file: Path) -> list[SupportPair]:
+    """Return the sentences with a letter of Mu-SHROOM's answers with passages, unsupported where a hard label is."""
+    return [
+        SupportPair(item.passages, item.response[s.start : s.end], int(s.faithful), "mushroom", item.source)
+        for item in load_span_items(file)
+        if item.passages and item.labels is not None
+        for s in labelled_sentences(item.response, [UnfaithfulSpan(*span) for span in item.labels.hard])
     ]
 
 
