@@ -41,6 +41,7 @@ from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed, save_packed
 from syncheck.lexical import ContextLexicon, novel_pairs
+from syncheck.training import expected_calibration_error
 
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""
@@ -107,6 +108,7 @@ def measure(pairs: Sequence[SupportPair], scores: Array) -> dict[str, Any]:
         "auroc_overlap": round(float(roc_auc_score(labels, overlap)), 3),
         "accuracy": round(float(accuracy_score(labels, scores >= 0.5)), 3),
         "balanced_accuracy": round(float(balanced_accuracy_score(labels, scores >= 0.5)), 3),
+        "calibration_error": round(expected_calibration_error(scores, labels), 3),
     }
 
 
