@@ -53,6 +53,7 @@ def support(aligner, claims=("Angus Scott is a rugby player.", "He grew up on a 
     return {claim: s.score for claim, s in zip(claims, aligner.align(PASSAGES, claims), strict=True)}
 
 
+@pytest.mark.slow
 def test_checkpoint_with_its_options_from_features_to_a_score(checkpoint, data, tmp_path, capsys):
     table, monitor = str(tmp_path / "features.parquet"), str(tmp_path / "monitor")
     aligner = ["--aligner", checkpoint, "--aligner-backbone", str(ROBERTA), "--aligner-mode", "bin"]

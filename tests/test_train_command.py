@@ -85,6 +85,7 @@ def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out)
         fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
 
 
+@pytest.mark.slow
 def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
     """Faithful where a value is far from 0, on either side: no line parts them, trees do."""
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)

@@ -24,6 +24,7 @@ def cells(lines):
     return {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in lines if "|" in line}
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_the_measured_sentences(detection, tmp_path, capsys):
     schema = feature_schema("syncheck.v1", ())
     values = np.random.default_rng(0).random((60, len(schema.names)))

@@ -4,7 +4,7 @@ from doubles import LAYERS, WordAligner
 from made_up import record, records
 
 from syncheck import InputError, Monitor, MonitorConfig
-from syncheck.training import best_aggregator, choose_thresholds, cross_validate, fit_monitor, measure
+from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -67,19 +67,6 @@ def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, moni
     assert monitor.config.backtrack_threshold == expected.backtrack
     assert monitor.config.prune_threshold == expected.prune
     assert np.isfinite(held_out).all()
-
-
-def test_the_kind_is_the_best_on_held_out_groups(llama):
-    untrained = Monitor(llama.model, llama.tokenizer, config=CONFIG, aligner=WordAligner())
-    measured = measure(untrained, records(8), show_progress=False)
-    labels = measured.labels()
-    best, _, (held_out,) = best_aggregator(
-        lambda train: measured.features(labels, train), labels, measured.groups, names=measured.schema.names, repeats=1
-    )
-    chosen = Monitor.fit(records(8), model=llama.model, tokenizer=llama.tokenizer, config=CONFIG, aligner=WordAligner())
-    assert chosen.aggregator.kind == best
-    assert chosen.config.backtrack_threshold == choose_thresholds(held_out, labels).backtrack
-    assert scores(chosen) == scores(fitted(llama, best))
 
 
 def test_layers_default_to_the_middle_of_the_model(llama):
