@@ -94,6 +94,7 @@ def test_backtracking_while_rows_are_left_out(golden, session):
     assert [len(row) for row in session.measure()] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_longer_round_than_the_buffer(golden, session):
     """The buffers grow while a row is left out; it is still there afterwards."""
     long = TEXTS[2].removesuffix(".") + " and the farm of the player" * 30 + "."

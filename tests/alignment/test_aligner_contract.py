@@ -58,12 +58,14 @@ def test_evidence_is_text_of_the_passage_it_names(aligner):
         assert " ".join(first_words) in PASSAGES[support.evidence.passage]
 
 
+@pytest.mark.slow
 def test_claim_far_longer_than_the_window_is_scored(aligner):
     claim = "The bridge was built in 1903 " * 120
     (support,) = aligner.align(PASSAGES, [claim])
     assert 0.0 <= support.score <= 1.0
 
 
+@pytest.mark.slow
 def test_unbroken_text_is_scored(aligner):
     (support,) = aligner.align(["x" * 900], ["y" * 700])
     assert 0.0 <= support.score <= 1.0

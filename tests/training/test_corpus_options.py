@@ -41,6 +41,7 @@ def rows_of(path, name="strict"):
     return {row["system"]: row for row in json.loads(path.read_text())[name]["rows"] if row["subset"] == "all"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the paper stops at 300 iterations
 def test_evaluate_trained_on_another_file(files, tmp_path, capsys):
     training, tested, train, test = files
@@ -82,6 +83,7 @@ def test_files_that_share_questions_are_refused(files, tmp_path, capsys):
     assert "--train and --data share 70 questions (ag0, ag1, ag10, ...)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "ablate"])
 def test_spans_and_responses_of_a_file_of_features_are_chosen(command, files, tmp_path):
     _, _, _, test = files
@@ -134,6 +136,7 @@ def test_transfer_between_corpora_from_their_features(tmp_path):
     assert rows_of(output)["the paper's features"]["auroc"] == pytest.approx(whole, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_groups_of_the_same_name_in_two_files_stay_together(tmp_path):
     """Answers to one question in both files: the models that score them have seen neither."""
     first = sentences(4, prefix="a")

@@ -53,6 +53,7 @@ def test_auroc_of_parts_is_that_of_scikit_learn():
         assert (row.sentences, row.unfaithful) == (chosen.sum(), (y[chosen] == 0).sum())
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_a_plain_bootstrap():
     X, y, groups = benchmark(size=80, groups=8)
     X = np.round(X, 1)  # makes ties
@@ -175,6 +176,7 @@ def test_scores_are_those_of_a_refit_on_the_other_folds():
     assert not np.array_equal(scores[0], scores[1])
 
 
+@pytest.mark.slow
 def test_seeds_on_the_same_folds():
     X, y, groups = benchmark()
     numbers = fold_numbers(y, groups, folds=3, repeats=3, seed=4, same_folds=True)

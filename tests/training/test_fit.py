@@ -43,6 +43,7 @@ def test_what_it_was_trained_on(monitor):
     assert monitor.aggregator.schema == monitor.schema and monitor.aggregator.kind == "lr"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lr", "xgb", "mlp", "ensemble"])
 def test_the_same_seed_gives_the_same_monitor(llama, kind):
     first, second = (fitted(llama, kind) for _ in range(2))

@@ -187,6 +187,7 @@ def test_one_sentence_of_each_group():
     assert found == {(b, a, 8) for b in range(4) for a in range(4, 8)}
 
 
+@pytest.mark.slow
 def test_dependent_sentences_need_the_draw():
     """Sentences of a question share their fate: ten copies are no ten times the evidence."""
     rng = np.random.default_rng(11)

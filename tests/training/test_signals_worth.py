@@ -81,6 +81,7 @@ def test_permuting_is_repeatable_and_its_columns_must_be_there():
         permuted_scores(X, y, groups, names=NAMES, signals={"a": ("other",)})
 
 
+@pytest.mark.slow
 def test_the_best_aggregator_is_found_by_cross_validation():
     """Faithful where a value is near 0: no line parts them, trees do."""
     rng = np.random.default_rng(0)
