@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ from syncheck.training import (
     MeasuredSentences,
     auroc_table,
     benchmark_systems,
-    cross_validate,
+    best_aggregator,
     fit_measured,
     load_ragtruth,
     measure,
@@ -47,7 +46,6 @@ from syncheck.training import (
 SEED = 11
 LENGTHS = (500, 900, 1400)
 """Characters of passages, question and answer."""
-KINDS: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
 REFERENCES = 400
 """LID references kept of each layer, which bounds the file."""
 
@@ -111,14 +109,16 @@ def best_kind(
 ) -> tuple[AggregatorKind, dict[str, float]]:
     """Return the kind of aggregator with the best AUROC in grouped cross-validation, and all figures."""
     y, groups = labels[used], measured.groups[used]
-    scores = {
-        kind: cross_validate(
-            lambda train: measured.features(labels, used[train])[used], y, groups, kind=kind, repeats=3, seed=SEED
-        )
-        for kind in KINDS
-    }
-    found = {row.system: row.auroc for row in auroc_table(scores, y, groups, draws=1).rows}
-    return max(KINDS, key=lambda kind: found[kind]), found
+    kind, table, _ = best_aggregator(
+        lambda train: measured.features(labels, used[train])[used],
+        y,
+        groups,
+        names=measured.schema.names,
+        repeats=3,
+        seed=SEED,
+        draws=1,
+    )
+    return kind, {row.system: row.auroc for row in table.rows}
 
 
 def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
