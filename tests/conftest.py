@@ -82,9 +82,9 @@ def mistral() -> Golden:
     return load_golden("mistral")
 
 
-@pytest.fixture(scope="session", params=["llama", "mistral"])
+@pytest.fixture(scope="session", params=["llama", pytest.param("mistral", marks=pytest.mark.slow)])
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """Both golden models in turn."""
+    """Both golden models in turn; the quick suite has the first alone."""
     found: Golden = request.getfixturevalue(request.param)
     return found
 

@@ -64,7 +64,7 @@ class Saved:
 
 
 def save(directory: Path, saved: Saved) -> None:
-    """Write the two files, making the folder if it does not exist."""
+    """Write the two files, making the folder if it does not exist, and remove those that they replace."""
     directory.mkdir(parents=True, exist_ok=True)
     weights = saved.model.to_bytes()
     config = {
@@ -80,6 +80,8 @@ def save(directory: Path, saved: Saved) -> None:
     }
     (directory / WEIGHTS[saved.kind]).write_bytes(weights)
     (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    for other in set(WEIGHTS.values()) - {WEIGHTS[saved.kind]}:
+        (directory / other).unlink(missing_ok=True)  # of an aggregator that this one was saved over
 
 
 def load(directory: Path) -> Saved:

@@ -217,6 +217,17 @@ def test_a_missing_file_is_named(trained, tmp_path):
         Aggregator.load(tmp_path)
 
 
+def test_weights_that_are_saved_over_do_not_stay(tmp_path):
+    X, y = sentences()
+    for kind in ("xgb", "lr"):
+        Aggregator.fit(X, y, schema=SCHEMA, kind=kind).save(tmp_path)
+    Aggregator.fit(X, y, schema=SCHEMA, kind="lr").save(tmp_path / "alone")
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} == {
+        path.name for path in (tmp_path / "alone").iterdir()
+    }
+    assert Aggregator.load(tmp_path).kind == "lr"
+
+
 def test_half_written_weights_are_refused(trained, tmp_path):
     trained.save(tmp_path)
     weights = next(path for path in tmp_path.iterdir() if path.suffix != ".json")
