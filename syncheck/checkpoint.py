@@ -13,9 +13,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of
+from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.pretrained import weights_sha256
 from syncheck.schemas import feature_schema
 from syncheck.signals import ReferenceBank
 from syncheck.types import FeatureSchema
@@ -33,7 +34,10 @@ _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy
 
 
 def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return what tells a model and its tokenizer from another pair: architecture, sizes, vocabulary checksum."""
+    """Return what tells a model and its tokenizer from another pair: architecture, sizes, vocabulary, weights.
+
+    ``weights_sha256`` is :func:`~syncheck.pretrained.weights_sha256`.
+    """
     config = model.config.get_text_config()
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
     return {
@@ -42,6 +46,7 @@ def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> d
         "hidden_size": config.hidden_size,
         "vocab_size": config.vocab_size,
         "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "weights_sha256": weights_sha256(model),
     }
 
 
@@ -57,6 +62,7 @@ def save(directory: Path, monitor: Monitor) -> None:
         **asdict(monitor.config),
         "aligner": None if monitor.aligner is None else monitor.aligner.name,
         "aligner_options": {} if monitor.aligner is None else options_of(monitor.aligner),
+        "aligner_weights_sha256": weights_of(monitor.aligner),
         "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
         "lid_references": monitor.bank is not None,
         "model": fingerprint(monitor.model, monitor.tokenizer),
@@ -104,6 +110,12 @@ def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, dev
         raise MismatchError(
             f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
             "Pass the same options, or train the monitor anew"
+        )
+    expected, weights = config.get("aligner_weights_sha256"), weights_of(aligner)
+    if expected is not None and weights is not None and weights != expected:
+        raise MismatchError(
+            f"{directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, found "
+            f"{weights}). Pass the aligner it was trained with, or train the monitor anew"
         )
     return aligner
 
@@ -157,7 +169,8 @@ def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:
 
 
 def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:
-    different = [key for key in found if expected.get(key) != found[key]]
+    unknown = {"weights_sha256"} if None in (expected.get("weights_sha256"), found["weights_sha256"]) else set()
+    different = [key for key in found if key not in unknown and expected.get(key) != found[key]]
     if different:
         detail = ", ".join(f"{key}: expected {expected.get(key)!r}, found {found[key]!r}" for key in different)
         raise MismatchError(

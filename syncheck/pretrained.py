@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -74,17 +75,18 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def weights_sha256(model: nn.Module) -> str:
-    """Return a digest of names, shapes and sampled values of a model's weights.
+def weights_sha256(model: nn.Module) -> str | None:
+    """Return a digest of the shapes and of sampled values of a model's weights; None if some are on the disk ("meta").
 
-    It does not depend on the folder they were loaded from, on the device, or on the type that holds the values: a
-    checkpoint in half precision has the same on a CPU, where it is loaded in float32. Weights on the disk ("meta") are
-    told by their shape alone.
+    It does not depend on the folder they were loaded from, on the device, on the names that a version of transformers
+    gives them, or on the floating-point type that holds them: values are rounded to bfloat16. A quantised copy has
+    another digest.
     """
-    digest = hashlib.sha256()
-    for name, weight in model.state_dict().items():
-        digest.update(f"{name} {tuple(weight.shape)}".encode())
-        if not weight.is_meta:
-            sampled = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)]
-            digest.update(sampled.float().cpu().numpy().tobytes())
-    return digest.hexdigest()
+    weights = [weight.detach() for weight in model.state_dict().values()]
+    if any(weight.is_meta for weight in weights):
+        return None
+    digests = []
+    for weight in weights:
+        sampled = weight.reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)].to(torch.bfloat16).float().cpu()
+        digests.append(hashlib.sha256(f"{tuple(weight.shape)}".encode() + sampled.numpy().tobytes()).hexdigest())
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()

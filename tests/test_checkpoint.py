@@ -1,7 +1,9 @@
+import copy
 import json
 
 import numpy as np
 import pytest
+import torch
 from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, WordAligner
 from tokenizers import Tokenizer, models
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
@@ -95,6 +97,32 @@ class TestMismatch:
         with pytest.raises(MismatchError, match="num_hidden_layers: expected 6, found 5"):
             load(folder, llama, model=LlamaForCausalLM(type(llama.model.config)(**config)))
 
+    def test_other_weights_of_the_same_sizes(self, folder, llama):
+        torch.manual_seed(0)
+        other = LlamaForCausalLM(llama.model.config)
+        with pytest.raises(MismatchError, match=r"weights_sha256: expected '\w{64}', found '\w{64}'"):
+            load(folder, llama, model=other)
+        edit(folder, {"model": {**saved(folder)["model"], "weights_sha256": None}})  # on the disk when it was saved
+        assert load(folder, llama, model=other).model is other
+
+    def test_the_same_weights_in_bfloat16(self, folder, llama):
+        half = copy.deepcopy(llama.model).to(torch.bfloat16)
+        assert load(folder, llama, model=half).model is half
+
+    def test_an_aligner_of_the_same_name_and_other_weights(self, llama, make_monitor, tmp_path):
+        class Known(WordAligner):
+            weights = "a" * 64
+
+            def weights_sha256(self):
+                return self.weights
+
+        aligner = Known()
+        make_monitor(llama, formula=None, aligner=aligner).save_pretrained(tmp_path)
+        assert load(tmp_path, llama, aligner=aligner).aligner is aligner
+        aligner.weights = "b" * 64
+        with pytest.raises(MismatchError, match="'words' of other weights"):
+            load(tmp_path, llama, aligner=aligner)
+
     def test_another_tokenizer(self, folder, llama):
         other = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")))
         with pytest.raises(MismatchError, match="tokenizer_sha256"):
@@ -116,9 +144,12 @@ class TestMismatch:
             load(folder, llama)
 
 
+def saved(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
 def edit(folder, change):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    (folder / "config.json").write_text(json.dumps(saved(folder) | change))
 
 
 class TestDamage:

@@ -145,7 +145,7 @@ class AlignScoreAligner:
         columns = torch.split(scores, [len(group) for group in groups], dim=1)  # (chunks, sentences) per claim
         return [_support(chunks, column) for column in columns]
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 

@@ -144,7 +144,7 @@ class BundledAligner:
                 parts[window.part] = (probability, window.chunk)
         return [self._support(index, parts) for parts in best]
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 

@@ -97,7 +97,7 @@ class CriticAligner:
         """
         return self._pairs.align(passages, claims)
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 

@@ -103,7 +103,7 @@ class LocalEvaluator:
         answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
         return answer
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 

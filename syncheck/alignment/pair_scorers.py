@@ -177,7 +177,7 @@ class SequenceClassificationScorer:
         values = logits.softmax(-1)[:, self._entailment].tolist()
         return values
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 
@@ -217,7 +217,7 @@ class MiniCheckScorer:
         values: list[float] = logits.softmax(-1)[:, 1].tolist()
         return values
 
-    def weights_sha256(self) -> str:
+    def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
         return weights_sha256(self._model)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from syncheck.alignment import identity_of
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import MismatchError
-from syncheck.pretrained import weights_sha256
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -22,11 +21,13 @@ _INSTRUMENT = ("model", "weights sha256", "aligner", "template")
 def instrument_of(monitor: Monitor) -> dict[str, str]:
     """Return what decides, beside the schema and the segmentation, what a monitor measures of a response, by name.
 
-    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256`.
+    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256`, and missing where that is None.
     """
+    model = fingerprint(monitor.model, monitor.tokenizer)
+    weights = model.pop("weights_sha256")
     return {
-        "model": json.dumps(fingerprint(monitor.model, monitor.tokenizer), sort_keys=True),
-        "weights sha256": weights_sha256(monitor.model),
+        "model": json.dumps(model, sort_keys=True),
+        **({} if weights is None else {"weights sha256": weights}),
         "aligner": identity_of(monitor.aligner),
         "template": str(monitor.config.template),
     }

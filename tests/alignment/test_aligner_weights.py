@@ -73,9 +73,17 @@ def test_what_knows_no_weights_is_told_apart_by_its_name():
     assert is_same_aligner(Named("a"), Named("a")) and not is_same_aligner(Named("a"), Named("b"))
 
 
-def test_neither_the_type_of_the_values_nor_the_folder_matters_but_names_and_shapes_do():
-    model = torch.nn.Linear(3, 2).half()
+def test_neither_the_type_of_the_values_nor_their_names_matter_but_values_and_shapes_do():
+    model = torch.nn.Linear(3, 2)
     digest = weights_sha256(model)
-    assert weights_sha256(model.float()) == digest
-    for other in (torch.nn.Sequential(model), torch.nn.Linear(2, 3)):
-        assert weights_sha256(other) != digest
+    assert weights_sha256(torch.nn.Sequential(model)) == digest
+    turned = torch.nn.Linear(2, 3)
+    turned.weight.data, turned.bias.data = model.weight.data.reshape(3, 2), model.bias.data
+    changed = torch.nn.Linear(3, 2)
+    changed.weight.data, changed.bias.data = model.weight.data * 1.1, model.bias.data
+    assert len({digest, *(weights_sha256(other) for other in (turned, changed))}) == 3
+    assert weights_sha256(model.to(torch.bfloat16)) == digest
+
+
+def test_weights_on_the_disk_have_no_digest():
+    assert weights_sha256(torch.nn.Linear(3, 2, device="meta")) is None
