@@ -166,6 +166,7 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         "kind": kind,
         "backtrack": trained.config.backtrack_threshold,
         "prune": trained.config.prune_threshold,
+        "megabytes": sum(path.stat().st_size for path in folder.iterdir() if path.suffix != ".md") / 1e6,
         "seconds": time.monotonic() - started,
     }
     print(table.to_text(), json.dumps(facts, indent=2), sep="\n\n")
@@ -180,6 +181,12 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "surrogate": "the answers of six other models in the QA test part of RAGTruth (MIT), 100 questions, with human "
         "spans; a sentence is unfaithful if a span overlaps it",
     }[purpose]
+    limits = {
+        "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
+        "not from people; one small model's answers to questions about Wikipedia, in English",
+        "surrogate": "questions of one data set, in English, and answers of 2023; few sentences are unfaithful, so that "
+        "the intervals below are wide; on claims of other kinds the order is worse than the aligner's own (README)",
+    }[purpose]
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
 
@@ -192,6 +199,8 @@ a letter or digit, {facts["unfaithful"]} of them unfaithful.
 Kind: {facts["kind"]}, the best of four by AUROC in five-fold cross-validation by question, three repeats ({kinds}).
 Thresholds, from out-of-fold scores: backtrack {facts["backtrack"]:.3f} (10 % of the faithful sentences fall below),
 prune {facts["prune"]:.3f} (25 %).
+
+Size: {facts["megabytes"]:.1f} MB, most of it {REFERENCES} LID references of each of three layers. Limits: {limits}.
 
 Sentences with a letter, trained on the others of them:
 
