@@ -185,7 +185,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
         "surrogate": "questions of one data set, in English, and answers of 2023; few sentences are unfaithful, so "
-        "that the intervals below are wide; on other kinds of claims the order is worse than the aligner's own (README)",
+        "that the intervals below are wide; on other kinds of claims it orders worse than the aligner alone (README)",
     }[purpose]
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
