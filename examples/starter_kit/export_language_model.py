@@ -82,6 +82,7 @@ def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]],
         f"| {x['step']} | {x['tokens'] / 1e6:.1f} | {x['seconds']:.0f} | {x['train']:.2f} | {x['heldout']:.2f} |"
         for x in [*losses[::every], *last]
     )
+    processes = settings.get("processes", 1)
     answers = "\n".join(
         f"{i}. **{e.question}** ({e.title})\n   > {answer}\n   \n   True answer: {' '.join(e.answer)}"
         for i, (e, answer) in enumerate(shown)
@@ -99,6 +100,7 @@ answers. It is no use as an assistant.
 `examples/starter_kit/train_language_model.py`, seed {settings["seed"]}, AdamW at {settings["learning_rate"]} (constant,
 then linear to 3 %), {"bfloat16 autocast" if settings["bf16"] else "float32"} on a {settings["device"].upper()}.
 {settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and {settings["seconds"]:.0f} seconds\
+{f" of {processes} processes" if processes > 1 else ""}\
 {", going on from the model that was packaged before" if settings["packed"] else ""}.
 
 Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a checksum of the title 4 % are held out and
