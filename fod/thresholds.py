@@ -31,8 +31,8 @@ class Thresholds:
     -----
     The promise is for sentences like those of the calibration that are released one by one, each because its own score
     reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Without
-    ``promise.one_per_question`` it assumes that the calibration's sentences were independent of each other.
-    Decoders that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
+    ``promise.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
+    that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
     answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
     keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no

@@ -67,8 +67,9 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     assert (release.risk, release.confidence, release.sentences, release.one_per_question) == (0.2, 0.8, 40, False)
     assert "chosen on 40 sentences, taken to be independent" in table["release threshold"]
     assert f"{release.threshold:.4f}" in table["release threshold"]
-    config = json.loads((output / "config.json").read_text())
-    assert {"r0", "r30", "r49"} <= set(config["trained_on"])
+    for data in (trained[1], held_out[0]):
+        assert main(["calibrate", *MODEL, "--monitor", str(output), "--data", data]) == 2
+        assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
     # scored by the calibrated monitor, as many are released as the table says
     scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
     assert main(scored) == 0
@@ -110,10 +111,13 @@ def test_one_sentence_of_each_question(trained, held_out, tmp_path, capsys):
     assert Aggregator.load(tmp_path).release.one_per_question
 
 
-def test_training_records_are_refused(trained, capsys):
-    command, data = trained
-    assert main([*command, "--data", data]) == 2
-    assert "trained or calibrated on 20 of these 20 records" in capsys.readouterr().err
+@pytest.mark.parametrize("change", [{}, {"response": "She left.", "spans": []}], ids=["the same", "other answers"])
+def test_training_questions_are_refused_under_another_name(change, trained, tmp_path, capsys):
+    records = [{**record, **change} for record in labelled(range(20))]
+    for record in records:
+        del record["id"]
+    assert main([*trained[0], "--data", write(tmp_path / "copy.jsonl", records)]) == 2
+    assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
 
 
 def test_a_model_without_monitor_is_refused(held_out, capsys):

@@ -71,7 +71,7 @@ def _check(args: argparse.Namespace) -> None:
 def _held_out(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
     """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
     path = Path(args.data)
-    measured = measured_by(monitor, args, path, check_ids=lambda ids: refuse_seen(monitor, ids))
+    measured = measured_by(monitor, args, path, check=lambda records: refuse_seen(monitor, records))
     return against_references(monitor, measured) if path.suffix == ".parquet" else measured
 
 

@@ -15,8 +15,9 @@ from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import check_measured_by
 from syncheck.training.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.training.risk import choose_release_threshold
+from syncheck.training.seen import question_digests, refuse_seen
 
-__all__ = ["Calibrated", "calibrate_monitor", "refuse_seen"]
+__all__ = ["Calibrated", "calibrate_monitor"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +94,12 @@ def calibrate_monitor(
     Returns
     -------
     Calibrated
-        Its monitor counts these records among those it has seen.
+        Its monitor counts these questions among those it has seen.
 
     Raises
     ------
     InputError
-        If the monitor has no aggregator or has seen a record, or calibration is not possible.
+        If the monitor has no aggregator or has seen a question (:func:`seen_records`), or calibration is not possible.
     InsufficientDataError
         If the sentences do not support the promise; with a risk of None they are calibrated nonetheless.
     MismatchError
@@ -107,8 +108,7 @@ def calibrate_monitor(
     aggregator = monitor.aggregator
     if aggregator is None:
         raise InputError("the monitor has no aggregator, so it has no scores to calibrate; train it first")
-    ids = [record.id for record in measured.records]
-    refuse_seen(monitor, ids)
+    refuse_seen(monitor, measured.records)
     check_measured_by(measured, monitor)
     used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
@@ -134,22 +134,12 @@ def calibrate_monitor(
             aggregator=calibrated,
             bank=monitor.bank,
             aligner=monitor.aligner,
-            trained_on=[*monitor.trained_on, *ids],
+            trained_on=monitor.trained_on | question_digests(measured.records),
         ),
         raw=raw,
         out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, seed=seed),
         y=y,
     )
-
-
-def refuse_seen(monitor: Monitor, ids: list[str]) -> None:
-    """Raise InputError if a monitor was trained, or calibrated, on one of these records."""
-    seen = sorted(monitor.trained_on.intersection(ids))
-    if seen:
-        raise InputError(
-            f"the monitor was trained or calibrated on {len(seen)} of these {len(ids)} records ({', '.join(seen[:3])}"
-            f"{', ...' if len(seen) > 3 else ''}), and a calibration needs held-out ones; pass other data"
-        )
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:
