@@ -30,8 +30,9 @@ class Thresholds:
     Notes
     -----
     The promise is for sentences like those of the calibration that are released one by one, each because its own score
-    reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Decoders that
-    stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
+    reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Without
+    ``promise.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
+    that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
     answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
     keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no
@@ -100,9 +101,9 @@ def _promise_of(monitor: Monitor) -> ReleaseThreshold:
     promise = None if monitor.aggregator is None else monitor.aggregator.release
     if promise is None:
         raise NotReadyError(
-            "the monitor has no release threshold: it was not calibrated, or the labelled sentences did not support "
-            "the promise; run `syncheck calibrate --risk R --confidence C --output DIR` on held-out data and take the "
-            "monitor that it saves, or pass a number"
+            "the monitor has no release threshold: it was not calibrated, or with a risk of none; run `syncheck "
+            "calibrate --risk R --confidence C --output DIR` on held-out data and take the monitor that it saves, or "
+            "pass a number"
         )
     return promise
 

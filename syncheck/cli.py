@@ -215,16 +215,24 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add_labels(parser)
     parser.add_argument("--method", choices=("isotonic", "platt"), default="isotonic")
     parser.add_argument(
-        "--risk", type=_open_share, default=0.05, help="largest share of unfaithful sentences released (%(default)s)"
+        "--risk",
+        type=_risk,
+        default=0.05,
+        help="largest share of unfaithful sentences released (%(default)s); 'none' calibrates without a threshold",
     )
+    parser.add_argument("--confidence", type=_open_share, help="probability that this is kept (0.9)")
     parser.add_argument(
-        "--confidence", type=_open_share, default=0.9, help="probability that this is kept (%(default)s)"
-    )
-    parser.add_argument(
-        "--one-per-question", action="store_true", help="choose the threshold on one random sentence of each question"
+        "--every-sentence",
+        action="store_true",
+        help="choose the threshold on all sentences, which must be independent of each other, not on a random one of "
+        "each question",
     )
     parser.add_argument("--plot", metavar="FILE", help="reliability diagram; the ending is the format: .png, .svg, ...")
     parser.add_argument("--output", metavar="DIR", help="the calibrated monitor")
+
+
+def _risk(text: str) -> float | None:
+    return None if text == "none" else _open_share(text)
 
 
 def _open_share(text: str) -> float:

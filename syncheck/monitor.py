@@ -54,7 +54,8 @@ class Monitor:
     aligner
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
     trained_on
-        Ids of the records the aggregator has seen, so that an evaluation can refuse them.
+        What tells the questions that the aggregator has seen, so that an evaluation can refuse them; see
+        :func:`syncheck.training.question_digests`. Monitors of before have the ids of the records.
 
     Raises
     ------

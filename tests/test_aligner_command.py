@@ -129,3 +129,11 @@ class TestMonitor:
         shutil.copytree(ROBERTA, folder.parent / "roberta-base")
         with pytest.raises(MismatchError, match=r"its options \{\}; found"):
             self.load(folder, llama)
+
+
+@pytest.mark.parametrize("command", ["score", "train"])
+def test_the_help_lists_the_kinds(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert all(kind in shown for kind in ("'bundled'", "'none'", ".ckpt", "minicheck:", "critic:", "spans:"))

@@ -56,7 +56,7 @@ def held_out(folder):
 
 def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     output, plot = tmp_path / "calibrated", tmp_path / "plot.png"
-    options = ["--risk", "0.2", "--confidence", "0.8", "--output", str(output), "--plot", str(plot)]
+    options = ["--risk", "0.2", "--confidence", "0.8", "--every-sentence", "--output", str(output), "--plot", str(plot)]
     assert main([*trained[0], "--data", held_out[0], *options]) == 0
     shown = capsys.readouterr().out
     table = {line[:20].strip(): line[20:].strip() for line in shown.splitlines()}
@@ -64,10 +64,12 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     assert {"ECE before", "ECE after", "release threshold", "released", "upper bound"} <= set(table)
     assert plot.read_bytes().startswith(b"\x89PNG")
     release = Aggregator.load(output).release
-    assert (release.risk, release.confidence, release.sentences) == (0.2, 0.8, 40)
+    assert (release.risk, release.confidence, release.sentences, release.one_per_question) == (0.2, 0.8, 40, False)
+    assert "chosen on 40 sentences, taken to be independent" in table["release threshold"]
     assert f"{release.threshold:.4f}" in table["release threshold"]
-    config = json.loads((output / "config.json").read_text())
-    assert {"r0", "r30", "r49"} <= set(config["trained_on"])
+    for data in (trained[1], held_out[0]):
+        assert main(["calibrate", *MODEL, "--monitor", str(output), "--data", data]) == 2
+        assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
     # scored by the calibrated monitor, as many are released as the table says
     scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
     assert main(scored) == 0
@@ -75,7 +77,7 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     assert sum(s["score"] >= release.threshold for row in rows for s in row["sentences"]) == release.released
     # a file of features says the same
     capsys.readouterr()
-    assert main([*trained[0], "--data", held_out[1], *options[:4]]) == 0
+    assert main([*trained[0], "--data", held_out[1], *options[:5]]) == 0
     assert capsys.readouterr().out == shown
 
 
@@ -83,20 +85,39 @@ def test_what_cannot_be_promised_is_refused_and_nothing_is_saved(trained, held_o
     output = tmp_path / "calibrated"
     options = ["--risk", "0.001", "--output", str(output)]
     assert main([*trained[0], "--data", held_out[1], *options]) == 2
-    assert "no threshold keeps the promise" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "no threshold keeps the promise" in error and "--risk none" in error
     assert not output.exists()
 
 
-def test_one_sentence_of_each_question(trained, held_out, capsys):
-    options = ["--risk", "0.3", "--confidence", "0.8", "--one-per-question", "--seed", "3"]
+def test_calibration_alone(trained, held_out, tmp_path, capsys):
+    output = tmp_path / "calibrated"
+    assert main([*trained[0], "--data", held_out[1], "--risk", "none", "--output", str(output)]) == 0
+    assert "release threshold    none, as asked" in capsys.readouterr().out
+    aggregator = Aggregator.load(output)
+    assert aggregator.calibration is not None and aggregator.release is None
+
+
+@pytest.mark.parametrize("option", [["--confidence", "0.8"], ["--every-sentence"]])
+def test_options_of_a_threshold_that_is_not_chosen_are_refused(option, capsys):
+    assert main(["calibrate", "--data", "d", "--risk", "none", *option]) == 2
+    assert f"{option[0]} would have no effect" in capsys.readouterr().err
+
+
+def test_one_sentence_of_each_question(trained, held_out, tmp_path, capsys):
+    options = ["--risk", "0.3", "--confidence", "0.8", "--seed", "3", "--output", str(tmp_path)]
     assert main([*trained[0], "--data", held_out[1], *options]) == 0
-    assert "chosen on 20 sentences" in capsys.readouterr().out
+    assert "chosen on 20 sentences, one of each question" in capsys.readouterr().out
+    assert Aggregator.load(tmp_path).release.one_per_question
 
 
-def test_training_records_are_refused(trained, capsys):
-    command, data = trained
-    assert main([*command, "--data", data]) == 2
-    assert "trained or calibrated on 20 of these 20 records" in capsys.readouterr().err
+@pytest.mark.parametrize("change", [{}, {"response": "She left.", "spans": []}], ids=["the same", "other answers"])
+def test_training_questions_are_refused_under_another_name(change, trained, tmp_path, capsys):
+    records = [{**record, **change} for record in labelled(range(20))]
+    for record in records:
+        del record["id"]
+    assert main([*trained[0], "--data", write(tmp_path / "copy.jsonl", records)]) == 2
+    assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
 
 
 def test_a_model_without_monitor_is_refused(held_out, capsys):

@@ -1,5 +1,6 @@
 """The bundled kit: sizes, cards, and the laws on the bundled model."""
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,6 +35,14 @@ def test_sizes_are_within_the_limits():
     assert size("aligner") <= 25 * MEGABYTE
     rest = [f.name for f in ASSETS.iterdir() if f.is_dir() and f.name not in ("aligner", "language_model")]
     assert sum(map(size, rest)) <= 3 * MEGABYTE
+
+
+@pytest.mark.parametrize(("kind", "questions"), [("generation", 400), ("surrogate", 100)])
+def test_a_monitor_knows_what_it_was_trained_on_by_content(kind, questions):
+    """Two digests for each question; a few questions of ``generation`` have one in common."""
+    digests = json.loads((ASSETS / f"monitor-{kind}" / "config.json").read_text())["trained_on"]
+    assert all(digest.startswith("sha256:") for digest in digests)
+    assert 2 * questions - 2 <= len(digests) <= 2 * questions
 
 
 @pytest.mark.parametrize("part", ["language_model", "aligner", "monitor-generation", "monitor-surrogate", "demo"])

@@ -8,6 +8,7 @@ read out of the records.
 from __future__ import annotations
 
 import pickle
+import reprlib
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -78,7 +79,7 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
     Raises
     ------
     CheckpointError
-        If the file is missing, is no such pickle, or names anything outside the allow-list.
+        If the file is missing or cannot be read, is no such pickle, or names anything outside the allow-list.
     MismatchError
         If ``schema`` has other features.
     """
@@ -88,6 +89,10 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
         weights, biases = _layers(state)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} does not exist; pass one of the authors' .pkl files") from error
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} cannot be read ({error.strerror}); pass one of the authors' .pkl files"
+        ) from error
     except (
         pickle.UnpicklingError,
         ArithmeticError,
@@ -133,8 +138,11 @@ def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
         raise ValueError(f"it holds a {type(classifier).__name__}")
     state: dict[str, Any] = classifier.state
     for field, expected in (("activation", "relu"), ("out_activation_", "logistic")):
-        if state[field] != expected:
-            raise ValueError(f"{field} is {state[field]!r}, expected {expected!r}")
+        found = state[field]
+        if found != expected:
+            # A few bytes of pickle may hold a tuple that is too large to write out.
+            shown = reprlib.repr(found) if isinstance(found, str) else f"a {type(found).__name__}"
+            raise ValueError(f"{field} is {shown}, expected {expected!r}")
     return state
 
 
@@ -150,6 +158,10 @@ def _layers(state: dict[str, Any]) -> tuple[list[Floats], list[Floats]]:
 def _array(pickled: _Inert) -> Floats:
     """Read a pickled float64 array: state is (version, shape, dtype, column-major, bytes)."""
     _, shape, dtype, column_major, data = pickled.state
+    if not isinstance(shape, tuple) or not all(isinstance(length, int) for length in shape):
+        raise ValueError("the shape of its weights is no tuple of whole numbers")
+    if not isinstance(data, bytes):
+        raise ValueError(f"its weights are a {type(data).__name__}, expected bytes")
     if dtype.args[0] != "f8" or dtype.state[1] != "<":
         raise ValueError("its weights are not little-endian float64")
     flat = np.frombuffer(data, dtype="<f8").astype(np.float64)

@@ -27,6 +27,10 @@ class ReleaseThreshold:
         Held-out sentences it was chosen on, those of them that it releases, and those of these that are unfaithful.
     bound : float
         Clopper-Pearson upper bound, at ``confidence``, of the share of released sentences that are unfaithful.
+    one_per_question : bool
+        Whether it was chosen on one random sentence of each question. If not, the promise assumes that the sentences
+        were independent of each other, which those of one question are not; it may then be broken more often than
+        stated. False too in files that do not say.
     """
 
     threshold: float
@@ -36,6 +40,7 @@ class ReleaseThreshold:
     released: int
     unfaithful: int
     bound: float
+    one_per_question: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.unfaithful <= self.released <= self.sentences or self.bound > self.risk:
@@ -58,8 +63,11 @@ class ReleaseThreshold:
         InputError
             If the numbers contradict each other.
         KeyError, TypeError, ValueError
-            If a field is missing or of another type.
+            If a field other than ``one_per_question`` is missing, or one is of another type.
         """
+        one_per_question = stored.get("one_per_question", False)
+        if not isinstance(one_per_question, bool):
+            raise TypeError(f"one_per_question must be true or false; found {one_per_question!r}")
         counts = {name: int(stored[name]) for name in ("sentences", "released", "unfaithful")}
         shares = {name: float(stored[name]) for name in ("threshold", "risk", "confidence", "bound")}
-        return cls(**counts, **shares)  # type: ignore[arg-type]  # mypy joins the two kinds of values
+        return cls(**counts, **shares, one_per_question=one_per_question)  # type: ignore[arg-type]  # joined by mypy

@@ -21,7 +21,7 @@ Please analyze the provided Passages, Question, and Answer, and indicate whether
 or incorrect) parts in the answer. If there are, please specify the exact span that is hallucinated. Please provide a \
 response in the following format: {{"hallucination list": ["first span", "second span", ...]}}, with an empty list if \
 there are none: {{"hallucination list": []}}"""
-"""The paper's, appendix C; it leaves the JSON format open, which is that of RAGTruth (Niu et al., 2024)."""
+"""The paper's for biographies, appendix C; its open JSON format is that of RAGTruth (Niu et al., 2024)."""
 
 SHOWN_CHARACTERS = 200
 
@@ -39,7 +39,9 @@ class SpanAligner:
     Notes
     -----
     Each claim is asked about by itself, with the whole context, so that a sentence scores the same while it is
-    generated and afterwards; the paper asks about the whole answer at once. The answer gives no evidence.
+    generated and afterwards; the paper asks about the whole answer at once. The prompt is that of its biographies
+    (appendix C) for every task; for questions, summaries and data to text the paper takes those of RAGTruth (Niu et
+    al., 2024), which it does not print. The answer gives no evidence.
     """
 
     def __init__(self, evaluator: Evaluator, *, question: str = "") -> None:

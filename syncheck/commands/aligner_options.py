@@ -13,7 +13,11 @@ OVERFLOWS = ("split", "cut")
 
 def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
-    parser.add_argument("--aligner", help=f"'bundled', 'none', a folder or a checkpoint, {default}")
+    parser.add_argument(
+        "--aligner",
+        help="'bundled', 'none', an AlignScore .ckpt or converted folder, a folder or name of a classifier, or one of "
+        f"minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans), {default}",
+    )
     group = parser.add_argument_group("aligner", "of some kinds of --aligner")
     _add_backbone(group)
     group.add_argument("--aligner-mode", choices=MODES, help="of AlignScore (nli_sp)")

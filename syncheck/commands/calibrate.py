@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from syncheck.aggregators import ReleaseThreshold
 from syncheck.commands.labelled import against_references, measured_by
 from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError
@@ -24,11 +25,12 @@ from syncheck.training import (
 
 __all__ = ["run"]
 
+CONFIDENCE = 0.9
+
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
-    if args.plot is not None:
-        check_plot(args.plot)
+    _check(args)
     monitor = monitor_for(args, "surrogate")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
@@ -40,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
         measured,
         method=args.method,
         risk=args.risk,
-        confidence=args.confidence,
+        confidence=CONFIDENCE if args.confidence is None else args.confidence,
         rule=args.labels,
-        one_per_question=np.random.default_rng(args.seed) if args.one_per_question else None,
+        every_sentence=args.every_sentence,
         seed=args.seed,
     )
     sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
@@ -55,23 +57,40 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check(args: argparse.Namespace) -> None:
+    given = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
+    idle = [name for name in given if given[name]]
+    if args.risk is None and idle:
+        raise InputError(
+            f"{', '.join(idle)} would have no effect: --risk none chooses no threshold. Leave out one or the other"
+        )
+    if args.plot is not None:
+        check_plot(args.plot)
+
+
 def _held_out(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
     """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
     path = Path(args.data)
-    measured = measured_by(monitor, args, path, check_ids=lambda ids: refuse_seen(monitor, ids))
+    measured = measured_by(monitor, args, path, check=lambda records: refuse_seen(monitor, records))
     return against_references(monitor, measured) if path.suffix == ".parquet" else measured
 
 
 def _table(found: Calibrated, *, questions: int) -> str:
-    release = found.release
-    share = release.released / release.sentences
     rows = [
         ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
         ("ECE before", f"{found.ece_before:.3f}"),
         ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
-        ("release threshold", f"{release.threshold:.4f}, chosen on {release.sentences} sentences"),
+        *(_promise(found.release) if found.release is not None else [("release threshold", "none, as asked")]),
+    ]
+    return "".join(f"{name:<20} {value}\n" for name, value in rows)
+
+
+def _promise(release: ReleaseThreshold) -> list[tuple[str, str]]:
+    share = release.released / release.sentences
+    drawn = ", one of each question" if release.one_per_question else ", taken to be independent of each other"
+    return [
+        ("release threshold", f"{release.threshold:.4f}, chosen on {release.sentences} sentences{drawn}"),
         ("released", f"{share:.3f}, {release.released} of {release.sentences} sentences"),
         ("unfaithful of these", f"{release.observed:.4f}, {release.unfaithful} of {release.released} sentences"),
         ("upper bound", f"{release.bound:.4f} with confidence {release.confidence:g}; allowed: {release.risk:g}"),
     ]
-    return "".join(f"{name:<20} {value}\n" for name, value in rows)

@@ -32,6 +32,7 @@ from syncheck.monitor import Monitor
 from syncheck.report.plots import IntervalPanel, plot_intervals
 from syncheck.training import (
     EvaluationTable,
+    LabelledResponse,
     LabelledSet,
     MeasuredSentences,
     SetName,
@@ -46,6 +47,7 @@ from syncheck.training import (
     labelled_set,
     out_of_fold_scores,
     permuted_scores,
+    seen_records,
 )
 
 __all__ = ["run"]
@@ -97,10 +99,10 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
     if args.cv:
         return measured_by(monitor, args, path)
 
-    def check_ids(ids: list[str]) -> None:
-        _refuse_seen(monitor, ids, allow=args.allow_train)
+    def check(records: Sequence[LabelledResponse]) -> None:
+        _refuse_seen(monitor, records, allow=args.allow_train)
 
-    return against_references(monitor, measured_by(monitor, args, path, check_ids=check_ids))
+    return against_references(monitor, measured_by(monitor, args, path, check=check))
 
 
 Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
@@ -216,12 +218,14 @@ def _refuse(options: Sequence[str], reason: str) -> None:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}. Leave out one or the other")
 
 
-def _refuse_seen(monitor: Monitor, ids: list[str], *, allow: bool) -> None:
-    seen = sorted(monitor.trained_on.intersection(ids))
-    if seen and not allow:
+def _refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse], *, allow: bool) -> None:
+    seen = [] if allow else seen_records(monitor, records)
+    if seen:
+        names = ", ".join(record.id for record in seen[:3])
         raise InputError(
-            f"the monitor was trained on {len(seen)} of these records ({', '.join(seen[:3])}, ...), so its AUROC would "
-            "flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+            f"the monitor was trained on the questions of {len(seen)} of these {len(records)} records ({names}"
+            f"{', ...' if len(seen) > 3 else ''}), so its AUROC would flatter it; pass other data, --cv 5 to train on "
+            "folds, or --allow-train"
         )
 
 

@@ -46,7 +46,7 @@ def add_evaluation(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compare-aggregators", action="store_true", help="also every kind of aggregator")
     parser.add_argument(
-        "--allow-train", action="store_true", help="with --cv 0: records the monitor was trained on too"
+        "--allow-train", action="store_true", help="with --cv 0: questions the monitor was trained on too"
     )
     _add_outputs(parser)
 

@@ -104,11 +104,11 @@ def measured_by(
     args: argparse.Namespace,
     path: Path,
     *,
-    check_ids: Callable[[list[str]], None] = lambda ids: None,
+    check: Callable[[Sequence[LabelledResponse]], None] = lambda records: None,
 ) -> MeasuredSentences:
     """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
 
-    ``check_ids`` is given the records' ids before the work of measuring, and may refuse them.
+    ``check`` is given the records before the work of measuring, and may refuse them.
 
     Raises
     ------
@@ -118,10 +118,10 @@ def measured_by(
     """
     if path.suffix != ".parquet":
         records = chosen_responses(args, path, measured=lambda: monitor.aligner)
-        check_ids([record.id for record in records])
+        check(records)
         return measure(monitor, records)
     measured = chosen_sentences(args, path)
-    check_ids([record.id for record in measured.records])
+    check(measured.records)
     check_measured_by(measured, monitor, source=path)
     return measured
 

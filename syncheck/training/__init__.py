@@ -2,7 +2,7 @@
 
 from syncheck.training.ablation import ablation_systems
 from syncheck.training.biographies import Passage, Proposition, label_by_propositions, load_biographies
-from syncheck.training.calibrate import Calibrated, calibrate_monitor, refuse_seen
+from syncheck.training.calibrate import Calibrated, calibrate_monitor
 from syncheck.training.crossval import FittedFold, cross_validate, fitted_folds, fold_numbers
 from syncheck.training.datasets import LabelledResponse, load_jsonl, load_ragtruth, load_records
 from syncheck.training.evaluate import (
@@ -36,6 +36,7 @@ from syncheck.training.reliability import (
 )
 from syncheck.training.retrieval import load_passages
 from syncheck.training.risk import choose_release_threshold, one_of_each_group, unfaithful_bound
+from syncheck.training.seen import question_digests, refuse_seen, seen_records
 from syncheck.training.selection import Selection
 from syncheck.training.sets import LabelledSet, SetName, labelled_set
 from syncheck.training.shards import Shard, measure_to_parquet
@@ -116,9 +117,11 @@ __all__ = [
     "out_of_fold_scores",
     "permuted_scores",
     "provenance_of",
+    "question_digests",
     "read_parquet",
     "refuse_seen",
     "reliability_bins",
+    "seen_records",
     "surrogate_matrix",
     "transfer_matrix",
     "unfaithful_bound",

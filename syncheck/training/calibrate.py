@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators import Aggregator, CalibrationMethod, ReleaseThreshold, fit_calibration
-from syncheck.errors import InputError
+from syncheck.errors import InputError, InsufficientDataError
 from syncheck.monitor import Monitor
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import check_measured_by
 from syncheck.training.reliability import cross_fitted_calibration, expected_calibration_error
-from syncheck.training.risk import choose_release_threshold, one_of_each_group
+from syncheck.training.risk import choose_release_threshold
+from syncheck.training.seen import question_digests, refuse_seen
 
-__all__ = ["Calibrated", "calibrate_monitor", "refuse_seen"]
+__all__ = ["Calibrated", "calibrate_monitor"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +27,8 @@ class Calibrated:
     Attributes
     ----------
     monitor : Monitor
-        Its aggregator has ``calibration`` and ``release``; FOD's thresholds were carried to the calibrated scale.
+        Its aggregator has ``calibration`` and, where one was asked for, ``release``; FOD's thresholds were carried to
+        the calibrated scale.
     raw, out_of_fold : ndarray of shape (N,), float64
         Scores before calibration; and after, each by a map fitted without the sentence's question.
     y : ndarray of shape (N,), int64
@@ -39,9 +41,9 @@ class Calibrated:
     y: NDArray[np.int64]
 
     @property
-    def release(self) -> ReleaseThreshold:
-        """The threshold with its promise."""
-        assert self.monitor.aggregator is not None and self.monitor.aggregator.release is not None
+    def release(self) -> ReleaseThreshold | None:
+        """The threshold with its promise; None if none was asked for."""
+        assert self.monitor.aggregator is not None
         return self.monitor.aggregator.release
 
     @property
@@ -60,13 +62,13 @@ def calibrate_monitor(
     measured: MeasuredSentences,
     *,
     method: CalibrationMethod = "isotonic",
-    risk: float = 0.05,
+    risk: float | None = 0.05,
     confidence: float = 0.9,
+    every_sentence: bool = False,
     rule: Rule = "overlap",
-    one_per_question: np.random.Generator | None = None,
     seed: int = 0,
 ) -> Calibrated:
-    """Calibrate a monitor on sentences it was not trained on, and choose the score from which it may release.
+    """Calibrate a monitor on questions it was not trained on, and choose the score from which it may release.
 
     Parameters
     ----------
@@ -78,41 +80,50 @@ def calibrate_monitor(
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
-        See :func:`choose_release_threshold`.
+        See :func:`choose_release_threshold`; a risk of None calibrates without a threshold.
+    every_sentence
+        Chooses the threshold on all sentences. This assumes that they are independent of each other; those of one
+        question are not, and the promise may then be broken more often than stated. Without it one random sentence of
+        each question counts, and the promise is for a random sentence of a random question. The calibration itself is
+        fitted to all of them either way.
     rule
         How spans become sentence labels.
-    one_per_question
-        Draws one sentence of each question for the threshold; None takes all, which are not independent.
     seed
-        Of the folds that the calibration error is measured on.
+        Of the draw from each question, and of the folds that the calibration error is measured on.
 
     Returns
     -------
     Calibrated
-        Its monitor counts these records among those it has seen.
+        Its monitor counts these questions among those it has seen.
 
     Raises
     ------
     InputError
-        If the monitor has no aggregator or has seen a record, or calibration is not possible.
+        If the monitor has no aggregator or has seen a question (:func:`seen_records`), or calibration is not possible.
     InsufficientDataError
-        If the sentences do not support the promise.
+        If the sentences do not support the promise; with a risk of None they are calibrated nonetheless.
     MismatchError
         If they were measured by another model or aligner, or otherwise.
     """
     aggregator = monitor.aggregator
     if aggregator is None:
         raise InputError("the monitor has no aggregator, so it has no scores to calibrate; train it first")
-    ids = [record.id for record in measured.records]
-    refuse_seen(monitor, ids)
+    refuse_seen(monitor, measured.records)
     check_measured_by(measured, monitor)
     used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw = replace(aggregator, calibration=None, release=None).score(measured.values[used])
     calibration = fit_calibration(raw, y, method=method)
     scores = calibration.probability(raw)
-    chosen = np.arange(len(y)) if one_per_question is None else one_of_each_group(groups, generator=one_per_question)
-    release = choose_release_threshold(scores[chosen], y[chosen], risk=risk, confidence=confidence)
+    release = None
+    if risk is not None:
+        questions = None if every_sentence else groups
+        try:
+            release = choose_release_threshold(scores, y, groups=questions, risk=risk, confidence=confidence, seed=seed)
+        except InsufficientDataError as error:
+            raise InsufficientDataError(
+                f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
+            ) from error
     calibrated = replace(aggregator, calibration=calibration, release=release)
     carried = _carried(aggregator, calibrated, (monitor.config.backtrack_threshold, monitor.config.prune_threshold))
     return Calibrated(
@@ -123,22 +134,12 @@ def calibrate_monitor(
             aggregator=calibrated,
             bank=monitor.bank,
             aligner=monitor.aligner,
-            trained_on=[*monitor.trained_on, *ids],
+            trained_on=monitor.trained_on | question_digests(measured.records),
         ),
         raw=raw,
         out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, seed=seed),
         y=y,
     )
-
-
-def refuse_seen(monitor: Monitor, ids: list[str]) -> None:
-    """Raise InputError if a monitor was trained, or calibrated, on one of these records."""
-    seen = sorted(monitor.trained_on.intersection(ids))
-    if seen:
-        raise InputError(
-            f"the monitor was trained or calibrated on {len(seen)} of these {len(ids)} records ({', '.join(seen[:3])}"
-            f"{', ...' if len(seen) > 3 else ''}), and a calibration needs held-out ones; pass other data"
-        )
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:

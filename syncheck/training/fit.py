@@ -22,6 +22,7 @@ from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import check_measured_by
+from syncheck.training.seen import question_digests
 from syncheck.training.thresholds import choose_thresholds
 
 __all__ = ["fit_measured", "fit_monitor"]
@@ -147,7 +148,7 @@ def fit_measured(
         aggregator=aggregator,
         bank=measured.bank(labels, used),
         aligner=untrained.aligner,
-        trained_on=[record.id for record in measured.records],
+        trained_on=question_digests(measured.records),
     )
 
 

@@ -30,7 +30,13 @@ MOST_TOLERATED = 10_000
 
 
 def choose_release_threshold(
-    scores: ArrayLike, y: ArrayLike, *, risk: float = 0.05, confidence: float = 0.9
+    scores: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None,
+    risk: float = 0.05,
+    confidence: float = 0.9,
+    seed: int = 0,
 ) -> ReleaseThreshold:
     """Choose the lowest threshold that keeps the share of unfaithful sentences among those released small.
 
@@ -41,22 +47,28 @@ def choose_release_threshold(
         no difference whether they were calibrated, on the same sentences or others.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,), or None
+        The question of each sentence; one random sentence of each counts. None counts every sentence, and assumes that
+        they are independent of each other.
     risk
         Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
     confidence
         Probability with which that holds, in (0, 1).
+    seed
+        Of the draw from each question. Settle it beforehand: trying draws until a threshold pleases breaks its promise.
 
     Returns
     -------
     ReleaseThreshold
+        Its counts are those of the sentences drawn.
 
     Raises
     ------
     InputError
         If the shapes differ, a value is out of range, or a label is neither 0 nor 1.
     InsufficientDataError
-        If not even the strictest threshold keeps the promise. It says how many more sentences would be needed at the
-        rate observed, if any number would do.
+        If not even the strictest threshold keeps the promise. It says how many more questions, or sentences, would be
+        needed at the rate observed, if any number would do.
 
     Notes
     -----
@@ -72,11 +84,17 @@ def choose_release_threshold(
     unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, which is what it means that
     scores rise with faithfulness; where it winds around ``risk`` it holds nearly.
 
-    Sentences of one answer or question are not independent. With all of them the bound counts more evidence than there
-    is, and the promise may be broken more often than stated. :func:`one_of_each_group` keeps one sentence of each
-    question; the promise is then exact for one sentence of a random question.
+    Sentences of one answer or question are not independent. Without ``groups`` the bound counts more evidence than
+    there is, and the promise may be broken more often than stated. With them it is for a random sentence of a random
+    question.
     """
     values, labels = _checked(scores, y, risk, confidence)
+    if groups is not None:
+        names = np.asarray(groups)
+        if names.shape != values.shape:
+            raise InputError(f"groups must be {values.shape}, one for each sentence; found {names.shape}")
+        drawn = one_of_each_group(names, generator=np.random.default_rng(seed))
+        values, labels = values[drawn], labels[drawn]
     chosen = None
     for threshold in _sequence(values, risk, confidence):
         kept = values >= threshold
@@ -84,9 +102,11 @@ def choose_release_threshold(
         bound = unfaithful_bound(unfaithful, released, confidence=confidence)
         if bound > risk:
             break
-        chosen = ReleaseThreshold(threshold, risk, confidence, len(values), released, unfaithful, bound)
+        counts = (len(values), released, unfaithful)
+        chosen = ReleaseThreshold(threshold, risk, confidence, *counts, bound, one_per_question=groups is not None)
     if chosen is None:
-        raise _refusal(len(values), released, unfaithful, risk=risk, confidence=confidence)
+        unit = "sentences" if groups is None else "questions"
+        raise _refusal(len(values), released, unfaithful, risk=risk, confidence=confidence, unit=unit)
     return chosen
 
 
@@ -161,23 +181,26 @@ def _released_for(unfaithful: int, risk: float, confidence: float) -> int:
     return int(unfaithful + 1 + nbinom.ppf(confidence, unfaithful + 1, risk))
 
 
-def _refusal(count: int, released: int, unfaithful: int, *, risk: float, confidence: float) -> InsufficientDataError:
+def _refusal(
+    count: int, released: int, unfaithful: int, *, risk: float, confidence: float, unit: str
+) -> InsufficientDataError:
     promise = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
     if unfaithful == released == 0:
         needed = _released_for(0, risk, confidence)
         return InsufficientDataError(
-            f"expected held-out sentences, found none; {promise} needs {needed} at least", more_needed=needed
+            f"expected held-out {unit}, found none; {promise} needs {needed} at least", more_needed=needed
         )
-    found = f"of the {released} sentences with the highest scores, out of {count}, {unfaithful} are unfaithful"
+    drawn = "" if unit == "sentences" else ", one of each question"
+    found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
     if more is None:
         return InsufficientDataError(
             f"no threshold keeps the promise of {promise}: {found}, and at this rate no feasible number of further "
-            "sentences would do; allow a higher risk, or train a better aggregator",
+            f"{unit} would do; allow a higher risk, or train a better aggregator",
             more_needed=None,
         )
     return InsufficientDataError(
-        f"no threshold keeps the promise of {promise}: {found}; at this rate about {more} more held-out sentences are "
+        f"no threshold keeps the promise of {promise}: {found}; at this rate about {more} more held-out {unit} are "
         "needed. Label more, or allow a higher risk or a lower confidence",
         more_needed=more,
     )

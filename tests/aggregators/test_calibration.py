@@ -162,6 +162,7 @@ def test_files_of_before_calibration_are_read(trained, tmp_path):
         ("release", {"threshold": 0.5}, "KeyError"),
         ("release", asdict(RELEASE) | {"released": "many"}, "ValueError"),
         ("release", asdict(RELEASE) | {"bound": 0.2}, "at most its risk"),
+        ("release", asdict(RELEASE) | {"one_per_question": "no"}, "one_per_question must be true or false"),
     ],
 )
 def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
@@ -170,6 +171,13 @@ def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     with pytest.raises(CheckpointError, match=message):
         Aggregator.load(tmp_path)
+
+
+def test_a_release_threshold_says_what_it_was_chosen_on():
+    by_question = replace(RELEASE, one_per_question=True)
+    assert ReleaseThreshold.from_dict(asdict(by_question)) == by_question
+    before = {name: value for name, value in asdict(by_question).items() if name != "one_per_question"}
+    assert not ReleaseThreshold.from_dict(before).one_per_question
 
 
 def test_a_release_threshold_that_breaks_its_promise_is_refused():

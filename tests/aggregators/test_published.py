@@ -139,6 +139,51 @@ def test_a_missing_file_is_named(tmp_path):
         Aggregator.from_published(tmp_path / "none.pkl")
 
 
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"cannot be read \(.*\); pass one of the authors' .pkl files"):
+        Aggregator.from_published(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["activation", "out_activation_"])
+@pytest.mark.parametrize("kind", ["tuple", "str"])
+def test_what_is_too_large_to_write_out_is_not_in_the_message(tmp_path, field, kind):
+    """Each tuple holds the one before twice, which a pickle stores once."""
+    value = () if kind == "tuple" else "x" * 1_000_000
+    for _ in range(20 if kind == "tuple" else 0):
+        value = (value, value)
+    classifier, _ = pickled_mlp(tmp_path / "mlp.pkl", 10)
+    setattr(classifier, field, value)
+    (tmp_path / "bad.pkl").write_bytes(pickle.dumps(classifier, protocol=4))
+    with pytest.raises(CheckpointError, match=f"{field} is .*, expected") as caught:
+        Aggregator.from_published(tmp_path / "bad.pkl")
+    assert len(str(caught.value)) < 500
+
+
+def without_bytes(state):
+    return (*state[:-1], [1.0])
+
+
+def with_shape_of_words(state):
+    return (state[0], ("ten", 8), *state[2:])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(without_bytes, "a list, expected bytes"), (with_shape_of_words, "no tuple of whole numbers")],
+)
+def test_weights_that_are_none_are_refused(tmp_path, change, message):
+    class Forged(np.ndarray):
+        def __reduce__(self):
+            made, arguments, state = np.asarray(self).__reduce__()
+            return made, arguments, change(state)
+
+    classifier, _ = pickled_mlp(tmp_path / "mlp.pkl", 10)
+    classifier.coefs_ = [layer.view(Forged) for layer in classifier.coefs_]
+    (tmp_path / "bad.pkl").write_bytes(pickle.dumps(classifier, protocol=4))
+    with pytest.raises(CheckpointError, match=message):
+        Aggregator.from_published(tmp_path / "bad.pkl")
+
+
 @pytest.mark.parametrize(
     ("inputs", "settings", "message"),
     [(9, {}, "has 9 inputs"), (10, {"activation": "tanh"}, "activation is 'tanh', expected 'relu'")],

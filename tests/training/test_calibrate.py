@@ -18,7 +18,7 @@ from syncheck.training import (
     choose_release_threshold,
     cross_fitted_calibration,
     expected_calibration_error,
-    one_of_each_group,
+    question_digests,
 )
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())
@@ -72,10 +72,10 @@ def monitor(llama):
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 def test_what_it_finds_is_what_its_parts_say(monitor, method):
     measured, scores, y = overconfident()
-    found = calibrate_monitor(monitor, measured, method=method, risk=0.2, confidence=0.9)
+    found = calibrate_monitor(monitor, measured, method=method, risk=0.2, confidence=0.9, every_sentence=True)
     calibration = fit_calibration(scores, y, method=method)
     assert found.monitor.aggregator.calibration == calibration
-    assert found.release == choose_release_threshold(calibration.probability(scores), y, risk=0.2)
+    assert found.release == choose_release_threshold(calibration.probability(scores), y, groups=None, risk=0.2)
     assert found.ece_before == expected_calibration_error(scores, y)
     held_out = cross_fitted_calibration(scores, y, measured.groups, method=method)
     assert found.ece_after == expected_calibration_error(held_out, y)
@@ -104,8 +104,8 @@ def test_calibrating_again_replaces_the_calibration(monitor):
 def test_records_it_has_seen_are_refused(monitor):
     measured, _, _ = overconfident()
     found = calibrate_monitor(monitor, measured, risk=0.2).monitor
-    assert found.trained_on == {"a"} | {f"r{i}" for i in range(300)}
-    with pytest.raises(InputError, match=r"trained or calibrated on 300 of these 300 records \(r0, r1, r10, ...\)"):
+    assert found.trained_on == {"a"} | question_digests(measured.records)
+    with pytest.raises(InputError, match="on the questions of 300 of these 300 records"):
         calibrate_monitor(found, measured, risk=0.2)
 
 
@@ -116,7 +116,7 @@ def test_sentences_without_a_letter_or_digit_do_not_count(monitor):
     kept = (np.arange(COUNT) < 500) | (np.arange(COUNT) % 2 == 0)
     np.testing.assert_array_equal(found.raw, scores[kept])
     np.testing.assert_array_equal(found.y, y[kept])
-    assert found.release.sentences == 550
+    assert calibrate_monitor(monitor, measured, risk=0.2, every_sentence=True).release.sentences == 550
 
 
 @pytest.mark.parametrize("rule", ["overlap", "paper"])
@@ -158,19 +158,35 @@ def test_what_else_the_monitor_has_is_kept(llama):
     assert (found.bank, found.aligner, found.schema) == (given.bank, given.aligner, given.schema)
 
 
-def test_one_sentence_of_each_question(monitor):
+def test_the_promise_is_by_question_unless_told_otherwise(monitor):
     measured, scores, y = overconfident()
-    found = calibrate_monitor(monitor, measured, risk=0.2, one_per_question=np.random.default_rng(5))
-    chosen = one_of_each_group(measured.groups, generator=np.random.default_rng(5))
-    assert found.release.sentences == 300
-    expected = choose_release_threshold(fit_calibration(scores, y).probability(scores)[chosen], y[chosen], risk=0.2)
-    assert found.release == expected
+    found = calibrate_monitor(monitor, measured, risk=0.2, seed=5)
+    assert (found.release.sentences, found.release.one_per_question) == (300, True)
+    calibrated = fit_calibration(scores, y).probability(scores)
+    assert found.release == choose_release_threshold(calibrated, y, groups=measured.groups, risk=0.2, seed=5)
+    every = calibrate_monitor(monitor, measured, risk=0.2, seed=5, every_sentence=True).release
+    assert (every.sentences, every.one_per_question) == (600, False)
 
 
-def test_what_the_data_cannot_support_is_refused(monitor):
+def test_what_the_data_cannot_support_is_refused_with_the_way_out(monitor):
     measured, _, _ = overconfident()
-    with pytest.raises(InsufficientDataError):
+    with pytest.raises(InsufficientDataError, match=r"calibrate without a threshold \(risk=None, --risk none\)") as own:
         calibrate_monitor(monitor, measured, risk=0.001)
+    calibrated = calibrate_monitor(monitor, measured, risk=None)
+    scores = calibrated.monitor.aggregator.score(measured.values)
+    with pytest.raises(InsufficientDataError) as bare:
+        choose_release_threshold(scores, calibrated.y, groups=measured.groups, risk=0.001)
+    assert own.value.more_needed == bare.value.more_needed
+
+
+def test_calibration_alone(monitor):
+    measured, scores, y = overconfident()
+    promised = calibrate_monitor(monitor, measured, risk=0.2)
+    alone = calibrate_monitor(monitor, measured, risk=None)
+    assert alone.release is None and alone.monitor.aggregator.release is None
+    assert alone.monitor.aggregator.calibration == fit_calibration(scores, y)
+    assert alone.monitor.config == promised.monitor.config
+    assert (alone.ece_before, alone.ece_after) == (promised.ece_before, promised.ece_after)
 
 
 def test_a_monitor_without_scores_is_refused(llama):

@@ -4,7 +4,7 @@ from doubles import LAYERS, WordAligner
 from made_up import record, records
 
 from syncheck import InputError, Monitor, MonitorConfig
-from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure
+from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure, question_digests
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -38,7 +38,7 @@ def test_tells_new_sentences_apart(monitor):
 
 
 def test_what_it_was_trained_on(monitor):
-    assert monitor.trained_on == {f"r{i}" for i in range(8)}
+    assert monitor.trained_on == question_digests(records(8))
     assert monitor.bank.layers == LAYERS and len(monitor.bank.references[3]) == 16
     assert monitor.aggregator.schema == monitor.schema and monitor.aggregator.kind == "lr"
 

@@ -1,5 +1,7 @@
 """The release threshold: exact bounds, where the search starts and stops, and that its promise holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -9,6 +11,10 @@ from syncheck.errors import InsufficientDataError
 from syncheck.training import choose_release_threshold, one_of_each_group, unfaithful_bound
 
 RISK, CONFIDENCE = 0.05, 0.9
+
+
+def independent_threshold(scores, y, **options):
+    return choose_release_threshold(scores, y, groups=None, **options)
 
 
 def risk_above(threshold):
@@ -38,7 +44,7 @@ def test_the_promise_holds():
 
     def choose(scores, y):
         try:
-            return choose_release_threshold(scores, y, risk=RISK, confidence=CONFIDENCE).threshold
+            return independent_threshold(scores, y, risk=RISK, confidence=CONFIDENCE).threshold
         except InsufficientDataError:
             return 1.0  # nothing is released, so nothing is broken
 
@@ -52,7 +58,7 @@ def test_a_rule_that_is_too_lax_breaks_it():
 def test_the_promise_is_not_bought_by_releasing_nothing():
     """Half of the sentences could be released; with 20,000 to choose on nearly all of them are."""
     scores, y = draw(np.random.default_rng(0), 20_000)
-    chosen = choose_release_threshold(scores, y)
+    chosen = independent_threshold(scores, y)
     assert 0.4 < chosen.released / chosen.sentences < 0.55
     assert chosen.bound <= RISK
     assert (chosen.sentences, chosen.risk, chosen.confidence) == (20_000, RISK, CONFIDENCE)
@@ -72,7 +78,7 @@ def test_bounds_in_closed_form():
 
 def test_what_was_tested_is_what_is_released():
     scores, y = draw(np.random.default_rng(3), 3000)
-    chosen = choose_release_threshold(scores, y)
+    chosen = independent_threshold(scores, y)
     kept = scores >= chosen.threshold
     assert (kept.sum(), (y[kept] == 0).sum()) == (chosen.released, chosen.unfaithful)
     assert chosen.bound == unfaithful_bound(chosen.unfaithful, chosen.released, confidence=0.9)
@@ -81,7 +87,7 @@ def test_what_was_tested_is_what_is_released():
 
 
 def test_all_are_released_when_all_may_be():
-    chosen = choose_release_threshold(np.linspace(0, 1, 200), np.ones(200))
+    chosen = independent_threshold(np.linspace(0, 1, 200), np.ones(200))
     assert (chosen.threshold, chosen.released, chosen.unfaithful) == (0.0, 200, 0)
 
 
@@ -89,7 +95,7 @@ def test_a_bound_equal_to_the_risk_keeps_the_promise():
     y = np.ones(500)
     y[:10] = 0
     risk = unfaithful_bound(10, 500, confidence=CONFIDENCE)
-    chosen = choose_release_threshold(np.full(500, 0.5), y, risk=risk)
+    chosen = independent_threshold(np.full(500, 0.5), y, risk=risk)
     assert (chosen.released, chosen.unfaithful, chosen.bound) == (500, 10, risk)
 
 
@@ -97,10 +103,10 @@ def test_two_unfaithful_sentences_at_the_top_stop_nothing_three_do():
     scores = np.linspace(1, 0, 1000)
     y = np.ones(1000)
     y[:2] = 0
-    assert choose_release_threshold(scores, y).released == 1000
+    assert independent_threshold(scores, y).released == 1000
     y[2] = 0
     with pytest.raises(InsufficientDataError, match="of the 105 sentences with the highest scores, out of 1000, 3 are"):
-        choose_release_threshold(scores, y)
+        independent_threshold(scores, y)
 
 
 def test_the_search_ends_at_the_first_failure():
@@ -108,7 +114,7 @@ def test_the_search_ends_at_the_first_failure():
     scores = np.linspace(1, 0, 1000)
     y = np.ones(1000)
     y[200:220] = 0
-    chosen = choose_release_threshold(scores, y)
+    chosen = independent_threshold(scores, y)
     # candidates release 105, 115, ...; 205 with 5 unfaithful pass, 215 with 15 do not
     assert (chosen.released, chosen.unfaithful) == (205, 5)
 
@@ -121,21 +127,21 @@ def test_labels_do_not_move_the_candidates():
     for rank in (150, 151, 152, 160):
         y = np.ones(1000)
         y[falling[rank : rank + 40]] = 0
-        seen.append(choose_release_threshold(scores, y).released)
+        seen.append(independent_threshold(scores, y).released)
     assert all((released - 105) % 10 == 0 for released in seen)
 
 
 def test_sentences_of_equal_score_go_together():
     scores = np.repeat([1.0, 0.5, 0.0], [300, 300, 300])
     y = np.repeat([1, 1, 0], [300, 300, 300])
-    chosen = choose_release_threshold(scores, y)
+    chosen = independent_threshold(scores, y)
     assert chosen.released == 600
     assert 0.0 < chosen.threshold <= 0.5
 
 
 def test_only_the_order_of_the_scores_counts():
     scores, y = draw(np.random.default_rng(4), 2000)
-    straight, bent = choose_release_threshold(scores, y), choose_release_threshold(scores**3, y)
+    straight, bent = independent_threshold(scores, y), independent_threshold(scores**3, y)
     assert (straight.released, straight.unfaithful) == (bent.released, bent.unfaithful)
     np.testing.assert_array_equal(scores >= straight.threshold, scores**3 >= bent.threshold)
 
@@ -144,7 +150,7 @@ def test_only_the_order_of_the_scores_counts():
 def test_too_few_sentences_are_refused_with_how_many_are_missing(count, more):
     """With none unfaithful 45 are needed: 0.95 ** 45 is the first power below 0.1."""
     with pytest.raises(InsufficientDataError) as caught:
-        choose_release_threshold(np.linspace(0, 1, count), np.ones(count))
+        independent_threshold(np.linspace(0, 1, count), np.ones(count))
     assert caught.value.more_needed == more
     assert str(more) in str(caught.value)
 
@@ -154,14 +160,14 @@ def test_how_many_are_missing_is_enough():
     y[[10, 40, 70]] = 0
     scores = np.linspace(1, 0, 100)
     with pytest.raises(InsufficientDataError) as caught:
-        choose_release_threshold(scores, y)
+        independent_threshold(scores, y)
     count = 100 + caught.value.more_needed
     assert unfaithful_bound(int(0.03 * count), count, confidence=CONFIDENCE) <= RISK
 
 
 def test_a_rate_above_the_risk_is_not_helped_by_more():
     with pytest.raises(InsufficientDataError, match="allow a higher risk") as caught:
-        choose_release_threshold(np.linspace(1, 0, 500), np.arange(500) % 2)
+        independent_threshold(np.linspace(1, 0, 500), np.arange(500) % 2)
     assert caught.value.more_needed is None
 
 
@@ -178,7 +184,7 @@ def test_a_rate_above_the_risk_is_not_helped_by_more():
 )
 def test_unusable_values_are_refused(scores, y, options, message):
     with pytest.raises(InputError, match=message):
-        choose_release_threshold(scores, y, **options)
+        independent_threshold(scores, y, **options)
 
 
 def test_one_sentence_of_each_group():
@@ -187,24 +193,50 @@ def test_one_sentence_of_each_group():
     assert found == {(b, a, 8) for b in range(4) for a in range(4, 8)}
 
 
+@pytest.mark.parametrize(("groups", "one"), [(None, False), (np.repeat(np.arange(300), 2), True)])
+def test_the_threshold_says_what_it_was_chosen_on(groups, one):
+    chosen = choose_release_threshold(np.linspace(0, 1, 600), np.ones(600), groups=groups)
+    assert (chosen.one_per_question, chosen.sentences) == (one, 300 if one else 600)
+
+
+def test_one_sentence_of_each_question_is_drawn_by_the_seed():
+    scores, y = draw(np.random.default_rng(6), 2000)
+    groups = np.repeat(np.arange(1000), 2)
+    for seed in (0, 1):
+        one = one_of_each_group(groups, generator=np.random.default_rng(seed))
+        expected = replace(independent_threshold(scores[one], y[one]), one_per_question=True)
+        assert choose_release_threshold(scores, y, groups=groups, seed=seed) == expected
+
+
+def test_too_few_questions_are_refused_with_how_many_are_missing():
+    """Ten sentences each say nothing more: with none unfaithful 45 questions are needed."""
+    with pytest.raises(InsufficientDataError, match="about 5 more held-out questions are needed") as caught:
+        choose_release_threshold(np.linspace(0, 1, 400), np.ones(400), groups=np.repeat(np.arange(40), 10))
+    assert caught.value.more_needed == 5
+
+
+def test_groups_must_be_one_for_each_sentence():
+    with pytest.raises(InputError, match=r"groups must be \(3,\), one for each sentence; found \(2,\)"):
+        choose_release_threshold([0.1, 0.2, 0.3], [1, 1, 1], groups=["a", "b"])
+
+
 @pytest.mark.slow
-def test_dependent_sentences_need_the_draw():
+def test_the_promise_holds_for_dependent_sentences_by_question_alone():
     """Sentences of a question share their fate: ten copies are no ten times the evidence."""
     rng = np.random.default_rng(11)
-    naive = drawn = 0
-    for _ in range(300):
+    every = by_question = 0
+    for number in range(300):
         scores, y = draw(rng, 400)
         groups = np.repeat(np.arange(400), 10)
         copies, labels = np.repeat(scores, 10), np.repeat(y, 10)
-        one = one_of_each_group(groups, generator=rng)
-        naive += _broken(copies, labels)
-        drawn += _broken(copies[one], labels[one])
-    assert naive / 300 > 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
-    assert drawn / 300 <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
+        every += _broken(copies, labels, groups=None)
+        by_question += _broken(copies, labels, groups=groups, seed=number)
+    assert every / 300 > 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
+    assert by_question / 300 <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
 
 
-def _broken(scores, y):
+def _broken(scores, y, **options):
     try:
-        return risk_above(choose_release_threshold(scores, y).threshold) > RISK
+        return risk_above(choose_release_threshold(scores, y, **options).threshold) > RISK
     except InsufficientDataError:
         return False

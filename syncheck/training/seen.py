@@ -1,0 +1,61 @@
+"""What a monitor was trained on, told by content: whatever file, line or name a record comes under."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from syncheck.errors import InputError
+from syncheck.monitor import Monitor
+from syncheck.training.responses import LabelledResponse
+
+__all__ = ["question_digests", "refuse_seen", "seen_records"]
+
+DIGITS = 16
+"""Hexadecimal ones: of a million questions, two are alike with a probability of 3e-8."""
+
+
+def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
+    """Return what tells the questions of these records from others, as a monitor's ``trained_on`` has it.
+
+    Two for each question: a digest of it with its passages, and one of it with its group. Another answer has the same,
+    a record of the same id has not; white space makes no difference.
+    """
+    return {digest for record in records for digest in _digests(record)}
+
+
+def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
+    """Return those of the records whose question a monitor was trained, or calibrated, on.
+
+    A question is known if it was asked over the same passages, or within the same group. Monitors of before kept the
+    ids of their records, and of these a record is known by its id.
+    """
+    known = monitor.trained_on
+    return [record for record in records if record.id in known or not known.isdisjoint(_digests(record))]
+
+
+def refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse]) -> None:
+    """Refuse records that are not held out; see :func:`seen_records`.
+
+    Raises
+    ------
+    InputError
+        If the monitor was trained, or calibrated, on the question of one of them.
+    """
+    seen = seen_records(monitor, records)
+    if seen:
+        names = ", ".join(record.id for record in seen[:3])
+        raise InputError(
+            f"the monitor was trained or calibrated on the questions of {len(seen)} of these {len(records)} records "
+            f"({names}{', ...' if len(seen) > 3 else ''}), and a calibration needs held-out ones; pass other data"
+        )
+
+
+def _digests(record: LabelledResponse) -> tuple[str, str]:
+    return _digest("passages", record.question, *record.passages), _digest("group", record.question, record.group)
+
+
+def _digest(kind: str, *texts: str) -> str:
+    plain = json.dumps([kind, *(" ".join(text.split()) for text in texts)])
+    return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()[:DIGITS]}"
