@@ -78,8 +78,8 @@ def features(args: argparse.Namespace) -> int:
     )
     if measured is None:
         sys.stderr.write(
-            f"shard {number} of {count} is measured; parts of others are missing yet in {args.output}.parts. The last "
-            "shard joins them, and so does any that is run again\n"
+            f"shard {number} of {count} is measured; parts of others are missing yet, or damaged, in {args.output}"
+            ".parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
     for name, reason in measured.left_out.items():
