@@ -112,7 +112,7 @@ def test_a_file_of_the_former_layout_is_to_be_measured_anew(tmp_path, read):
         read(path)
 
 
-@pytest.mark.parametrize("rows", [[[1.0], [1.0, 2.0, 3.0], [1.0, 2.0]], [[1.0], None, [2.0]], [[1.0], [None], [2.0]]])
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]], [[1.0], None, [2.0]], [[1.0], [None], [2.0]]])
 def test_activations_of_several_widths_or_none_are_refused(tmp_path, rows):
     write_parquet(made_up(), tmp_path / "x.parquet")
     states = pa.array(rows, pa.list_(pa.float32()))
@@ -128,7 +128,7 @@ def test_a_damaged_byte_is_noticed(tmp_path):
     before = made_up()
     write_parquet(before, path)
     whole, refused = path.read_bytes(), 0
-    for place in range(0, len(whole), 97):
+    for place in range(0, len(whole), 151):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         try:
             after = read_parquet(path)
@@ -140,6 +140,26 @@ def test_a_damaged_byte_is_noticed(tmp_path):
         for name in ("texts", "records", "left_out", "max_references", "segmenter", "provenance"):
             assert getattr(after, name) == getattr(before, name)
     assert refused > 20
+
+
+def other_reason(table):
+    return table.replace_schema_metadata(
+        {k: v.replace(b"too long", b"too lung") for k, v in table.schema.metadata.items()}
+    )
+
+
+def other_column(table):
+    renamed = table.rename_columns({"activation_layer_2": "activation_layer_6"})
+    return renamed.replace_schema_metadata(table.schema.metadata)
+
+
+@pytest.mark.parametrize("change", [other_reason, other_column])
+def test_metadata_and_columns_that_were_not_written_are_refused(tmp_path, change):
+    """They are in the footer, which has no checksum of Parquet's."""
+    write_parquet(made_up(), tmp_path / "x.parquet")
+    path = rewritten(tmp_path / "x.parquet", change)
+    with pytest.raises(CheckpointError, match="not those that were written"):
+        read_parquet(path)
 
 
 def test_what_cannot_be_read_replaces_nothing(tmp_path, monkeypatch):
