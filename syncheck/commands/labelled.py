@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from syncheck.alignment import Aligner
+from syncheck.commands.kept_labels import kept_labels
 from syncheck.commands.monitors import monitor_for
 from syncheck.commands.proposition_models import proposition_models
 from syncheck.errors import InputError
@@ -61,16 +62,26 @@ _MEASURING: Mapping[str, object] = {
 
 
 def chosen_responses(
-    args: argparse.Namespace, path: Path, *, measured: Callable[[], Aligner | None]
+    args: argparse.Namespace, path: Path, *, measured: Callable[[], Aligner | None], output: Path | None = None
 ) -> list[LabelledResponse]:
     """Return the labelled responses at a path that the options ask for; of a file of features, those in it.
 
-    ``measured`` returns the aligner that will measure them, which may not be the judge that labels them.
+    ``measured`` returns the aligner that will measure them, which may not be the judge that labels them. Labels that a
+    propositioner or a judge makes are kept beside ``output``, where there is one, for the next run.
     """
     if path.suffix == ".parquet":
         return list(chosen_sentences(args, path).records)
-    propositioner, judge = proposition_models(args, measured=measured)
-    return load_records(path, _selection(args), prompts=args.prompts, propositioner=propositioner, judge=judge)
+    selection = _selection(args)
+
+    def labelled(chosen: Selection | None) -> list[LabelledResponse]:
+        propositioner, judge = proposition_models(args, measured=measured)
+        return load_records(path, chosen, prompts=args.prompts, propositioner=propositioner, judge=judge)
+
+    if output is None or (args.propositioner, args.judge) == (None, None) or not path.is_file():
+        return labelled(selection)
+    # All of the file is labelled either way, so that another selection finds the labels too.
+    found = kept_labels(args, path, output, measured=measured, label=lambda: labelled(None))
+    return selection.of_responses(found, source=path)
 
 
 def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:

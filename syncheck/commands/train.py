@@ -67,7 +67,9 @@ def features(args: argparse.Namespace) -> int:
     number, count = args.shard
     _check_output(args.output)
     monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
-    records = chosen_responses(args, _unmeasured(args.data), measured=lambda: monitor().aligner)
+    records = chosen_responses(
+        args, _unmeasured(args.data), measured=lambda: monitor().aligner, output=Path(args.output)
+    )
     measured = measure_to_parquet(
         monitor(),
         records,
@@ -78,8 +80,8 @@ def features(args: argparse.Namespace) -> int:
     )
     if measured is None:
         sys.stderr.write(
-            f"shard {number} of {count} is measured; parts of others are missing yet in {args.output}.parts. The last "
-            "shard joins them, and so does any that is run again\n"
+            f"shard {number} of {count} is measured; parts of others are missing yet, or damaged, in {args.output}"
+            ".parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
     for name, reason in measured.left_out.items():
@@ -92,6 +94,8 @@ def _check_output(path: str) -> None:
         raise InputError(
             f"--output {path!r}: a file of features must end in .parquet, by which the other commands know it"
         )
+    if not Path(path).parent.is_dir():
+        raise InputError(f"--output {path!r}: the folder does not exist; make it first")
 
 
 def _unmeasured(path: str) -> Path:

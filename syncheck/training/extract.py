@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.errors import EvaluatorError, InputError, PromptError, WrongTypeError
 from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
 from syncheck.training.datasets import LabelledResponse
@@ -54,6 +54,8 @@ def measure(
     ------
     InputError
         If no record has a sentence, or ``batch_size`` is below 1.
+    EvaluatorError
+        If the aligner fails on a record: its sentences would lack a feature for good.
     WrongTypeError
         If a record is no :class:`LabelledResponse`.
     """
@@ -95,8 +97,19 @@ def measure_records(
             chosen = [given[i] for i in batch]
             watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
         answers |= dict(zip(batch, watched.answers, strict=True))
+        for i in batch:
+            _check_aligned(kept[i], answers[i])
         bar.update(len(batch))
     return _measured(monitor, kept, left_out, [answers[i] for i in range(len(kept))])
+
+
+def _check_aligned(record: LabelledResponse, answer: JudgedAnswer) -> None:
+    reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
+    if reason is not None:
+        raise EvaluatorError(
+            f"record {record.id!r}: expected support for each of its sentences; found that the {reason}. Mend that, or "
+            "take the record out, and measure again"
+        )
 
 
 def _measured(

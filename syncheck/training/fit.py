@@ -72,6 +72,8 @@ def fit_monitor(
     ------
     InputError
         If the records cannot be used: none fits the window, or a label is absent.
+    EvaluatorError
+        If the aligner fails on a record.
     """
     if config is None:
         config = MonitorConfig(schema=DEFAULT_SCHEMA)

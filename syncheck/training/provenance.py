@@ -1,4 +1,4 @@
-"""With what sentences were measured: which model and weights, which aligner, which prompt template."""
+"""With what sentences were measured: which model and aligner, the weights of both, which prompt template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from syncheck.alignment import identity_of
+from syncheck.alignment import identity_of, weights_of
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import MismatchError
 
@@ -15,22 +15,26 @@ if TYPE_CHECKING:
 
 __all__ = ["check_same_instrument", "instrument_of"]
 
-_INSTRUMENT = ("model", "weights sha256", "aligner", "template")
+_INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
+_NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
+"""Digests, and the fact that says what they are of."""
 
 
 def instrument_of(monitor: Monitor) -> dict[str, str]:
     """Return what decides, beside the schema and the segmentation, what a monitor measures of a response, by name.
 
-    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256`, and missing where that is None.
+    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256` of the model, ``aligner weights sha256``
+    :func:`~syncheck.alignment.weights_of` the aligner; either is left out where it is None.
     """
     model = fingerprint(monitor.model, monitor.tokenizer)
-    weights = model.pop("weights_sha256")
-    return {
+    facts = {
+        "weights sha256": model.pop("weights_sha256"),
         "model": json.dumps(model, sort_keys=True),
-        **({} if weights is None else {"weights sha256": weights}),
         "aligner": identity_of(monitor.aligner),
+        "aligner weights sha256": weights_of(monitor.aligner),
         "template": str(monitor.config.template),
     }
+    return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str], *, what: str, remedy: str) -> None:
@@ -59,6 +63,6 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Return a fact, and for weights the model they are of."""
-    of = f" of {provenance['model']}" if name == "weights sha256" and "model" in provenance else ""
-    return f"{provenance[name]}{of}"
+    """Return a fact, and for weights what they are of."""
+    of = provenance.get(_NAMED_BY.get(name, ""))
+    return provenance[name] if of is None else f"{provenance[name]} of {of}"

@@ -1,9 +1,10 @@
-"""A labelled response, and the collecting of them from a file."""
+"""A labelled response, also as JSON, and the collecting of them from a file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,14 @@ from syncheck.errors import InputError
 from syncheck.training.labels import LabelledSentence, UnfaithfulSpan
 from syncheck.training.records import Record
 
-__all__ = ["LabelledResponse", "PromptSource", "ResponseCollection", "read_spans"]
+__all__ = [
+    "LabelledResponse",
+    "PromptSource",
+    "ResponseCollection",
+    "read_spans",
+    "response_from_json",
+    "response_to_json",
+]
 
 PromptSource = Literal["monitor", "task"]
 """``monitor``: the monitor's template writes the prompts. ``task``: those the paper gave the generators."""
@@ -62,6 +70,28 @@ class LabelledResponse:
     prompt_with_context: str | None = None
     prompt_without_context: str | None = None
     user_turns: bool = False
+
+
+def response_to_json(response: LabelledResponse) -> str:
+    """Return all of a labelled response in one line; see :func:`response_from_json`."""
+    return json.dumps(asdict(response), ensure_ascii=False)
+
+
+def response_from_json(text: str) -> LabelledResponse:
+    """Return the labelled response that :func:`response_to_json` wrote.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it wrote something else.
+    """
+    entry = dict(json.loads(text))
+    spans, sentences = entry.pop("spans"), entry.pop("sentences")
+    return LabelledResponse(
+        **{**entry, "passages": tuple(entry["passages"])},
+        spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
+        sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
+    )
 
 
 class ResponseCollection:

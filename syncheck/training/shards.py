@@ -59,9 +59,9 @@ def measure_to_parquet(
     """Measure labelled responses into a Parquet file, part by part.
 
     Parts of ``part_size`` records are written to the folder ``<output>.parts``, each whole or not at all. A process
-    that is started again measures the parts that are not there yet: a kill costs at most one part, no record is lost or
-    is in the file twice, and the file is the same as without the kill. When all parts are there they are joined in the
-    order of the records and written to ``output``, an older file there being replaced.
+    that is started again measures those of its parts that are not there yet or are damaged: a kill costs at most one
+    part, no record is lost or is in the file twice, and the file is the same as without the kill. When all parts are
+    there they are joined in the order of the records and written to ``output``, an older file there being replaced.
 
     Parameters
     ----------
@@ -77,20 +77,25 @@ def measure_to_parquet(
         Records that are measured, and can be lost, at once.
     shard
         Which parts this process measures: every ``count``-th. Processes share the folder, or it is copied together; the
-        one that finds all parts there joins them. Several shards leave the folder, for one another.
+        one that finds all parts there joins them. Several shards leave the folder, for one another; one alone removes
+        it once ``output`` was read again.
 
     Returns
     -------
     MeasuredSentences or None
-        None if parts of other shards are missing yet.
+        None if parts of other shards are missing yet, or damaged.
 
     Raises
     ------
     InputError
         If ``part_size`` or ``batch_size`` is below 1, the folder of ``output`` does not exist, or no record has a
         sentence.
+    EvaluatorError
+        If the aligner fails; the part is then not written.
     MismatchError
-        If the folder holds parts of other records, another model, config or part size.
+        If the folder holds parts of other records, another model, aligner, config or part size.
+    CheckpointError
+        If what was written cannot be read; the parts are then still there.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -98,21 +103,24 @@ def measure_to_parquet(
     _check(output, part_size, batch_size)
     provenance = _provenance(monitor, records, part_size)
     folder = output.with_name(f"{output.name}.parts")
-    if not folder.exists() and _holds(output, provenance):
-        return read_parquet(output)
+    if not folder.exists() and (finished := _read(output, provenance)) is not None:
+        return finished
     _enter(folder, provenance)
     chunks = [records[first : first + part_size] for first in range(0, len(records), part_size)]
     paths = [folder / f"part-{index:05d}.parquet" for index in range(len(chunks))]
     own = list(zip(paths, chunks, strict=True))[shard.number - 1 :: shard.count]
-    missing = [(path, chunk) for path, chunk in own if not _holds(path, provenance)]
+    missing = [(path, chunk) for path, chunk in own if _read(path, provenance) is None]
     total, left = sum(len(chunk) for _, chunk in own), sum(len(chunk) for _, chunk in missing)
     disable = None if show_progress is None else not show_progress
     with tqdm(total=total, initial=total - left, desc="responses", unit=" responses", disable=disable) as bar:
         for path, chunk in missing:
             write_parquet(measure_records(monitor, chunk, batch_size=batch_size, bar=bar), path, provenance=provenance)
-    if not all(_holds(path, provenance) for path in paths):
-        return None
-    whole = _joined(paths)
+    parts = []
+    for path in paths:
+        if (part := _read(path, provenance)) is None:
+            return None
+        parts.append(part)
+    whole = _joined(parts)
     write_parquet(whole, output, provenance=provenance)
     if shard.count == 1:
         _remove(folder)
@@ -126,8 +134,7 @@ def _check(output: Path, part_size: int, batch_size: int) -> None:
         raise InputError(f"{output}: the folder does not exist; make it first")
 
 
-def _joined(paths: Sequence[Path]) -> MeasuredSentences:
-    parts = [read_parquet(path) for path in paths]
+def _joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     left_out = {name: reason for part in parts for name, reason in part.left_out.items()}
     if not any(part.texts for part in parts):
         raise InputError(f"none of the records has a sentence that fits the model's window; left out: {left_out}")
@@ -176,7 +183,7 @@ def _enter(folder: Path, provenance: dict[str, str]) -> None:
         found = dict(json.loads(run.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"{run} is damaged ({error}); delete {folder} and start anew") from error
-    changed = [name for name in provenance if found.get(name) != provenance[name]]
+    changed = [name for name in {**provenance, **found} if found.get(name) != provenance.get(name)]
     if changed:
         raise MismatchError(
             f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
@@ -184,12 +191,14 @@ def _enter(folder: Path, provenance: dict[str, str]) -> None:
         )
 
 
-def _holds(path: Path, provenance: dict[str, str]) -> bool:
-    """Whether a file is there, whole and of this run; what a kill or a full disk left half is measured again."""
+def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
+    """Return what a file holds; None if it is not there, not of this run, or was left half or damaged."""
     try:
-        return provenance_of(path) == provenance
+        if provenance_of(path) != provenance:
+            return None
+        return read_parquet(path)
     except CheckpointError:
-        return False
+        return None
 
 
 def _parts(folder: Path) -> Iterator[Path]:

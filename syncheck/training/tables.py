@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -14,9 +15,8 @@ import numpy as np
 from syncheck.config import SegmenterConfig
 from syncheck.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.schemas import feature_schema
-from syncheck.training.datasets import LabelledResponse
-from syncheck.training.labels import LabelledSentence, UnfaithfulSpan
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.responses import LabelledResponse, response_from_json, response_to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["provenance_of", "read_parquet", "write_parquet"]
 
 _KEY = b"syncheck"
+_DIGEST = b"syncheck sha256"
 _ACTIVATION = "activation_layer_"
+_RESPONSE = "labelled_response"
+
+_LAYOUT = 2
+"""Of the files that are written; those of layout 1 have all labelled responses in the metadata, which has a limit."""
 
 UNFINISHED = ".unfinished-"
 """In the name of a file that is still being written, or was when its process ended."""
@@ -35,8 +40,9 @@ def write_parquet(
 ) -> None:
     """Write one row a sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
-    The feature schema and the labelled responses themselves go into the file's metadata, so that :func:`read_parquet`
-    gives back all of it. The file is there whole or not at all: it is written beside its place and then put there.
+    The labelled response itself is in the row of its first sentence, as JSON. The feature schema and the few responses
+    that have no sentence go into the file's metadata, so that :func:`read_parquet` gives back all of it. The file is
+    there whole or not at all: it is written beside its place, read once, and then put there.
 
     Parameters
     ----------
@@ -48,12 +54,18 @@ def write_parquet(
 
     Raises
     ------
+    CheckpointError
+        If what was written cannot be read; an older file at ``path`` is then still there.
     MissingExtraError
         If pyarrow is not installed.
     """
     pa = _pyarrow()
     import pyarrow.parquet as parquet
 
+    with_sentence, first_rows = np.unique(measured.owners, return_index=True)
+    responses: list[str | None] = [None] * len(measured.texts)
+    for index, row in zip(with_sentence, first_rows, strict=True):
+        responses[row] = response_to_json(measured.records[index])
     columns: dict[str, Any] = {
         "record": [measured.records[i].id for i in measured.owners],
         "owner": measured.owners,
@@ -65,10 +77,12 @@ def write_parquet(
         "end": measured.bounds[:, 1],
         "faithful_overlap": measured.labels(rule="overlap"),
         "faithful_paper": measured.labels(rule="paper", implicit_true=False),
+        _RESPONSE: pa.array(responses, pa.string()),
     }
     columns |= dict(zip(measured.schema.names, measured.values.T, strict=True))
     columns |= {f"{_ACTIVATION}{layer}": list(states) for layer, states in measured.activations.items()}
     facts = {
+        "layout": _LAYOUT,
         "schema": measured.schema.version,
         "features": [
             {"name": name, "unit": unit, "direction": direction}
@@ -77,17 +91,23 @@ def write_parquet(
             )
         ],
         "layers": [int(n.rpartition("_")[2]) for n in measured.schema.names if n.startswith("lid_layer_")],
-        "records": [asdict(record) for record in measured.records],
+        "responses": len(measured.records),
+        "without sentence": {
+            str(index): response_to_json(measured.records[index])
+            for index in np.setdiff1d(np.arange(len(measured.records)), with_sentence)
+        },
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
         "segmenter": asdict(measured.segmenter),
         "provenance": dict(measured.provenance if provenance is None else provenance),
     }
-    table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(facts, ensure_ascii=False)})
+    table, noted = pa.table(columns), json.dumps(facts, ensure_ascii=False).encode()
+    table = table.replace_schema_metadata({_KEY: noted, _DIGEST: _digest(noted, table.schema)})
     place = Path(path)
     unfinished = place.with_name(f"{place.name}{UNFINISHED}{os.getpid()}")
     try:
-        parquet.write_table(table, unfinished)
+        parquet.write_table(table, unfinished, write_page_checksum=True)
+        _check_readable(unfinished, place)
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -99,7 +119,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     Raises
     ------
     CheckpointError
-        If the file is missing, damaged or not one of measured sentences.
+        If the file is missing, damaged, of an earlier layout or not one of measured sentences.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -107,8 +127,9 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     import pyarrow.parquet as parquet
 
     try:
-        table = parquet.read_table(path)
-        facts = json.loads((table.schema.metadata or {})[_KEY])
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            facts = _facts(path, file.schema_arrow)
+            table = file.read()
         schema = feature_schema(facts["schema"], facts["layers"])
         values = np.stack([table[name].to_numpy() for name in schema.names], axis=1).astype(np.float64)
         return MeasuredSentences(
@@ -118,12 +139,14 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             bounds=np.stack([table["start"].to_numpy(), table["end"].to_numpy()], axis=1),
             texts=tuple(table["text"].to_pylist()),
             owners=table["owner"].to_numpy(),
-            records=tuple(_record(entry) for entry in facts["records"]),
+            records=_responses(table, facts),
             left_out=facts["left_out"],
             max_references=facts["max_references"],
             segmenter=_segmenter(facts["segmenter"]),
             provenance=_provenance(facts),
         )
+    except CheckpointError:
+        raise
     except (OSError, InputError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise _no_table(path, error) from error
 
@@ -134,7 +157,7 @@ def provenance_of(path: str | Path) -> dict[str, str]:
     Raises
     ------
     CheckpointError
-        If the file is missing, damaged or not one of measured sentences.
+        If the file is missing, damaged, of an earlier layout or not one of measured sentences.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -142,8 +165,9 @@ def provenance_of(path: str | Path) -> dict[str, str]:
     import pyarrow.parquet as parquet
 
     try:
-        metadata = parquet.read_schema(path).metadata or {}
-        return _provenance(json.loads(metadata[_KEY]))
+        return _provenance(_facts(path, parquet.read_schema(path)))
+    except CheckpointError:
+        raise
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise _no_table(path, error) from error
 
@@ -155,11 +179,69 @@ def _no_table(path: str | Path, error: Exception) -> CheckpointError:
     )
 
 
+def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
+    """Return what the metadata say, if they are whole and of the layout that is read here."""
+    metadata = schema.metadata or {}
+    facts = dict(json.loads(metadata[_KEY]))
+    layout = facts.get("layout", 1)
+    if layout != _LAYOUT:
+        raise CheckpointError(
+            f"{path} was written by another version of syncheck: expected layout {_LAYOUT} of measured sentences, "
+            f"found {layout}. Measure anew with `syncheck features`"
+        )
+    if metadata[_DIGEST] != _digest(metadata[_KEY], schema):
+        raise ValueError("its metadata or the names of its columns are not those that were written")
+    return facts
+
+
+def _digest(noted: bytes, schema: pa.Schema) -> bytes:
+    """Return a digest of the metadata and the columns' names, which no checksum of a page covers."""
+    return hashlib.sha256(noted + json.dumps(schema.names).encode()).hexdigest().encode()
+
+
+def _check_readable(unfinished: Path, place: Path) -> None:
+    """Read all of a file, a batch of rows at a time, against its checksums."""
+    pa = _pyarrow()
+    import pyarrow.parquet as parquet
+
+    try:
+        with parquet.ParquetFile(unfinished, page_checksum_verification=True) as file:
+            for _ in file.iter_batches():
+                pass
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise CheckpointError(
+            f"what was written for {place} cannot be read ({type(error).__name__}: {error}) and was removed. Check the "
+            "disk and run again; if that is sound, measure fewer responses into one file"
+        ) from error
+
+
+def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
+    """Put the responses of the rows and those without a sentence in their order."""
+    found = {int(index): text for index, text in facts["without sentence"].items()}
+    for index, text in zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True):
+        if text is not None:
+            found[index] = text
+    return tuple(response_from_json(found[index]) for index in range(facts["responses"]))
+
+
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
     names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
     if not len(table):  # no sentence to say how wide they are
         return {}
-    return {int(name.removeprefix(_ACTIVATION)): np.stack(table[name].to_pylist()).astype(np.float32) for name in names}
+    return {int(name.removeprefix(_ACTIVATION)): _states(table[name], name) for name in names}
+
+
+def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
+    """Return the lists of a column as rows (N, H)."""
+    import pyarrow.compute as compute
+
+    widths = compute.list_value_length(column).unique().to_pylist()
+    if len(widths) != 1 or widths[0] is None:
+        raise ValueError(f"{name} must have one width, found {widths}")
+    # Not combined first: the offsets of a list column end at 2**31 values, which 500,000 wide rows exceed.
+    return np.concatenate(
+        [chunk.flatten().to_numpy().reshape(len(chunk), widths[0]).astype(np.float32) for chunk in column.chunks]
+    )
 
 
 def _segmenter(entry: dict[str, Any]) -> SegmenterConfig:
@@ -168,15 +250,6 @@ def _segmenter(entry: dict[str, Any]) -> SegmenterConfig:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in dict(facts.get("provenance", {})).items()}
-
-
-def _record(entry: dict[str, Any]) -> LabelledResponse:
-    spans, sentences = entry.pop("spans"), entry.pop("sentences")
-    return LabelledResponse(
-        **{**entry, "passages": tuple(entry["passages"])},
-        spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
-        sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
-    )
 
 
 def _pyarrow() -> Any:

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from doubles import LAYERS
+from doubles import LAYERS, BrokenAligner
 from made_up import record, records
 
-from syncheck import InputError, ReferenceBank
+from syncheck import EvaluatorError, InputError, ReferenceBank
 from syncheck.training import LabelledSentence, measure
 
 
@@ -163,6 +163,13 @@ class TestTooLong:
     def test_no_records(self, monitor):
         with pytest.raises(InputError, match="none of the records"):
             measure(monitor, [], show_progress=False)
+
+
+def test_a_failing_aligner_is_not_a_missing_feature(llama, make_monitor):
+    broken = make_monitor(llama, formula=None, aligner=BrokenAligner())
+    empty = record(0, response="", spans=())  # nothing to align
+    with pytest.raises(EvaluatorError, match="record 'r1': .* aligner 'broken' failed: RuntimeError: out of order"):
+        measure(broken, [empty, record(1)], show_progress=False)
 
 
 def test_a_progress_bar_is_only_for_a_terminal(monitor, capsys):

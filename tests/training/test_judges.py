@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fod.evaluation import load_propositioner
 from syncheck import CheckpointError, Evidence, InputError, Support
 from syncheck.cli import main
 from syncheck.kit import ASSETS
@@ -68,6 +69,65 @@ def test_features_of_biographies_without_propositions(tmp_path):
     data, output = write(tmp_path / "x.jsonl", BIOGRAPHY), str(tmp_path / "x.parquet")
     assert main([*FEATURES, "--data", data, "--propositioner", "rules", "--judge", "bundled", "--output", output]) == 0
     assert read_parquet(output).labels().tolist() == [1, 0]
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """How many propositions each call of a judge was asked about."""
+    found, judge = [], SupportJudge.__call__
+
+    def counted(self, passages, propositions):
+        found.append(len(propositions))
+        return judge(self, passages, propositions)
+
+    monkeypatch.setattr(SupportJudge, "__call__", counted)
+    return found
+
+
+@pytest.fixture
+def labelling(tmp_path):
+    """Makes features of a biography that is cut by rules and judged by the bundled aligner."""
+    data = write(tmp_path / "x.jsonl", BIOGRAPHY)
+    options = ["--data", data, "--propositioner", "rules", "--judge", "bundled"]
+    return [*FEATURES, *options, "--output", str(tmp_path / "x.parquet")]
+
+
+def test_labels_are_made_once(judged, labelling, tmp_path):
+    assert main([*labelling, "--shard", "2/2"]) == 0
+    assert len(judged) == 1
+    assert main([*labelling, "--shard", "1/2"]) == 0
+    assert len(judged) == 1
+    (record,) = read_parquet(tmp_path / "x.parquet").records
+    models = {"propositioner": load_propositioner("rules"), "judge": load_judge("bundled")}
+    assert [record] == load_records(tmp_path / "x.jsonl", **models)
+
+
+@pytest.mark.parametrize("other", ["data", "prompts"])
+def test_labels_of_other_data_and_options_are_made_anew(other, judged, labelling, tmp_path):
+    assert main(labelling) == 0
+    if other == "data":
+        write(tmp_path / "x.jsonl", BIOGRAPHY | {"output": "Ada Lovelace wrote a program."})
+    assert main([*labelling, *(["--prompts", "task"] if other == "prompts" else [])]) == 0
+    assert len(judged) == 2
+    (record,) = read_parquet(tmp_path / "x.parquet").records
+    assert (record.response == BIOGRAPHY["output"], record.prompt_with_context is None) == (
+        other != "data",
+        other != "prompts",
+    )
+
+
+def test_damaged_labels_are_refused(labelling, tmp_path, capsys):
+    assert main(labelling) == 0
+    (kept,) = tmp_path.glob("x.parquet.labelled-*.jsonl")
+    kept.write_text(kept.read_text()[:40])
+    assert main(labelling) == 2
+    assert f"{kept} is damaged" in capsys.readouterr().err
+
+
+def test_kept_labels_do_not_let_the_judge_be_measured(labelling, capsys):
+    assert main(labelling) == 0
+    assert main([option for option in labelling if option not in ("--aligner", "none")]) == 2
+    assert "--judge 'bundled' is the aligner that is measured too" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["features", "train"])

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doubles import WordAligner
 from made_up import record, records
 
-from syncheck import InputError, MismatchError, Monitor
+from syncheck import CheckpointError, EvaluatorError, InputError, MismatchError, Monitor
 from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
 
 FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]
@@ -126,6 +127,73 @@ def test_a_part_that_was_cut_short_is_measured_again(monitor, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["whole.parquet", "x.parquet"]
 
 
+def test_a_damaged_part_is_measured_again(monitor, monkeypatch, tmp_path):
+    given = records(4)
+    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    measured_into(whole, monitor, given)
+    assert measured_into(path, monitor, given, shard=Shard(2, 2)) is None
+    (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
+    before = part.read_bytes()
+    place = before.index(b"Scott")  # in a text, behind the footer's back
+    part.write_bytes(before[:place] + b"s" + before[place + 1 :])
+    opened = count_replays(monkeypatch)
+    assert measured_into(path, monitor, given, shard=Shard(1, 2)) is None, "the other shard's part is not there"
+    opened.clear()
+    measured_into(path, monitor, given)
+    assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given[2:])
+    assert equal(path, whole)
+
+
+def test_a_damaged_file_is_measured_again(monitor, tmp_path):
+    path = tmp_path / "x.parquet"
+    measured_into(path, monitor, records(2))
+    before = path.read_bytes()
+    place = before.index(b"Scott")
+    path.write_bytes(before[:place] + b"s" + before[place + 1 :])
+    measured_into(path, monitor, records(2))
+    assert path.read_bytes() == before
+
+
+def test_parts_stay_until_the_whole_can_be_read(monitor, monkeypatch, tmp_path):
+    import pyarrow.parquet as parquet
+
+    path, write = tmp_path / "x.parquet", parquet.write_table
+
+    def half_the_whole(table, place, **options):
+        write(table, place, **options)
+        if place.parent == tmp_path:
+            place.write_bytes(place.read_bytes()[:-100])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet, "write_table", half_the_whole)
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            measured_into(path, monitor, records(4))
+    opened = count_replays(monkeypatch)
+    assert len(measured_into(path, monitor, records(4)).records) == 4
+    assert opened == []
+
+
+def test_an_aligner_that_failed_is_asked_again(llama, make_monitor, monitor, tmp_path):
+    class FailsAtFirst(WordAligner):
+        asked = 0
+
+        def align(self, passages, claims):
+            self.asked += 1
+            if self.asked == 3:
+                raise RuntimeError("out of memory")
+            return super().align(passages, claims)
+
+    whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
+    measured_into(whole, monitor, records(4))
+    failing = make_monitor(llama, formula=None, aligner=FailsAtFirst())
+    failing.bank = None
+    with pytest.raises(EvaluatorError, match="record 'r[23]'.*out of memory"):
+        measured_into(path, failing, records(4))
+    assert len(list((tmp_path / "x.parquet.parts").glob("part-*"))) == 1
+    measured_into(path, failing, records(4))
+    assert equal(path, whole)
+
+
 def test_shards_share_the_parts_and_the_last_joins_them(monitor, monkeypatch, tmp_path):
     given = records(7)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
@@ -173,6 +241,22 @@ class TestWhatChangedIsRefused:
         other.aligner = None
         with pytest.raises(MismatchError, match="the same config, aligner, found another"):
             measured_into(started, other, records(4))
+
+    def test_weights_of_the_aligner(self, llama, make_monitor, tmp_path):
+        class Weighed(WordAligner):
+            def __init__(self, weights):
+                self.weights = weights
+
+            def weights_sha256(self):
+                return self.weights
+
+        path = tmp_path / "y.parquet"
+        first, second, silent = (make_monitor(llama, formula=None, aligner=Weighed(w)) for w in ("1f", "2e", None))
+        assert measured_into(path, first, records(4), shard=Shard(1, 2)) is None
+        for other in (second, silent):
+            with pytest.raises(MismatchError, match="expected the same aligner weights sha256, found another"):
+                measured_into(path, other, records(4), shard=Shard(2, 2))
+        assert measured_into(path, first, records(4), shard=Shard(2, 2)).provenance["aligner weights sha256"] == "1f"
 
     def test_a_folder_without_its_note(self, monitor, started):
         (started.with_name("x.parquet.parts") / "run.json").unlink()

@@ -1,7 +1,11 @@
 """Measured sentences on disk: saved = loaded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from syncheck import CheckpointError, MonitorConfig, SegmenterConfig, feature_schema
@@ -10,6 +14,7 @@ from syncheck.training import (
     LabelledSentence,
     MeasuredSentences,
     UnfaithfulSpan,
+    provenance_of,
     read_parquet,
     write_parquet,
 )
@@ -59,3 +64,115 @@ def test_other_files_are_refused(tmp_path):
     for name in ("other", "damaged", "missing"):
         with pytest.raises(CheckpointError, match="syncheck features"):
             read_parquet(tmp_path / f"{name}.parquet")
+
+
+def test_responses_without_a_sentence_keep_their_places(tmp_path):
+    before = made_up()
+    first, last = before.records
+    empty = [replace(first, id=f"empty {i}", response="", spans=()) for i in range(3)]
+    before = replace(
+        before, records=(empty[0], first, empty[1], last, empty[2]), owners=np.array([1, 1, 3]), texts=("One.", "", "ü")
+    )
+    write_parquet(before, tmp_path / "x.parquet")
+    after = read_parquet(tmp_path / "x.parquet")
+    assert (after.records, after.owners.tolist(), after.texts) == (before.records, [1, 1, 3], before.texts)
+
+
+def test_texts_are_not_in_the_footer(tmp_path):
+    """Parquet's footer has a limit of about 100 MB."""
+    sizes = []
+    for length in (1, 100_000):
+        found = made_up()
+        found = replace(found, records=tuple(replace(r, passages=("p" * length,)) for r in found.records))
+        write_parquet(found, tmp_path / "x.parquet")
+        assert read_parquet(tmp_path / "x.parquet").records == found.records
+        sizes.append(parquet.read_metadata(tmp_path / "x.parquet").serialized_size)
+    assert sizes[1] - sizes[0] < 1000  # the minima and maxima of columns differ
+
+
+def test_the_file_is_a_table_of_sentences_to_pandas(tmp_path):
+    write_parquet(made_up(), tmp_path / "x.parquet")
+    table = pandas.read_parquet(tmp_path / "x.parquet")
+    assert table["text"].tolist() == ["One.", "Two.", "Three."]
+    assert table["labelled_response"].isna().tolist() == [False, True, False]
+    assert np.stack(table["activation_layer_2"]).shape == (3, 5)
+
+
+def rewritten(path, change):
+    table = parquet.read_table(path)
+    parquet.write_table(change(table), path)
+    return path
+
+
+@pytest.mark.parametrize("read", [read_parquet, provenance_of])
+def test_a_file_of_the_former_layout_is_to_be_measured_anew(tmp_path, read):
+    write_parquet(made_up(), tmp_path / "x.parquet")
+    path = rewritten(tmp_path / "x.parquet", lambda t: t.replace_schema_metadata({"syncheck": '{"records": []}'}))
+    with pytest.raises(CheckpointError, match="expected layout 2 .* found 1. Measure anew with `syncheck features`"):
+        read(path)
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]], [[1.0], None, [2.0]], [[1.0], [None], [2.0]]])
+def test_activations_of_several_widths_or_none_are_refused(tmp_path, rows):
+    write_parquet(made_up(), tmp_path / "x.parquet")
+    states = pa.array(rows, pa.list_(pa.float32()))
+    place = "activation_layer_2"
+    path = rewritten(tmp_path / "x.parquet", lambda t: t.set_column(t.column_names.index(place), place, states))
+    with pytest.raises(CheckpointError, match="is not a file of measured sentences"):
+        read_parquet(path)
+
+
+def test_a_damaged_byte_is_noticed(tmp_path):
+    """Wherever it is, in the values or in what the file says of them; or it changes nothing."""
+    path = tmp_path / "x.parquet"
+    before = made_up()
+    write_parquet(before, path)
+    whole, refused = path.read_bytes(), 0
+    for place in range(0, len(whole), 151):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            after = read_parquet(path)
+        except CheckpointError:
+            refused += 1
+            continue
+        np.testing.assert_array_equal(after.values, before.values)
+        np.testing.assert_array_equal(after.activations[3], before.activations[3])
+        for name in ("texts", "records", "left_out", "max_references", "segmenter", "provenance"):
+            assert getattr(after, name) == getattr(before, name)
+    assert refused > 20
+
+
+def other_reason(table):
+    return table.replace_schema_metadata(
+        {k: v.replace(b"too long", b"too lung") for k, v in table.schema.metadata.items()}
+    )
+
+
+def other_column(table):
+    renamed = table.rename_columns({"activation_layer_2": "activation_layer_6"})
+    return renamed.replace_schema_metadata(table.schema.metadata)
+
+
+@pytest.mark.parametrize("change", [other_reason, other_column])
+def test_metadata_and_columns_that_were_not_written_are_refused(tmp_path, change):
+    """They are in the footer, which has no checksum of Parquet's."""
+    write_parquet(made_up(), tmp_path / "x.parquet")
+    path = rewritten(tmp_path / "x.parquet", change)
+    with pytest.raises(CheckpointError, match="not those that were written"):
+        read_parquet(path)
+
+
+def test_what_cannot_be_read_replaces_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    write_parquet(made_up(), path)
+    write = parquet.write_table
+
+    def half(table, place, **options):
+        write(table, place, **options)
+        place.write_bytes(place.read_bytes()[:-100])
+
+    monkeypatch.setattr(parquet, "write_table", half)
+    with pytest.raises(CheckpointError, match=r"what was written for .*x.parquet cannot be read .*Check the disk"):
+        write_parquet(replace(made_up(), max_references=8), path)
+    assert read_parquet(path).max_references == 7
+    assert [found.name for found in tmp_path.iterdir()] == ["x.parquet"]

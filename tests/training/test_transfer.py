@@ -218,7 +218,7 @@ class TestJoined:
         with pytest.raises(InputError, match="at least one file"):
             joined([])
 
-    @pytest.mark.parametrize("fact", ["model", "weights sha256", "aligner", "template"])
+    @pytest.mark.parametrize("fact", ["model", "weights sha256", "aligner", "aligner weights sha256", "template"])
     def test_those_of_another_instrument_are_refused(self, fact):
         first = replace(
             measured(0), provenance={"model": "llama", "weights sha256": "1f", "records": "a"} | {fact: "x"}
