@@ -64,7 +64,7 @@ class RecordError(InputError):
     Attributes
     ----------
     source : str
-        File name, or ``"-"`` for standard input.
+        The file as it was asked for, or ``"-"`` for standard input.
     line : int
         Line number, counted from 1.
     field : str or None

@@ -88,7 +88,13 @@ class MeasuredSentences:
         return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`."""
+        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`.
+
+        Raises
+        ------
+        InputError
+            If a response has labels per sentence, and one that was measured is in none of them.
+        """
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own = np.flatnonzero(self.owners == index)
@@ -96,7 +102,7 @@ class MeasuredSentences:
                 bounds = [(int(a), int(b)) for a, b in self.bounds[own]]
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
-                labels[own] = _given_labels(record, self.bounds[own])
+                labels[own] = [_given_label(record, int(a), int(b)) for a, b in self.bounds[own]]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -198,7 +204,12 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
     )
 
 
-def _given_labels(record: LabelledResponse, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _given_label(record: LabelledResponse, start: int, end: int) -> bool:
     """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps."""
-    marked = [(s.start, s.end) for s in record.sentences or () if not s.faithful]
-    return np.array([not any(a < e and s < b for s, e in marked) for a, b in bounds], np.int64)
+    shared = [s for s in record.sentences or () if start < s.end and s.start < end]
+    if not shared and is_checkable(record.response[start:end]):
+        raise InputError(
+            f"expected labels of all sentences of {record.id!r}, found none for characters {start} to {end}; label the "
+            "text there too, or mark unfaithful spans instead"
+        )
+    return all(s.faithful for s in shared)

@@ -37,7 +37,7 @@ class LabelledResponse:
     spans : tuple of UnfaithfulSpan or None
         Unfaithful characters; None when the labels are per sentence.
     sentences : tuple of LabelledSentence or None
-        Labels per sentence; None when they are spans.
+        Labels per sentence, which hold all letters and digits of the response; None when they are spans.
     task : str or None
     quality : str or None
         RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.

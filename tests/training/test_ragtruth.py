@@ -95,7 +95,7 @@ def test_a_bad_ragtruth_response_is_located(tmp_path, change, field):
     ragtruth(tmp_path, [RESPONSE, "\n", RESPONSE | {"id": "71"} | change])
     with pytest.raises(RecordError) as caught:
         load_ragtruth(tmp_path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("response.jsonl", 3, field)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(tmp_path / "response.jsonl"), 3, field)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_bad_ragtruth_source_is_located(tmp_path, info, field):
     ragtruth(tmp_path, [RESPONSE], [SOURCE | {"source_info": info}])
     with pytest.raises(RecordError) as caught:
         load_ragtruth(tmp_path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("source_info.jsonl", 1, field)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(tmp_path / "source_info.jsonl"), 1, field)
 
 
 ARTICLE = "(CNN)A duke was seen.  He ran away. Nobody knows why.\n"
@@ -286,4 +286,4 @@ def test_a_bad_source_of_any_task_is_located(tmp_path, source, field):
     ragtruth(tmp_path, [RESPONSE], [SOURCE, source])
     with pytest.raises(RecordError) as caught:
         load_ragtruth(tmp_path, ("QA", "Summary", "Data2txt"))
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("source_info.jsonl", 2, field)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(tmp_path / "source_info.jsonl"), 2, field)
