@@ -82,16 +82,16 @@ class ResponseCollection:
             raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
         self._by_id[response.id] = response
 
-    def found_in(self, path: Path, *, kind: str = "") -> list[LabelledResponse]:
+    def found_in(self, path: Path) -> list[LabelledResponse]:
         """Return the responses in the order they came.
 
         Raises
         ------
         InputError
-            If there is none; ``kind`` says which were looked for.
+            If there is none.
         """
         if not self._by_id:
-            raise InputError(f"{path} has no labelled response{kind}")
+            raise InputError(f"{path} has no labelled response")
         return list(self._by_id.values())
 
 
