@@ -41,7 +41,7 @@ class MeasuredSentences:
     records : tuple of LabelledResponse
         The responses that were measured.
     left_out : mapping of str to str
-        Record id -> why it was not measured; only those that do not fit the model's window.
+        Record id -> why it was not measured: its prompts cannot be used, or do not fit the model's window with it.
     max_references : int
         Most sentences that serve as LID references.
     segmenter : SegmenterConfig
@@ -84,8 +84,13 @@ class MeasuredSentences:
 
     @property
     def checkable(self) -> NDArray[np.bool_]:
-        """Which sentences have a letter or digit, and so get a score, (N,)."""
-        return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_)
+        """Which sentences have a letter or digit, and a context, and so get a score, (N,)."""
+        return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
+
+    @property
+    def with_context(self) -> NDArray[np.bool_]:
+        """Which sentences are of a response with a context, (N,)."""
+        return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
         """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`.

@@ -63,6 +63,11 @@ class LabelledResponse:
     prompt_without_context: str | None = None
     user_turns: bool = False
 
+    @property
+    def has_context(self) -> bool:
+        """Whether any passage holds more than white space; without, no sentence gets a score."""
+        return any(passage.strip() for passage in self.passages)
+
 
 class ResponseCollection:
     """Collects the responses of a file and refuses the second of an id."""
