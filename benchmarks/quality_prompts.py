@@ -78,8 +78,7 @@ def questions_of(path: Path, count: int) -> list[Question]:
 
 
 def _passages(record: Record) -> tuple[str, ...]:
-    is_list = isinstance(record.values.get("context"), list)
-    passages = record.strings("context") if is_list else (record.get("context", str),)
+    passages = record.texts("context")
     if not any(passage.strip() for passage in passages):
         raise record.error("expected at least one passage with text; faithfulness is to a context", "context")
     return passages

@@ -11,12 +11,13 @@ same passages and seed give the same requests.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from syncheck.errors import SyncheckError
 from syncheck.training import F100_ENTITIES, f100_anti_requests, f100_requests, load_passages, write_requests
+from syncheck.training.records import read_records
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -41,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _answers(path: str, topics: Sequence[str]) -> list[str]:
     """Return the answer to each request, which has the topic as its id."""
-    with open(path, encoding="utf-8") as lines:
-        written = {record["id"]: record.get("response") for record in map(json.loads, lines)}
+    written = {record.get("id", str): record.optional("response", str) for record in read_records(Path(path))}
     missing = [topic for topic in topics if written.get(topic) is None]
     if missing:
         sys.exit(f"{path} has no answer for {', '.join(missing)}; generate them, or leave them out with --entities")
@@ -50,4 +50,7 @@ def _answers(path: str, topics: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SyncheckError as error:
+        sys.exit(str(error))

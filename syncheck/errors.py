@@ -12,6 +12,8 @@ SyncheckError
 ├── EvaluatorError (RuntimeError)     a model asked for a judgement did not answer, or in another form
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
+
+LeftOutWarning (UserWarning)          labelled responses are not trained on, and why
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ __all__ = [
     "EvaluatorError",
     "InputError",
     "InsufficientDataError",
+    "LeftOutWarning",
     "MismatchError",
     "MissingExtraError",
     "NotReadyError",
@@ -64,7 +67,7 @@ class RecordError(InputError):
     Attributes
     ----------
     source : str
-        File name, or ``"-"`` for standard input.
+        The file as it was asked for, or ``"-"`` for standard input.
     line : int
         Line number, counted from 1.
     field : str or None
@@ -116,3 +119,7 @@ class MissingExtraError(SyncheckError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")
+
+
+class LeftOutWarning(UserWarning):
+    """Labelled responses are not trained on: they cannot be measured, or get no score."""

@@ -81,7 +81,7 @@ def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
 @pytest.mark.parametrize("held_out", [np.zeros(19), np.zeros((1, 20)), np.full(20, np.nan)])
 def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match=r"held_out must be 20 numbers, .* with a letter or digit; found"):
+    with pytest.raises(InputError, match=r"held_out must be 20 numbers, .* that gets a score; found"):
         fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
 
 

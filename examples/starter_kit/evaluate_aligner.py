@@ -4,11 +4,10 @@ r"""Calibrate the trained aligner, pack it, and measure what was packed.
         --articles articles.jsonl.xz --output syncheck/assets/aligner
 
 Writes the packaged files and ``measured.json``: AUROC and accuracy by source with bootstrap intervals over
-contexts, beside the share of the claim's content words that the context holds, which needs no training. The
-transfer sources took no part in training or calibration, and neither did those that training went ``--without``.
-With ``--packed`` in place of ``--run``, an aligner that is packed already is measured (after it was calibrated anew
-with ``--calibrate``), and its ``measured.json`` written anew. ``--ragtruth`` and ``--mushroom`` measure it on
-sentences of theirs too.
+contexts, beside the signal ``content_overlap``, which needs no training. The transfer sources took no part in
+training or calibration, and neither did those that training went ``--without``. With ``--packed`` in place of
+``--run``, an aligner that is packed already is measured (after it was calibrated anew with ``--calibrate``), and its
+``measured.json`` written anew. ``--ragtruth`` and ``--mushroom`` measure it on sentences of theirs too.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed, save_packed
-from syncheck.lexical import ContextLexicon, novel_pairs
+from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 from syncheck.training import expected_calibration_error
 
 CALIBRATION_SOURCES = ("defacto", "frank")
@@ -68,7 +67,14 @@ def support_scores(aligner: BundledAligner, pairs: Sequence[SupportPair]) -> Arr
 
 
 def overlap_scores(pairs: Sequence[SupportPair]) -> Array:
-    """Share of each claim's content words that its context holds; 0 for a claim without any."""
+    """Return ``content_overlap`` of each claim; one without content words has the median, as in ``evaluate``."""
+    lexicons = {p.passages: ContextLexicon.from_passages(p.passages) for p in pairs}
+    scores = np.array([lexical_shares(p.claim, lexicons[p.passages]).content_overlap for p in pairs])
+    return np.where(np.isnan(scores), np.nanmedian(scores), scores)
+
+
+def coverages(pairs: Sequence[SupportPair]) -> Array:
+    """Share of each claim's distinct content words that its context holds, as the aligner counts it; 0 without any."""
     scores = []
     for pair in pairs:
         held = set(distinct_words(" ".join(pair.passages)))
@@ -87,7 +93,7 @@ def fit_calibration(scores: Array, pairs: Sequence[SupportPair]) -> dict[str, fl
     """Fit P(supported) to the logits and the wording together, by scale and shift; every source weighs the same."""
     counts = {s: sum(p.source == s for p in pairs) for s in {p.source for p in pairs}}
     weights = np.array([1000 / counts[p.source] for p in pairs])
-    wording = COVERAGE * overlap_scores(pairs) + NOVEL_PAIRS * novel_pair_counts(pairs)
+    wording = COVERAGE * coverages(pairs) + NOVEL_PAIRS * novel_pair_counts(pairs)
     inputs = (logit(scores.clip(1e-6, 1 - 1e-6)) + wording)[:, None]
     fitted = LogisticRegression(C=1e6).fit(inputs, [p.label for p in pairs], sample_weight=weights)
     scale, shift = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])

@@ -1,7 +1,7 @@
 """The scikit-learn estimators behind an aggregator, and their training.
 
 scikit-learn and XGBoost are imported inside the functions: a saved aggregator scores without either having
-to load, XGBoost's own kind excepted.
+to load, except that ``xgb`` and ``ensemble`` need XGBoost.
 """
 
 from __future__ import annotations

@@ -35,8 +35,6 @@ def run(args: argparse.Namespace) -> int:
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
     measured = _held_out(monitor, args)
-    for name, reason in measured.left_out.items():
-        sys.stderr.write(f"{name}: left out: {reason}\n")
     found = calibrate_monitor(
         monitor,
         measured,

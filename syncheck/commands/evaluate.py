@@ -20,6 +20,7 @@ from syncheck.commands.labelled import (
     measured_by,
     parts_of,
     refuse_measuring_options,
+    report_left_out,
     runs_of,
     write_json,
 )
@@ -72,8 +73,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         monitor = monitor_for(args, "surrogate")
     measured, *training = [_measured(monitor, args, path) for path in files]
-    if measured.left_out:
-        sys.stderr.write(f"{len(measured.left_out)} responses do not fit the window\n")
     output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     panels: list[IntervalPanel] = []
     for name in chosen_sets(args.set):
@@ -95,7 +94,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None:  # a file of features stands for itself
-        return chosen_sentences(args, path)
+        measured = chosen_sentences(args, path)
+        report_left_out(measured, path)
+        return measured
     if args.cv:
         return measured_by(monitor, args, path)
 

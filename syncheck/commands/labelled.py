@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from syncheck.training import (
     Selection,
     SetName,
     check_measured_by,
+    left_out_lines,
     load_records,
     measure,
     read_parquet,
@@ -38,6 +40,7 @@ __all__ = [
     "measured_files",
     "parts_of",
     "refuse_measuring_options",
+    "report_left_out",
     "runs_of",
     "write_json",
 ]
@@ -130,11 +133,19 @@ def measured_by(
     if path.suffix != ".parquet":
         records = chosen_responses(args, path, measured=lambda: monitor.aligner)
         check(records)
-        return measure(monitor, records)
-    measured = chosen_sentences(args, path)
-    check(measured.records)
-    check_measured_by(measured, monitor, source=path)
+        measured = measure(monitor, records)
+    else:
+        measured = chosen_sentences(args, path)
+        check(measured.records)
+        check_measured_by(measured, monitor, source=path)
+    report_left_out(measured, path)
     return measured
+
+
+def report_left_out(measured: MeasuredSentences, path: Path) -> None:
+    """Say on standard error which responses of a file do not count, and why."""
+    for line in left_out_lines(measured):
+        sys.stderr.write(f"{path}: {line}\n")
 
 
 def refuse_measuring_options(args: argparse.Namespace, paths: Sequence[str]) -> None:
@@ -170,7 +181,10 @@ def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, 
         raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
     if all(Path(path).suffix == ".parquet" for path in paths):
         refuse_measuring_options(args, paths)
-        return {name: chosen_sentences(args, Path(path)) for name, path in zip(names, paths, strict=True)}
+        found = {name: chosen_sentences(args, Path(path)) for name, path in zip(names, paths, strict=True)}
+        for path, measured in zip(paths, found.values(), strict=True):
+            report_left_out(measured, Path(path))
+        return found
     monitor = monitor_for(args, "surrogate")
     return {name: measured_by(monitor, args, Path(path)) for name, path in zip(names, paths, strict=True)}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.commands.labelled import chosen_responses, measured_by
+from syncheck.commands.labelled import chosen_responses, measured_by, report_left_out
 from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
 from syncheck.commands.panels import panels_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
@@ -84,8 +84,7 @@ def features(args: argparse.Namespace) -> int:
             ".parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
-    for name, reason in measured.left_out.items():
-        sys.stderr.write(f"{name}: left out: {reason}\n")
+    report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
 
 

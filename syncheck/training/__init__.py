@@ -24,6 +24,7 @@ from syncheck.training.importance import permuted_scores
 from syncheck.training.judges import SupportJudge, load_judge
 from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import LabelledSentence, Rule, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.training.left_out import left_out_lines
 from syncheck.training.matrix import AurocMatrix, Cell
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.measured_by import check_measured_by
@@ -105,6 +106,7 @@ __all__ = [
     "label_sentences",
     "labelled_sentences",
     "labelled_set",
+    "left_out_lines",
     "load_biographies",
     "load_jsonl",
     "load_judge",

@@ -47,8 +47,9 @@ class Proposition:
 
 
 def is_biography(record: Record) -> bool:
-    """Whether a record has retrieved passages in ``ctxs``."""
-    return "ctxs" in record.values
+    """Whether a record has retrieved passages in ``ctxs``, or what else only a biography has."""
+    given = record.values.keys()
+    return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
 
 
 def load_biographies(

@@ -75,8 +75,8 @@ def calibrate_monitor(
     monitor
         With an aggregator; a calibration it has already is replaced.
     measured
-        Held-out sentences as this monitor measured them; those without a letter or digit, which get no
-        score, do not count.
+        Held-out sentences as this monitor measured them; those without a letter or digit, or without a context, which
+        get no score, do not count.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence

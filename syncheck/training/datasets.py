@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from syncheck.errors import InputError
+from syncheck.segments import is_checkable
 from syncheck.training.biographies import is_biography, load_biographies
 from syncheck.training.labels import LabelledSentence
 from syncheck.training.propositions import Propositioner, PropositionJudge
@@ -17,6 +18,9 @@ from syncheck.training.responses import LabelledResponse, PromptSource, Response
 from syncheck.training.selection import Selection
 
 __all__ = ["LabelledResponse", "load_jsonl", "load_ragtruth", "load_records"]
+
+SHOWN = 60
+"""Characters of a text that a message shows."""
 
 
 def load_records(
@@ -29,8 +33,8 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
-    A file is taken for biographies if its first record has ``ctxs``; see
-    :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
+    A file is taken for biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels
+    of another kind; see :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
 
     Parameters
     ----------
@@ -83,9 +87,10 @@ def load_jsonl(path: str | Path) -> list[LabelledResponse]:
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels:
     ``response`` with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters, none if empty), or
-    ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful). With sentences the response may be left
-    out: they are then concatenated. Optional: ``id``, ``group`` (else the question), ``generator``, ``task``,
-    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
+    ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the
+    response. With sentences the response may be left out: they are then concatenated. Optional: ``id``, ``group``
+    (else the question), ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``,
+    ``prompt_without_context``.
 
     Raises
     ------
@@ -118,7 +123,7 @@ def _response(record: Record, stem: str) -> LabelledResponse:
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
         question=question,
-        passages=_context(record),
+        passages=record.texts("context"),
         response=response,
         group=record.optional("group", str) or question,
         generator=record.optional("generator", str) or "unknown",
@@ -130,12 +135,6 @@ def _response(record: Record, stem: str) -> LabelledResponse:
         prompt_with_context=prompts[0],
         prompt_without_context=prompts[1],
     )
-
-
-def _context(record: Record) -> tuple[str, ...]:
-    if isinstance(record.values.get("context"), str):
-        return (record.get("context", str),)
-    return record.strings("context")
 
 
 def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
@@ -153,4 +152,21 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, bool(label)))
+    for text in _between(response, sentences):
+        if is_checkable(text):
+            raise record.error(
+                f"expected a sentence and its label for all text of the response, found none for {_shortened(text)!r}",
+                "sentences",
+            )
     return tuple(sentences)
+
+
+def _between(response: str, sentences: Sequence[LabelledSentence]) -> list[str]:
+    """Return the text before, between and behind sentences, without white space around it."""
+    starts = [0, *(sentence.end for sentence in sentences)]
+    stops = [*(sentence.start for sentence in sentences), len(response)]
+    return [response[a:b].strip() for a, b in zip(starts, stops, strict=True)]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

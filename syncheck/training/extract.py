@@ -48,7 +48,7 @@ def measure(
     Returns
     -------
     MeasuredSentences
-        Records that do not fit the model's window are in ``left_out``, with the reason.
+        Records whose prompts cannot be used, or do not fit the model's window, are in ``left_out``, with the reason.
 
     Raises
     ------

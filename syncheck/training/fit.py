@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
@@ -13,13 +14,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, default_layers
-from syncheck.errors import InputError
+from syncheck.errors import InputError, LeftOutWarning
 from syncheck.monitor import Monitor
 from syncheck.schemas import needs_lid
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure
 from syncheck.training.kinds import best_aggregator
 from syncheck.training.labels import Rule
+from syncheck.training.left_out import left_out_lines
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import check_measured_by
 from syncheck.training.seen import question_digests
@@ -74,6 +76,11 @@ def fit_monitor(
         If the records cannot be used: none fits the window, or a label is absent.
     EvaluatorError
         If the aligner fails on a record.
+
+    Warns
+    -----
+    LeftOutWarning
+        If responses are not trained on, since they do not fit the window, say, or have no context.
     """
     if config is None:
         config = MonitorConfig(schema=DEFAULT_SCHEMA)
@@ -86,6 +93,9 @@ def fit_monitor(
         aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
     )
     measured = measure(untrained, records, show_progress=show_progress)
+    lines = left_out_lines(measured)
+    if lines:
+        warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, kind=kind, rule=rule, random_state=random_state)
 
 
@@ -150,14 +160,14 @@ def fit_measured(
         aggregator=aggregator,
         bank=measured.bank(labels, used),
         aligner=untrained.aligner,
-        trained_on=question_digests(measured.records),
+        trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[used])),
     )
 
 
 def _check_held_out(scores: NDArray[np.float64], sentences: int) -> None:
     if scores.shape != (sentences,) or not np.isfinite(scores).all():
         raise InputError(
-            f"held_out must be {sentences} numbers, one for each sentence with a letter or digit; found "
+            f"held_out must be {sentences} numbers, one for each sentence that gets a score; found "
             f"{int(np.isfinite(scores).sum())} in an array of shape {scores.shape}. Pass one row of what "
             "best_aggregator returns for these sentences, or None"
         )

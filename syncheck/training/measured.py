@@ -41,7 +41,7 @@ class MeasuredSentences:
     records : tuple of LabelledResponse
         The responses that were measured.
     left_out : mapping of str to str
-        Record id -> why it was not measured; only those that do not fit the model's window.
+        Record id -> why it was not measured: its prompts cannot be used, or do not fit the model's window with it.
     max_references : int
         Most sentences that serve as LID references.
     segmenter : SegmenterConfig
@@ -84,11 +84,22 @@ class MeasuredSentences:
 
     @property
     def checkable(self) -> NDArray[np.bool_]:
-        """Which sentences have a letter or digit, and so get a score, (N,)."""
-        return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_)
+        """Which sentences have a letter or digit, and a context, and so get a score, (N,)."""
+        return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
+
+    @property
+    def with_context(self) -> NDArray[np.bool_]:
+        """Which sentences are of a response with a context, (N,)."""
+        return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`."""
+        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`.
+
+        Raises
+        ------
+        InputError
+            If a response has labels per sentence, and one that was measured is in none of them.
+        """
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own = np.flatnonzero(self.owners == index)
@@ -96,7 +107,7 @@ class MeasuredSentences:
                 bounds = [(int(a), int(b)) for a, b in self.bounds[own]]
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
-                labels[own] = _given_labels(record, self.bounds[own])
+                labels[own] = [_given_label(record, int(a), int(b)) for a, b in self.bounds[own]]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -198,7 +209,12 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
     )
 
 
-def _given_labels(record: LabelledResponse, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+def _given_label(record: LabelledResponse, start: int, end: int) -> bool:
     """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps."""
-    marked = [(s.start, s.end) for s in record.sentences or () if not s.faithful]
-    return np.array([not any(a < e and s < b for s, e in marked) for a, b in bounds], np.int64)
+    shared = [s for s in record.sentences or () if start < s.end and s.start < end]
+    if not shared and is_checkable(record.response[start:end]):
+        raise InputError(
+            f"expected labels of all sentences of {record.id!r}, found none for characters {start} to {end}; label the "
+            "text there too, or mark unfaithful spans instead"
+        )
+    return all(s.faithful for s in shared)

@@ -96,8 +96,8 @@ def load_ragtruth(
     Raises
     ------
     InputError
-        If a file is missing, a task, quality, split or source of prompts is unknown, a single name stands for a
-        collection of them, or no response is left.
+        If a file is missing, a task, quality, split or source of prompts is unknown, a name is that of no response in
+        the folder, a single name stands for a collection of them, or no response is left.
     RecordError
         At the first record that cannot be used.
     """
@@ -105,22 +105,28 @@ def load_ragtruth(
     chosen = Selection(tasks, split, quality, generators, implicit_true, due_to_null)
     folder = Path(folder)
     sources: dict[str, _Source | None] = {}
+    task_types: dict[str, str] = {}
     for record in read_records(folder / "source_info.jsonl"):
         source_id = record.get("source_id", str)
         if source_id in sources:
             raise record.error(f"another source has the id {source_id!r}", "source_id")
         sources[source_id] = _source(record, tasks)
+        task_types[source_id] = record.get("task_type", str)
     responses = ResponseCollection()
+    found = []
     for record in read_records(folder / "response.jsonl"):
         source_id = record.get("source_id", str)
         if source_id not in sources:
             raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
         source = sources[source_id]
-        if source is None or not _is_wanted(record, source, chosen):
+        facts = _facts(record, task_types[source_id], split_known=source is not None and split is not None)
+        found.append(facts)
+        if source is None or not chosen.wants(**facts):
             continue
         spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
         responses.add(_response(record, source, spans, source.task != "QA" or prompts == "task"), record)
-    return responses.found_in(folder, kind=f" of {', '.join(tasks)} with the split, quality and generator asked for")
+    chosen.check_names(found, source=folder)
+    return responses.found_in(folder)
 
 
 def _check_choices(
@@ -144,12 +150,17 @@ def _check_choices(
         raise InputError(f"generators must be a list of names; found {generators!r}")
 
 
-def _is_wanted(record: Record, source: _Source, chosen: Selection) -> bool:
+def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
+    """Return of a response what a selection goes by."""
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
-    split = record.optional("split", str) if chosen.split is None else record.get("split", str)
-    return chosen.wants(task=source.task, split=split, quality=remark, generator=record.get("model", str))
+    return {
+        "task": task,
+        "split": record.get("split", str) if split_known else record.optional("split", str),
+        "quality": remark,
+        "generator": record.get("model", str),
+    }
 
 
 def _source(record: Record, tasks: Collection[str]) -> _Source | None:

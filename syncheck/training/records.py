@@ -55,6 +55,17 @@ class Record:
                 raise self.error(f"expected a string, found {_shown(value)}", f"{field}[{index}]")
         return tuple(values)
 
+    def texts(self, field: str) -> tuple[str, ...]:
+        """Return a field that must be a list of strings, or a string, which is a list of one."""
+        value = self.values.get(field, _MISSING)
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list):
+            expected = "expected a string or a list of strings"
+            found = f"missing; {expected}" if value is _MISSING else f"{expected}, found {_shown(value)}"
+            raise self.error(found, field)
+        return self.strings(field)
+
     def objects(self, field: str) -> Iterator[Record]:
         """Yield the members of a field that must be a list of objects."""
         for index, value in enumerate(self.get(field, list)):
@@ -79,7 +90,7 @@ def read_records(path: Path) -> Iterator[Record]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                yield Record(parsed_record(line, path.name, number), path.name, number)
+                yield Record(parsed_record(line, str(path), number), str(path), number)
 
 
 def _shown(value: object) -> str:

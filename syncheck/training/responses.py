@@ -45,7 +45,7 @@ class LabelledResponse:
     spans : tuple of UnfaithfulSpan or None
         Unfaithful characters; None when the labels are per sentence.
     sentences : tuple of LabelledSentence or None
-        Labels per sentence; None when they are spans.
+        Labels per sentence, which hold all letters and digits of the response; None when they are spans.
     task : str or None
     quality : str or None
         RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
@@ -70,6 +70,11 @@ class LabelledResponse:
     prompt_with_context: str | None = None
     prompt_without_context: str | None = None
     user_turns: bool = False
+
+    @property
+    def has_context(self) -> bool:
+        """Whether any passage holds more than white space; without, no sentence gets a score."""
+        return any(passage.strip() for passage in self.passages)
 
 
 def response_to_json(response: LabelledResponse) -> str:
@@ -112,16 +117,16 @@ class ResponseCollection:
             raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
         self._by_id[response.id] = response
 
-    def found_in(self, path: Path, *, kind: str = "") -> list[LabelledResponse]:
+    def found_in(self, path: Path) -> list[LabelledResponse]:
         """Return the responses in the order they came.
 
         Raises
         ------
         InputError
-            If there is none; ``kind`` says which were looked for.
+            If there is none.
         """
         if not self._by_id:
-            raise InputError(f"{path} has no labelled response{kind}")
+            raise InputError(f"{path} has no labelled response")
         return list(self._by_id.values())
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,34 @@ class Selection:
             and (self.generators is None or generator in self.generators)
         )
 
+    def check_names(self, found: Iterable[Mapping[str, Any]], *, source: object) -> None:
+        """Refuse names that no response has, and names that none has together.
+
+        Parameters
+        ----------
+        found
+            Of each response, what :meth:`wants` takes of it.
+        source
+            Where they are from, for the message.
+
+        Raises
+        ------
+        InputError
+            If a task, split, remark or generator that is asked for is not there, or no response is left.
+        """
+        responses = list(found)
+        there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
+        asked = {name: _names(getattr(self, name)) for name in _FIELDS}
+        unknown = {name: [value for value in values if value not in there[name]] for name, values in asked.items()}
+        if not any(unknown.values()) and any(self.wants(**response) for response in responses):
+            return
+        missing = unknown if any(unknown.values()) else asked
+        wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
+        raise InputError(
+            f"{source} has no response of {wanted}. It has "
+            f"{'; '.join(f'{name} {_listed(values)}' for name, values in there.items())}"
+        )
+
     def counts(self, span: UnfaithfulSpan) -> bool:
         """Whether a span makes a sentence unfaithful."""
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
@@ -70,7 +99,7 @@ class Selection:
         Raises
         ------
         InputError
-            If none is left.
+            If none is left, or a name that is asked for is not there.
         """
         return [self._counted(responses[index]) for index in self._kept(responses, source)]
 
@@ -82,7 +111,7 @@ class Selection:
         Raises
         ------
         InputError
-            If none is left.
+            If none is left, or a name that is asked for is not there.
         """
         kept = self._kept(measured.records, source)
         chosen = np.flatnonzero(np.isin(measured.owners, kept))
@@ -97,24 +126,18 @@ class Selection:
         )
 
     def _kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
-        kept = [
-            index
-            for index, r in enumerate(responses)
-            if self.wants(task=r.task, split=r.split, quality=r.quality, generator=r.generator)
-        ]
-        if not kept:
-            asked = {name: getattr(self, name) for name in _FIELDS}
-            wanted = [
-                f"{name} {_listed([v] if isinstance(v, str) else v)}" for name, v in asked.items() if v is not None
-            ]
-            there = [f"{name} {_listed({getattr(r, of) for r in responses})}" for name, of in _FIELDS.items()]
-            raise InputError(f"{source} has no response of {'; '.join(wanted)}. It has {'; '.join(there)}")
-        return kept
+        found = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
+        self.check_names(found, source=source)
+        return [index for index, response in enumerate(found) if self.wants(**response)]
 
     def _counted(self, response: LabelledResponse) -> LabelledResponse:
         if response.spans is None:
             return response
         return replace(response, spans=tuple(filter(self.counts, response.spans)))
+
+
+def _names(asked: str | Collection[str] | None) -> list[str]:
+    return [asked] if isinstance(asked, str) else list(asked or ())
 
 
 def _listed(values: Collection[str | None]) -> str:

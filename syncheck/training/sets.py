@@ -17,7 +17,7 @@ __all__ = ["LabelledSet", "SetName", "labelled_set"]
 SetName = Literal["strict", "paper"]
 """``strict``: sentences with a letter; any overlap with a span counts, also with one that is true of the world.
 ``paper``: all sentences; a span counts that contains the sentence or is contained by it, and is not marked as true of
-the world."""
+the world. Neither has sentences of a response without a context, which get no score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
     if name not in get_args(SetName):
         raise InputError(f"expected a set of {', '.join(map(repr, get_args(SetName)))}; found {name!r}")
     if name == "strict":
-        return LabelledSet(measured, measured.labels(rule="overlap"), np.flatnonzero(measured.with_letter))
+        used = np.flatnonzero(measured.with_letter & measured.with_context)
+        return LabelledSet(measured, measured.labels(rule="overlap"), used)
     labels = measured.labels(rule="paper", implicit_true=False)
-    return LabelledSet(measured, labels, np.arange(len(measured.texts)))
+    return LabelledSet(measured, labels, np.flatnonzero(measured.with_context))

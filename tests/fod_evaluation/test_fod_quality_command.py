@@ -138,7 +138,7 @@ def test_a_judge_that_is_the_monitors_or_none_is_refused(run, monkeypatch):
     ("prompts", "message"),
     [
         ([{"context": "x"}], "field 'question': missing"),
-        ([{"question": "q"}], "field 'context': missing"),
+        ([{"question": "q"}], "field 'context': missing; expected a string or a list of strings"),
         ([{"question": "q", "context": [" "]}], "field 'context': expected at least one passage with text"),
         ([{"question": "q", "context": ["x", 3]}], r"field 'context\[1\]': expected a string, found 3"),
         ([PROMPTS[0], PROMPTS[0]], "mine.jsonl:2, field 'id': expected an id of its own; 'river' has come before"),

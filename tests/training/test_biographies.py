@@ -146,7 +146,7 @@ def test_a_bad_record_is_located(tmp_path, record, field, message):
     path = write(tmp_path / "fs.jsonl", BIOGRAPHY | {"id": "1"}, record)
     with pytest.raises(RecordError, match=message) as caught:
         load_biographies(path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("fs.jsonl", 2, field)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, field)
 
 
 def test_what_a_model_cannot_do_is_located(tmp_path):

@@ -180,7 +180,8 @@ def test_features_of_the_tasks_that_are_asked_for(corpus, tmp_path):
         (["--task", "Poem"], "tasks must be among ('QA', 'Summary', 'Data2txt'); found 'Poem'"),
         (["--split", "dev"], "split must be among ('train', 'test'); found 'dev'"),
         (["--quality", "good", "best"], "found 'best'"),
-        (["--generator", "gpt"], "no labelled response of QA with the split, quality and generator asked for"),
+        (["--generator", "gpt"], "no response of generators 'gpt'. It has tasks 'Data2txt', 'QA', 'Summary'; split "),
+        (["--generator", "llama-2-7b-chat", "gpt"], "generators 'llama-2-7b-chat', 'mistral-7B-instruct'"),
         (["--data", "x.parquet"], "pass the RAGTruth folder or JSON Lines to measure"),
     ],
 )

@@ -36,9 +36,26 @@ def test_jsonl_with_sentences(tmp_path):
 
 
 def test_jsonl_sentences_are_found_in_the_response(tmp_path):
-    record = SENTENCES | {"response": "So it is: Paris is big.\n\nSo is Rome."}
+    record = SENTENCES | {"response": "** Paris is big.\n\nSo is Rome. --"}
     (loaded,) = load_jsonl(write(tmp_path / "mine.jsonl", record))
-    assert loaded.sentences == (LabelledSentence(10, 23, True), LabelledSentence(25, 36, False))
+    assert loaded.sentences == (LabelledSentence(3, 16, True), LabelledSentence(18, 29, False))
+
+
+@pytest.mark.parametrize(
+    ("sentences", "labels", "unlabelled"),
+    [
+        (["It is blue."], [0], "It is red, and 3 of 4 people who were asked have said so ..."),
+        (["It is red"], [0], "It is blue."),
+        ([], [], "It is blue. It is red, and 3 of 4 people who were asked h..."),
+    ],
+)
+def test_text_without_a_label_is_refused(tmp_path, sentences, labels, unlabelled):
+    response = "It is blue. It is red, and 3 of 4 people who were asked have said so twice."
+    given = {"question": "q", "context": "a", "response": response, "sentences": sentences, "labels": labels}
+    with pytest.raises(RecordError, match="a sentence and its label for all text") as caught:
+        load_jsonl(write(tmp_path / "mine.jsonl", given))
+    assert (caught.value.source, caught.value.line) == (str(tmp_path / "mine.jsonl"), 1)
+    assert caught.value.field == "sentences" and repr(unlabelled) in str(caught.value)
 
 
 def test_jsonl_optional_fields(tmp_path):
@@ -66,7 +83,9 @@ def test_jsonl_optional_fields(tmp_path):
         ({**SPANS, "question": 3}, "question", "expected a string, found 3"),
         ({k: v for k, v in SPANS.items() if k != "question"}, "question", "missing; expected a string"),
         ({**SPANS, "context": ["a", 1]}, "context[1]", "expected a string, found 1"),
-        ({**SPANS, "context": 1}, "context", "expected a list, found 1"),
+        ({**SPANS, "context": 1}, "context", "expected a string or a list of strings, found 1"),
+        ({**SPANS, "context": None}, "context", "expected a string or a list of strings, found null"),
+        ({k: v for k, v in SPANS.items() if k != "context"}, "context", "missing; expected a string or a list"),
         ({**SPANS, "labels": [1], "sentences": ["Paris"]}, "spans", "either as 'spans' or as 'sentences'"),
         ({"question": "q", "context": "a", "response": "r"}, "spans", "either as"),
         ({**SPANS, "spans": [{"start": 3, "end": 3}]}, "spans[0]", "do not lie in a response of 13"),
@@ -83,7 +102,7 @@ def test_a_bad_line_is_located(tmp_path, record, field, message):
     path = write(tmp_path / "mine.jsonl", SPANS | {"id": "1"}, record)
     with pytest.raises(RecordError, match=message) as caught:
         load_jsonl(path)
-    assert (caught.value.source, caught.value.line, caught.value.field) == ("mine.jsonl", 2, field)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, field)
 
 
 def test_a_file_of_biographies_is_known_by_its_first_record(tmp_path):
@@ -93,6 +112,27 @@ def test_a_file_of_biographies_is_known_by_its_first_record(tmp_path):
     with pytest.raises(RecordError) as caught:
         load_records(write(tmp_path / "bios.jsonl", biography, SPANS))
     assert (caught.value.line, caught.value.field) == (2, "ctxs")
+
+
+@pytest.mark.parametrize("given", [{"output": "Ada was."}, {"propositions": []}])
+def test_a_biography_without_passages_lacks_them(tmp_path, given):
+    with pytest.raises(RecordError, match="missing") as caught:
+        load_records(write(tmp_path / "bios.jsonl", {"topic": "Ada", **given}))
+    assert caught.value.field == "ctxs"
+
+
+def test_labels_of_another_kind_make_an_output_no_biography(tmp_path):
+    (record,) = load_records(write(tmp_path / "mine.jsonl", SPANS | {"output": "Paris."}))
+    assert (record.question, record.response) == ("q", "Paris is big.")
+
+
+def test_files_of_one_name_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "mine.jsonl", {**SPANS, "question": 3})
+        with pytest.raises(RecordError, match=f"^{folder}/mine.jsonl:1, field 'question': expected a string"):
+            load_records(f"{folder}/mine.jsonl")
 
 
 def test_a_line_that_is_not_utf8_is_located(tmp_path):

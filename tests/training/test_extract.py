@@ -132,6 +132,13 @@ def test_a_schema_without_lid_has_no_bank(llama, make_monitor):
     np.testing.assert_array_equal(found.features(found.labels(), np.arange(3)), found.values)
 
 
+def test_a_sentence_without_a_label_is_refused(measured):
+    first, *others = measured.records
+    half = replace(first, spans=None, sentences=(LabelledSentence(1, 4, True),))
+    with pytest.raises(InputError, match="labels of all sentences of 'r0', found none for characters"):
+        replace(measured, records=(half, *others)).labels()
+
+
 def test_an_empty_response_has_no_sentence(monitor):
     found = measure(monitor, [record(0, response="", spans=()), record(1)], show_progress=False)
     assert found.owners.tolist() == [1, 1, 1] and found.labels().tolist() == [1, 0, 1]

@@ -141,7 +141,7 @@ class TestFiles:
         path.write_text('{"text": "A city."}\n' + line)
         with pytest.raises(RecordError) as caught:
             load_passages(path)
-        assert (caught.value.source, caught.value.line, caught.value.field) == ("wiki.jsonl", 2, field)
+        assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, field)
 
     def test_no_passage(self, tmp_path):
         path = tmp_path / "wiki.jsonl"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from syncheck import RecordError
 from syncheck.training import F100_ENTITIES, load_biographies
 
 NAMES = ("Ada Lovelace", "Malcolm X", "Anne Frank")
@@ -43,6 +44,21 @@ def test_answers_make_biographies(build):
     found = load_biographies("out.jsonl", propositioner=lambda text: [text], judge=lambda passages, texts: [False])
     assert [(r.id, r.response, r.generator) for r in found] == [(n, f"{n} lived in a boat.", "m") for n in NAMES]
     assert [s.faithful for r in found for s in r.sentences] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("half", "field", "message"),
+    [
+        ('{"id": "Malcolm X", "resp', None, "not JSON in UTF-8"),
+        ('{"response": "He lived."}', "id", "missing; expected a string"),
+        ('{"id": "Malcolm X", "response": ["He lived."]}', "response", "expected a string, found"),
+    ],
+)
+def test_answers_that_cannot_be_read_are_located(build, half, field, message):
+    Path("answers.jsonl").write_text('{"id": "Ada Lovelace", "response": "She lived."}\n' + half)
+    with pytest.raises(RecordError, match=message) as caught:
+        build("--entities", "names.txt", "--answers", "answers.jsonl")
+    assert (caught.value.source, caught.value.line, caught.value.field) == ("answers.jsonl", 2, field)
 
 
 def test_an_answer_that_failed_is_named(build):

@@ -78,6 +78,18 @@ def test_nothing_left_says_what_there_is():
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("options", "unknown"),
+    [
+        ({"generators": ["m", "gpt5"]}, "generators 'gpt5'"),
+        ({"tasks": ["QA", "Poem"], "quality": ["good", "bad"], "generators": ["m"]}, "tasks 'Poem'; quality 'bad'"),
+    ],
+)
+def test_a_name_beside_others_that_are_there_must_be_there_too(options, unknown):
+    with pytest.raises(InputError, match=f"x has no response of {unknown}. It has tasks 'QA', 'Summary'; split"):
+        Selection(**options).of_responses(RESPONSES, source="x")
+
+
 def test_sentences_keep_their_responses():
     schema = feature_schema("paper.v1", (3,))
     measured = MeasuredSentences(
@@ -113,8 +125,14 @@ def test_a_ragtruth_folder_is_its_questions_unless_tasks_are_named(tmp_path):
     assert [r.task for r in found] == ["Summary", "Data2txt"] * 2
     with pytest.raises(InputError, match="tasks must be among .*; found 'Poem'"):
         load_records(folder, Selection(tasks=["Poem"]))
-    with pytest.raises(InputError, match=r"of QA with the split, quality and generator asked for"):
-        load_records(folder, Selection(generators=["gpt"]))
+    there = "tasks 'Data2txt', 'QA', 'Summary'; split 'test', 'train'; quality 'good', 'truncated'; generators"
+    for options, wanted in (
+        ({"generators": ["llama-2-7b-chat", "gpt"]}, "generators 'gpt'"),
+        ({"quality": ["good", "incorrect_refusal"]}, "quality 'incorrect_refusal'"),
+        ({"tasks": ["Summary"], "split": "test", "quality": ["truncated"]}, "tasks 'Summary'; split 'test'; quality"),
+    ):
+        with pytest.raises(InputError, match=f"has no response of {wanted}.* It has {there} 'llama-2-7b-chat', 'mis"):
+            load_records(folder, Selection(**options))
     with pytest.raises(InputError, match="generators must be a list of names; found 'gpt'"):
         load_records(folder, Selection(generators="gpt"))
 
