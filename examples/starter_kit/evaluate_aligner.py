@@ -123,6 +123,8 @@ def _interval(pairs: Sequence[SupportPair], labels: NDArray[np.int64], scores: A
     for i, pair in enumerate(pairs):
         groups.setdefault(pair.group, []).append(i)
     members = list(groups.values())
+    if not 0 < labels.sum() < len(labels):
+        raise SystemExit(f"a source has pairs of one label only ({len(labels)} pairs); give it more")
     rng = np.random.default_rng(0)
     values = []
     while len(values) < RESAMPLES:

@@ -191,7 +191,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     return f"""# The starter kit's aggregator: {purpose}
 
 Turns the features `{DEFAULT_SCHEMA}` of the kit's model and aligner into P(faithful). Trained on {data}:
-{facts["responses"]} responses ({facts["left_out"]} did not fit the window), {facts["sentences"]} sentences with
+{facts["responses"]} responses ({facts["left_out"]} left out), {facts["sentences"]} sentences with
 a letter or digit, {facts["unfaithful"]} of them unfaithful.
 `examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
 {facts["seconds"]:.0f} seconds.
