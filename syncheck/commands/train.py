@@ -55,7 +55,7 @@ def train(args: argparse.Namespace) -> int:
     monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed, held_out=held_out)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
-        f"trained on {len(measured.records)} responses; backtrack threshold "
+        f"trained on {len(set(measured.owners[measured.checkable]))} responses; backtrack threshold "
         f"{monitor.config.backtrack_threshold:.3f}, prune threshold {monitor.config.prune_threshold:.3f}; "
         f"saved to {args.output}\n"
     )

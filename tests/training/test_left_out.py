@@ -11,7 +11,7 @@ from measured_doubles import yes_and_no
 
 from syncheck import LeftOutWarning, Monitor, MonitorConfig, feature_schema
 from syncheck.cli import main
-from syncheck.training import fit_measured, fit_monitor, labelled_set, left_out_lines, write_parquet
+from syncheck.training import fit_measured, fit_monitor, labelled_set, left_out_lines, seen_records, write_parquet
 
 SCHEMA = "paper-no-lid.v1"
 MODEL = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
@@ -24,7 +24,8 @@ def sentences(*, prefix="r", responses=24, without_context=(), left_out=None):
     values = np.random.default_rng(5).normal(size=(2 * responses, len(schema.names)))
     values[::2, schema.names.index("align_score")] += 2.0
     found = yes_and_no(schema, values, prefix=prefix)
-    given = [replace(r, passages=(" ",)) if i in without_context else r for i, r in enumerate(found.records)]
+    asked = [replace(r, question=f"{r.id}?") for r in found.records]
+    given = [replace(r, passages=(" ",)) if i in without_context else r for i, r in enumerate(asked)]
     return replace(found, records=tuple(given), left_out=left_out or {})
 
 
@@ -110,7 +111,8 @@ def test_sentences_without_a_context_teach_nothing(llama):
         measured = sentences(without_context=(2,))
         measured.values[4:6] += noise
         trained.append(fit_measured(untrained, measured, kind="lr"))
-    assert trained[0].config == trained[1].config and "r2" not in trained[0].trained_on
+    assert trained[0].config == trained[1].config
+    assert [r.id for r in measured.records if r not in seen_records(trained[0], measured.records)] == ["r2"]
     values = sentences().values
     np.testing.assert_array_equal(*(t.aggregator.score(values) for t in trained))
 
@@ -126,4 +128,4 @@ def test_fit_warns_of_them(fit, llama, monkeypatch):
     (message,) = (str(w.message).splitlines()[1:] for w in caught)
     assert message[0] == "r7: not counted: the context is empty, so there is no score"
     assert message[1].startswith("r6: left out: the prompt with its response needs") and len(message) == 2
-    assert monitor.trained_on == {f"r{i}" for i in range(6)}
+    assert [r.id for r in seen_records(monitor, given)] == [f"r{i}" for i in range(6)]
