@@ -68,12 +68,16 @@ class Selection:
         Raises
         ------
         InputError
-            If a task, split, remark or generator that is asked for is not there, or no response is left.
+            If a task, split or generator that is asked for is not there, or no response is left.
         """
         responses = list(found)
         there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
         asked = {name: _names(getattr(self, name)) for name in _FIELDS}
-        unknown = {name: [value for value in values if value not in there[name]] for name, values in asked.items()}
+        unknown = {
+            name: [value for value in values if value not in there[name]]
+            for name, values in asked.items()
+            if name != "quality"  # remarks are rare, and to allow one asks for none
+        }
         if not any(unknown.values()) and any(self.wants(**response) for response in responses):
             return
         missing = unknown if any(unknown.values()) else asked

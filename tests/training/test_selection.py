@@ -35,6 +35,7 @@ RESPONSES = [
         ({"split": "test"}, "bc"),
         ({"quality": ["good"]}, "a"),
         ({"quality": ["good", "truncated"]}, "ab"),
+        ({"quality": ["good", "incorrect_refusal"]}, "a"),
         ({"generators": ["n"]}, "b"),
         ({"tasks": ["QA"], "split": "test"}, "c"),
     ],
@@ -82,7 +83,7 @@ def test_nothing_left_says_what_there_is():
     ("options", "unknown"),
     [
         ({"generators": ["m", "gpt5"]}, "generators 'gpt5'"),
-        ({"tasks": ["QA", "Poem"], "quality": ["good", "bad"], "generators": ["m"]}, "tasks 'Poem'; quality 'bad'"),
+        ({"tasks": ["QA", "Poem"], "split": "dev", "generators": ["m"]}, "tasks 'Poem'; split 'dev'"),
     ],
 )
 def test_a_name_beside_others_that_are_there_must_be_there_too(options, unknown):
@@ -128,7 +129,7 @@ def test_a_ragtruth_folder_is_its_questions_unless_tasks_are_named(tmp_path):
     there = "tasks 'Data2txt', 'QA', 'Summary'; split 'test', 'train'; quality 'good', 'truncated'; generators"
     for options, wanted in (
         ({"generators": ["llama-2-7b-chat", "gpt"]}, "generators 'gpt'"),
-        ({"quality": ["good", "incorrect_refusal"]}, "quality 'incorrect_refusal'"),
+        ({"quality": ["incorrect_refusal"]}, "tasks 'QA'; quality 'incorrect_refusal'"),
         ({"tasks": ["Summary"], "split": "test", "quality": ["truncated"]}, "tasks 'Summary'; split 'test'; quality"),
     ):
         with pytest.raises(InputError, match=f"has no response of {wanted}.* It has {there} 'llama-2-7b-chat', 'mis"):
