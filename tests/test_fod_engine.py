@@ -151,6 +151,7 @@ def test_a_search_feeds_each_sampled_token_once(monitor, prompt, fed):
     assert 0 < read <= rows * longest + taken_back  # every sentence once
 
 
+@pytest.mark.slow
 def test_a_tree_and_a_batch_find_the_same(monitor, prompt, monkeypatch):
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0)
 

@@ -45,6 +45,7 @@ class TestGreedy:
         plain = monitor.model.generate(**prompt.inputs(), max_new_tokens=50, do_sample=False)
         assert torch.equal(decoder(monitor, 0.0).generate(prompt, max_new_tokens=50), plain)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", [60, 17, 8, 1])
     def test_sentences(self, monitor, prompt, limit):
         constraint = grammar(monitor, prompt)
@@ -83,6 +84,7 @@ class TestDropIn:
             monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, **options), own
         )
 
+    @pytest.mark.slow
     def test_custom_generate_returns_a_dictionary_when_asked(self, monitor, prompt):
         fod = decoder(monitor)
         options = {"max_new_tokens": 30, "logits_processor": grammar(monitor, prompt)}
@@ -110,6 +112,7 @@ class TestDropIn:
 
 
 class TestSearch:
+    @pytest.mark.slow
     def test_the_same_seed_gives_the_same_answer(self, monitor, prompt):
         found = [run(monitor, prompt, 0.6, 0.6, seed=seed) for seed in (3, 3, 4)]
         assert all(out.search.backtracked for out in found)
@@ -118,6 +121,7 @@ class TestSearch:
         other = [s.text for c in found[2].search.rounds[0].candidates for s in c.sentences]
         assert same != other
 
+    @pytest.mark.slow
     def test_the_global_seed_does_not_matter_and_is_left_alone(self, monitor, prompt):
         torch.manual_seed(1)
         first = run(monitor, prompt, 0.6, 0.6).sequences
@@ -127,6 +131,7 @@ class TestSearch:
         torch.manual_seed(1)
         assert torch.equal(torch.rand(1), after)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("until", ["any", "all"])
     @pytest.mark.parametrize("seed", range(4))
     def test_every_released_sentence_reaches_a_threshold(self, monitor, prompt, seed, until):
@@ -140,6 +145,7 @@ class TestSearch:
             assert {len(c.sentences) for c in round_.candidates} <= {0, 1, 2}
             assert all(s.score >= tau_2 for c in round_.passed for s in c.sentences)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", range(3))
     def test_scores_and_signals_are_those_of_a_replay(self, monitor, prompt, seed):
         """After backtracking, branching and pruning nothing of the rows that were dropped is left."""
@@ -164,6 +170,7 @@ class TestSearch:
             for name in ("align_score", "sentence_index", "earlier_support_mean", "earlier_support_min"):
                 assert found.features[name] == pytest.approx(wanted.features[name], abs=1e-6), name
 
+    @pytest.mark.slow
     def test_candidates_hold_what_they_append(self, monitor, prompt):
         out = run(monitor, prompt, 1.0, 0.3)
         for round_ in out.search.rounds:
@@ -174,6 +181,7 @@ class TestSearch:
                     s.text for s in candidate.sentences
                 )
 
+    @pytest.mark.slow
     def test_a_round_has_no_repeats(self, monitor, prompt):
         # at this temperature all samples are the greedy sentence
         out = run(monitor, prompt, 1.0, 0.0, temperature=1e-4, samples_per_step=8)
@@ -219,6 +227,7 @@ class TestSearch:
             assert len(out.report.tokens) <= 10 and out.report.stop == "length"
             monitor.score(prompt, response_token_ids=out.report.tokens.token_ids.tolist())
 
+    @pytest.mark.slow
     def test_processors_of_generate_hold_in_stage_2(self, monitor, prompt):
         banned = run(monitor, prompt, 1.0, 0.0).search.rounds[0].candidates[0].token_ids[0]
         out = decoder(monitor, 1.0, 0.0).generate(
@@ -230,6 +239,7 @@ class TestSearch:
         )
         assert all(banned not in c.token_ids for round_ in out.search.rounds for c in round_.candidates)
 
+    @pytest.mark.slow
     def test_the_prompts_are_encoded_once(self, monitor, prompt):
         """All that is fed later goes on behind them, in both branches."""
         run(monitor, prompt, 0.6, 0.3)  # the model is tried once, on a few tokens

@@ -116,6 +116,7 @@ def ours(module):
 
 
 class TestStream:
+    @pytest.mark.slow
     @pytest.mark.parametrize("release", ["verified", "immediate"])
     def test_the_end_is_what_generate_returns(self, monitor, prompt, release):
         fod = decoder(monitor, 0.6, 0.6)

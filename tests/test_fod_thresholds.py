@@ -76,6 +76,7 @@ class TestChoice:
 
 
 class TestRelease:
+    @pytest.mark.slow
     def test_a_sentence_at_the_threshold_is_released_and_one_below_is_not(self, promising, llama):
         monitor = promising(None)
         prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
@@ -95,6 +96,7 @@ class TestRelease:
         refused = run(AbstainGenerator(*models(promising(math.nextafter(lowest, 1.0))), threshold="release"), prompt)
         assert refused.report.stop == "abstained"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("promised", [0.75, 0.9])
     def test_every_sentence_of_a_search_reaches_it(self, promising, promised):
         monitor = promising(promised)

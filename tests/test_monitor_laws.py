@@ -106,6 +106,7 @@ class TestLiveAttachedReplay:
             )
         assert_same(watch.report(out), replayed)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("use_cache", [True, False], ids=["cache", "no cache"])
     def test_attached_to_a_loop_by_hand(self, monitor, prompt, replayed, use_cache):
         _, script = scripted(monitor, prompt)
@@ -113,6 +114,7 @@ class TestLiveAttachedReplay:
             out = generated_by_hand(monitor, prompt, script, use_cache=use_cache)
         assert_same(watch.report(out), replayed)
 
+    @pytest.mark.slow
     def test_attached_to_a_loop_that_goes_on_after_the_end(self, monitor, prompt, replayed):
         ids, _ = scripted(monitor, prompt)
         script = Script(len(prompt.with_context_ids), [*ids, 30, 31, ids[-1]])
@@ -120,6 +122,7 @@ class TestLiveAttachedReplay:
             out = generated_by_hand(monitor, prompt, script, use_cache=True, beyond_end=1)
         assert_same(watch.report(out), replayed)
 
+    @pytest.mark.slow
     def test_attached_to_a_prompt_fed_in_parts(self, monitor, prompt, replayed):
         ids, script = scripted(monitor, prompt)
         with monitor.attach(prompt) as watch:
@@ -135,6 +138,7 @@ class TestLiveAttachedReplay:
         ids, _ = scripted(monitor, prompt)
         assert_same(monitor.score(prompt, response_token_ids=[*ids, 5, 6]), replayed)
 
+    @pytest.mark.slow
     def test_without_a_context(self, monitor):
         prompt = monitor.prompt(question=QUESTION, context="")
         ids, script = scripted(monitor, prompt)
@@ -148,6 +152,7 @@ class TestLiveAttachedReplay:
             assert {s.status for s in report.sentences} == {"no_context"}
 
 
+@pytest.mark.slow
 def test_several_end_tokens_are_the_same_for_all_three(llama, make_monitor):
     """A model may end a text with another token than its tokenizer's."""
     monitor = make_monitor(llama)
@@ -257,6 +262,7 @@ class TestStream:
             assert log[at - 1] == ("chooses", sentence.token_end)
             assert log[at + 1] == ("chooses", sentence.token_end + 1)
 
+    @pytest.mark.slow
     def test_attached_sentences_are_judged_before_the_next_ones_second_token(self, monitor, prompt):
         ids, script = scripted(monitor, prompt)
         seen = {}
@@ -379,6 +385,7 @@ class TestHooks:
         assert torch.equal(plain, watched)
 
 
+@pytest.mark.slow
 def test_sampled_sentences_live_and_replayed(monitor, prompt):
     """Texts that the model chose within a grammar of short sentences, for some seeds."""
     for seed in range(3):

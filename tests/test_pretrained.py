@@ -78,6 +78,7 @@ def test_weights_that_were_cut_short(tmp_path):
         load_pretrained(AutoModelForCausalLM, tmp_path, what="a causal language model")
 
 
+@pytest.mark.slow
 def test_every_auto_class_is_told_not_to_run_code():
     root = Path(__file__).parents[1]
     files = [path for name in ("syncheck", "fod", "benchmarks", "examples") for path in (root / name).rglob("*.py")]

@@ -147,6 +147,7 @@ def test_attribution_of_another_number_of_features(trained):
         trained.attribution([0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lr", "mlp"])
 def test_scores_are_those_of_the_scikit_learn_pipeline(kind):
     X, y = sentences(count=300)

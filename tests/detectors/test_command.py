@@ -364,6 +364,7 @@ def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
         assert long["soft_labels"] == [{"start": 0, "end": 21, "prob": 1.0}]
 
 
+@pytest.mark.slow
 def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
     folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
     SpanRegressor.fit(ITEMS[:9], sources=[SignalSource(TokenReplay(llama.model, llama.tokenizer))]).save(folder)

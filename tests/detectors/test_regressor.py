@@ -106,6 +106,7 @@ def test_training_needs_labels_and_words():
         SpanRegressor.fit(ITEMS, kind="svr", max_words=0)
 
 
+@pytest.mark.slow
 def test_support_vectors_are_fitted_on_a_seeded_sample_of_words():
     whole = SpanRegressor.fit(ITEMS, kind="svr").model
     small, again, other = (SpanRegressor.fit(ITEMS, kind="svr", max_words=20, seed=s).model for s in (0, 0, 1))

@@ -280,6 +280,7 @@ def test_without_spacy_the_extra_is_named(monkeypatch):
         spacy_tagger({"en": "en_core_web_sm"})
 
 
+@pytest.mark.slow
 def test_spacy_tags_by_the_pipelines_of_the_machine(tmp_path):
     import spacy
 

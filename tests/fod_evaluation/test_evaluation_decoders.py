@@ -42,6 +42,7 @@ def answers(monitor, prompt):
     return {name: decode(prompt, "p")[0] for name, decode in compared_decoders(monitor, LIMITS).items()}
 
 
+@pytest.mark.slow
 def test_each_decoder_answers_under_its_name(answers, monitor, prompt):
     assert list(answers) == [GREEDY, CAD, ABSTAIN, "Best of 3", BACKTRACK, FOD, FOD_SHARED]
     assert all(name == found.decoder for name, found in answers.items())
@@ -62,6 +63,7 @@ def test_fod_is_the_generator_with_these_settings(answers, monitor, prompt):
     assert (answers[FOD].response, answers[FOD].sampled_tokens) == (out.report.response, out.sampled_tokens)
 
 
+@pytest.mark.slow
 def test_one_sampling_gives_what_each_reranker_would(monitor, prompt):
     found = reranking(monitor, LIMITS, candidates=4)(prompt, "p")
     assert [each.decoder for each in found] == list(RERANKINGS)

@@ -39,6 +39,7 @@ def test_tradeoff(tmp_path, figures):
     assert ">silent<" not in shown and math.isnan(figures["silent"].faithfulness.value)
 
 
+@pytest.mark.slow
 def test_sweep(tmp_path, figures):
     path = tmp_path / "x.svg"
     plot_sweep({1: figures["greedy"], 2: figures["silent"]}, {6: figures["search"]}, path)

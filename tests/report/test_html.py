@@ -106,6 +106,7 @@ def test_many_dropped_sentences_fold_away_but_stay():
     assert '<details class="dropped">' in source
 
 
+@pytest.mark.slow
 @given(LETTERS)
 def test_any_text_is_shown_as_text(text):
     hostile = f"<script>alert('{text}')</script>&lt;"

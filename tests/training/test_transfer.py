@@ -32,6 +32,7 @@ def parts_that_disagree(size=300, groups=30):
 
 
 class TestTransfer:
+    @pytest.mark.slow
     def test_cells_are_trained_on_the_row_and_tested_on_the_column(self):
         X, y, groups, parts = parts_that_disagree()
         matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=4, repeats=2, same_folds=False, seed=3)
