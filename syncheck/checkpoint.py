@@ -16,7 +16,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.pretrained import weights_sha256
+from syncheck.pretrained import same_weights, weights_sha256
 from syncheck.schemas import feature_schema
 from syncheck.signals import ReferenceBank
 from syncheck.types import FeatureSchema
@@ -112,7 +112,7 @@ def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, dev
             "Pass the same options, or train the monitor anew"
         )
     expected, weights = config.get("aligner_weights_sha256"), weights_of(aligner)
-    if expected is not None and weights is not None and weights != expected:
+    if expected is not None and weights is not None and not same_weights(weights, expected):
         raise MismatchError(
             f"{directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, found "
             f"{weights}). Pass the aligner it was trained with, or train the monitor anew"
@@ -169,8 +169,10 @@ def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:
 
 
 def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:
-    unknown = {"weights_sha256"} if None in (expected.get("weights_sha256"), found["weights_sha256"]) else set()
-    different = [key for key in found if key not in unknown and expected.get(key) != found[key]]
+    different = [key for key in found if key != "weights_sha256" and expected.get(key) != found[key]]
+    saved, own = expected.get("weights_sha256"), found["weights_sha256"]
+    if saved is not None and own is not None and not same_weights(saved, own):
+        different.append("weights_sha256")
     if different:
         detail = ", ".join(f"{key}: expected {expected.get(key)!r}, found {found[key]!r}" for key in different)
         raise MismatchError(

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError
 
-__all__ = ["load_pretrained", "load_tokenizer", "weights_sha256"]
+__all__ = ["load_pretrained", "load_tokenizer", "same_weights", "weights_sha256"]
 
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
+
+_HALVES = (torch.bfloat16, torch.float16)
+_DIGITS = 32
+"""Hexadecimal ones, of each half of a digest."""
 
 
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
@@ -78,15 +83,28 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
 def weights_sha256(model: nn.Module) -> str | None:
     """Return a digest of the shapes and of sampled values of a model's weights; None if some are on the disk ("meta").
 
-    It does not depend on the folder they were loaded from, on the device, on the names that a version of transformers
-    gives them, or on the floating-point type that holds them: values are rounded to bfloat16. A quantised copy has
-    another digest.
+    It does not depend on the folder they were loaded from, on the device, or on the names that a version of
+    transformers gives them. Its first half is of the values in bfloat16, its second in float16; see
+    :func:`same_weights`. A quantised copy has another digest.
     """
     weights = [weight.detach() for weight in model.state_dict().values()]
     if any(weight.is_meta for weight in weights):
         return None
+    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in _HALVES)
+
+
+def same_weights(first: str, second: str) -> bool:
+    """Whether two digests are of one checkpoint, whatever floating-point type it was loaded in.
+
+    A checkpoint in half precision is known in every type. One in float32 is known in float32 beside either half
+    precision, but not in bfloat16 beside float16, which round it differently.
+    """
+    return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
+
+
+def _digest(weights: Sequence[Tensor], dtype: torch.dtype) -> str:
     digests = []
     for weight in weights:
-        sampled = weight.reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)].to(torch.bfloat16).float().cpu()
+        sampled = weight.reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)].to(dtype).float().cpu()
         digests.append(hashlib.sha256(f"{tuple(weight.shape)}".encode() + sampled.numpy().tobytes()).hexdigest())
     return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()

@@ -105,8 +105,9 @@ class TestMismatch:
         edit(folder, {"model": {**saved(folder)["model"], "weights_sha256": None}})  # on the disk when it was saved
         assert load(folder, llama, model=other).model is other
 
-    def test_the_same_weights_in_bfloat16(self, folder, llama):
-        half = copy.deepcopy(llama.model).to(torch.bfloat16)
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_the_same_weights_in_half_precision(self, folder, llama, dtype):
+        half = copy.deepcopy(llama.model).to(dtype)
         assert load(folder, llama, model=half).model is half
 
     def test_an_aligner_of_the_same_name_and_other_weights(self, llama, make_monitor, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from syncheck.alignment.protocol import Aligner
+from syncheck.pretrained import same_weights
 
 __all__ = ["KnowsWeights", "is_same_aligner", "weights_of"]
 
@@ -32,5 +33,5 @@ def is_same_aligner(first: Aligner, second: Aligner) -> bool:
     """
     if first is second or first.name == second.name:
         return True
-    weights = weights_of(first)
-    return weights is not None and weights == weights_of(second)
+    own, other = weights_of(first), weights_of(second)
+    return own is not None and other is not None and same_weights(own, other)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import eq
 from typing import TYPE_CHECKING
 
 from syncheck.alignment import identity_of, weights_of
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import MismatchError
+from syncheck.pretrained import same_weights
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -55,7 +57,8 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
         If they differ, with the model and the fact of each.
     """
     for name in _INSTRUMENT:
-        if name in expected and name in found and expected[name] != found[name]:
+        alike = same_weights if name in _NAMED_BY else eq
+        if name in expected and name in found and not alike(expected[name], found[name]):
             raise MismatchError(
                 f"{what} measured with another {name}: expected {_shown(expected, name)}, found {_shown(found, name)}. "
                 f"{remedy}"

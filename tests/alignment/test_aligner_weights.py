@@ -1,5 +1,6 @@
 """Aligners told apart by their weights, wherever they were loaded from."""
 
+import copy
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from syncheck import LocalEvaluator, is_same_aligner, load_aligner
 from syncheck.alignment import EndpointEvaluator, SpanAligner, convert_alignscore, weights_of
-from syncheck.pretrained import weights_sha256
+from syncheck.pretrained import same_weights, weights_sha256
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 
@@ -73,7 +74,7 @@ def test_what_knows_no_weights_is_told_apart_by_its_name():
     assert is_same_aligner(Named("a"), Named("a")) and not is_same_aligner(Named("a"), Named("b"))
 
 
-def test_neither_the_type_of_the_values_nor_their_names_matter_but_values_and_shapes_do():
+def test_names_do_not_matter_but_values_and_shapes_do():
     model = torch.nn.Linear(3, 2)
     digest = weights_sha256(model)
     assert weights_sha256(torch.nn.Sequential(model)) == digest
@@ -82,7 +83,18 @@ def test_neither_the_type_of_the_values_nor_their_names_matter_but_values_and_sh
     changed = torch.nn.Linear(3, 2)
     changed.weight.data, changed.bias.data = model.weight.data * 1.1, model.bias.data
     assert len({digest, *(weights_sha256(other) for other in (turned, changed))}) == 3
-    assert weights_sha256(model.to(torch.bfloat16)) == digest
+
+
+@pytest.mark.parametrize("kept_in", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("loaded_in", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_type_that_weights_are_loaded_in_does_not_matter(kept_in, loaded_in):
+    torch.manual_seed(0)
+    kept = torch.nn.Linear(64, 64).to(kept_in)
+    with torch.no_grad():
+        kept.weight[0] *= 1e-6  # below what float16 holds with all its digits
+    digest, other = weights_sha256(kept), weights_sha256(torch.nn.Linear(64, 64).to(loaded_in))
+    assert same_weights(digest, weights_sha256(copy.deepcopy(kept).to(loaded_in)))
+    assert not same_weights(digest, other)
 
 
 def test_weights_on_the_disk_have_no_digest():

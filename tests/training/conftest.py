@@ -1,5 +1,6 @@
 """Scripts that the tests of this folder run."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,10 @@ def paper_table_1():
         import paper_table_1
 
         yield paper_table_1
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Import a script of ``benchmarks/`` by its name."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    return importlib.import_module

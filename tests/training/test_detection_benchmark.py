@@ -1,8 +1,5 @@
 """The benchmark of detection prints what ``syncheck evaluate`` finds."""
 
-import importlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 from measured_doubles import yes_and_no
@@ -11,13 +8,10 @@ from sklearn.metrics import roc_auc_score
 from syncheck import feature_schema
 from syncheck.training import read_parquet, write_parquet
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def detection(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("detection")
+def detection(benchmark):
+    return benchmark("detection")
 
 
 def cells(lines):

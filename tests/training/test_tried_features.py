@@ -1,8 +1,6 @@
 """The benchmark of signals that are in no schema."""
 
-import importlib
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +10,10 @@ from measured_doubles import yes_and_no
 from syncheck import feature_schema
 from syncheck.training import write_parquet
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def tried(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("tried_features")
+def tried(benchmark):
+    return benchmark("tried_features")
 
 
 def test_the_likeliest_token_has_rank_one(tried):
