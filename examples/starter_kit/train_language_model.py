@@ -220,7 +220,9 @@ def main() -> None:
     )
     parser.add_argument("--device", type=torch.device, default="cpu")
     parser.add_argument("--compile", action="store_true", help="compile the model; needs a C++ compiler on a CPU")
-    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AMX")
+    parser.add_argument(
+        "--bf16", action="store_true", help="bfloat16 autocast; slow on processors without AVX512_BF16 or AMX"
+    )
     args = parser.parse_args()
     process = Process.join()
     if process.processes > 1 and args.device.type != "cpu":
@@ -236,6 +238,8 @@ def main() -> None:
 
     progress, tokenizer, model = start(args.output, args.packed, maker, args.seed)
     model.to(args.device)
+    if args.compile and args.bf16 and args.device.type == "cpu":
+        model.set_attn_implementation("eager")  # its products are bfloat16 too: a third faster than the fused kernel
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW(
