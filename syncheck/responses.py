@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from syncheck.config import SegmenterConfig
 from syncheck.decoding import Transcript, end_tokens_of
 from syncheck.errors import InputError, WrongTypeError
-from syncheck.segments import Detokenizer, IncrementalSegmenter, segment_given
+from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 from syncheck.signals import check_window
 from syncheck.types import RagPrompt, SentenceSpan
 
@@ -46,7 +46,7 @@ def read_response(
         If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
         go together), or an id is outside the vocabulary.
     PromptError
-        If prompt and response do not fit the model's window.
+        If prompt and response do not fit the model's window, or the tokenizer rewrites the text without telling where.
     WrongTypeError
         If one is of another type.
     """
@@ -60,13 +60,17 @@ def read_response(
         raise WrongTypeError("sentences must be a list of strings")
     if response_token_ids is not None:
         token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
+        read = _decoded(tokenizer, prompt, token_ids, segmenter)
     else:
         text = "".join(sentences) if sentences is not None else response
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
-        token_ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
-    check_window(model, len(prompt.with_context_ids) + max(len(token_ids), 1))
-    return _in_sentences(tokenizer, prompt, token_ids, IncrementalSegmenter(segmenter), sentences)
+        read = _tokenized(tokenizer, prompt, text, segmenter)
+    check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
+    if sentences is None:
+        return read
+    texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]
+    return replace(read, spans=segment_given(texts, sentences) if read.token_ids else [])
 
 
 Given = tuple[str | None, Sequence[int] | None, Sequence[str] | None]
@@ -110,20 +114,33 @@ def batches_of_like_length(
     yield from (order[first : first + size] for first in range(0, len(order), size))
 
 
-def _in_sentences(
-    tokenizer: PreTrainedTokenizerBase,
-    prompt: RagPrompt,
-    token_ids: list[int],
-    segmenter: IncrementalSegmenter,
-    sentences: Sequence[str] | None,
+def _tokenized(
+    tokenizer: PreTrainedTokenizerBase, prompt: RagPrompt, text: str, segmenter: SegmenterConfig, *, cut: int = 0
 ) -> GivenResponse:
-    detokenizer = Detokenizer(tokenizer, prompt.with_context_ids)
+    """Tokenize a text without its first ``cut`` characters; characters are counted in the text.
+
+    The text of an answer that Llama-2 wrote begins with the space that its tokenizer puts before a text, so it is
+    tokenized without its own.
+    """
+    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
+    read = _decoded(tokenizer, prompt, list(encoded["input_ids"]), segmenter)
+    decoded = read.transcript
+    if not cut and text.startswith(" ") and decoded.text == " " + text:
+        return _tokenized(tokenizer, prompt, text, segmenter, cut=1)
+    offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
+    positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
+    char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
+    return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))
+
+
+def _decoded(
+    tokenizer: PreTrainedTokenizerBase, prompt: RagPrompt, token_ids: list[int], config: SegmenterConfig
+) -> GivenResponse:
+    """Return the text of token ids and its sentences."""
+    detokenizer, segmenter = Detokenizer(tokenizer, prompt.with_context_ids), IncrementalSegmenter(config)
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
-    if sentences is not None:
-        texts = [segmenter.text[a:b] for a, b in segmenter.char_spans]
-        spans = segment_given(texts, sentences) if token_ids else []
     return GivenResponse(token_ids, spans, Transcript(segmenter.text, segmenter.char_spans))
 
 

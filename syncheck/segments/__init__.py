@@ -7,6 +7,7 @@ Without options the sentences are those of NLTK's untrained Punkt, which the pap
 from syncheck.segments.abbreviations import ENGLISH_ABBREVIATIONS
 from syncheck.segments.assignment import last_text_token
 from syncheck.segments.detokenizer import Detokenizer
+from syncheck.segments.positions import in_given, positions_in
 from syncheck.segments.segmenter import IncrementalSegmenter
 from syncheck.segments.whole import is_checkable, segment_given
 
@@ -14,7 +15,9 @@ __all__ = [
     "Detokenizer",
     "ENGLISH_ABBREVIATIONS",
     "IncrementalSegmenter",
+    "in_given",
     "is_checkable",
     "last_text_token",
+    "positions_in",
     "segment_given",
 ]

@@ -1,0 +1,94 @@
+"""A response that is given as text keeps its characters, whatever the tokenizer makes of it."""
+
+import copy
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from doubles import PASSAGES, QUESTION
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import normalizers
+
+from syncheck import PromptError
+from syncheck.segments import positions_in
+from syncheck.training import LabelledResponse, UnfaithfulSpan, measure
+
+ANSWER = "Scott is a rugby player. He has wings."
+REWRITTEN = {
+    "a space before it": normalizers.Prepend(" "),
+    "composed": normalizers.NFC(),
+    "decomposed": normalizers.NFD(),
+    "compatible": normalizers.NFKC(),
+    "stripped": normalizers.Strip(),
+    "lower case": normalizers.Lowercase(),
+    "one space for two": normalizers.Replace("  ", " "),
+    "taken out": normalizers.Replace("*", ""),
+}
+TEXTS = [
+    ANSWER,
+    " Scott is old. He has wings.",
+    unicodedata.normalize("NFD", "Café résumé is old. Çela is sold."),
+    "It is ½ ﬁne.  It is **sold**. ",
+    "\n- One. \n",
+]
+
+
+@pytest.fixture(params=REWRITTEN)
+def monitor(request, llama, make_monitor):
+    tokenizer = copy.deepcopy(llama.tokenizer)
+    own = tokenizer.backend_tokenizer.normalizer
+    rewriting = REWRITTEN[request.param]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([rewriting, own] if own else [rewriting])
+    return make_monitor(replace(llama, tokenizer=tokenizer))
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_positions_are_those_of_the_text(monitor, text):
+    report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text)
+    assert report.response == text
+    assert [text[s.start : s.end] for s in report.sentences] == [s.text for s in report.sentences]
+    assert "".join(s.text for s in report.sentences).replace(" ", "") == "".join(text.split())
+
+
+@pytest.mark.parametrize("rule", ["paper", "overlap"])
+def test_a_span_that_is_a_sentence_makes_it_unfaithful(monitor, rule):
+    record = LabelledResponse(
+        "a", QUESTION, tuple(PASSAGES), ANSWER, "g", "m", spans=(UnfaithfulSpan(25, 38, label_type="x"),)
+    )
+    assert list(measure(monitor, [record], show_progress=False).labels(rule=rule)) == [1, 0]
+
+
+def test_sentences_are_given_as_they_are(monitor):
+    report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), sentences=["Scott is", " a player."])
+    assert [s.text for s in report.sentences] == ["Scott is", "a player."]
+
+
+def test_the_text_of_what_was_generated_has_its_tokens(llama, make_monitor):
+    tokenizer = copy.deepcopy(llama.tokenizer)
+    ids = tokenizer(" " + ANSWER, add_special_tokens=False)["input_ids"]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Prepend(" ")
+    monitor = make_monitor(replace(llama, tokenizer=tokenizer))
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    written = monitor.score(prompt, response_token_ids=ids)
+    again = monitor.score(prompt, written.response)
+    assert written.response == " " + ANSWER
+    assert [(s.start, s.end, s.score) for s in again.sentences] == [
+        (s.start, s.end, s.score) for s in written.sentences
+    ]
+
+
+@given(st.text("ab ", max_size=8), st.text("xy", max_size=3))
+def test_positions_rise_from_the_first_character_to_the_end(text, added):
+    decoded = added + text
+    spans = [(i, i + 1) for i in range(len(decoded))]
+    offsets = [(max(0, i - len(added)), max(0, i + 1 - len(added))) for i in range(len(decoded))]
+    positions = positions_in(text, decoded, spans, offsets)
+    assert len(positions) == len(decoded) + 1 and positions[-1] == len(text) and positions == sorted(positions)
+    assert not decoded or positions[0] == 0
+    assert [text[positions[i]] for i in range(len(added), len(decoded))] == list(text)
+
+
+def test_a_tokenizer_that_does_not_tell_where():
+    with pytest.raises(PromptError, match=r"from character 2 on 'É\.' became 'e\.'.*response_token_ids"):
+        positions_in("CaÉ.", "Cae.", [(0, 1), (1, 2), (2, 3), (3, 4)], None)
