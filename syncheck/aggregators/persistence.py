@@ -125,7 +125,7 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     raise MismatchError(
         f"the aggregator was trained on schema {trained.version!r} with {', '.join(trained.names)}, but is "
         f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
-        "trained on, or train one on these"
+        "trained on, read a published one with schema=feature_schema(version, layers), or train one on these"
     )
 
 
