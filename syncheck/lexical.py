@@ -98,10 +98,11 @@ class LexicalShares:
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
 
-    A name is a capitalised word other than the sentence's first and "I"; it counts as held when the context has the
-    word in any case. A word that occurs twice counts twice. ``pair_overlap`` is of neighbouring content words: held are
-    those whose stems stand within eight words of each other in a passage, in either order. ``copied_run`` is the
-    longest run of the sentence's words that stands in a passage as it is.
+    What counts as a name is a capitalised word behind the sentence's first word or number, whatever it is, except a
+    lone "I" ("I'm" and "I've" count); it is held when the context has the word in any case. A word that occurs twice
+    counts twice. ``pair_overlap`` is of neighbouring content words: held are those whose stems stand within eight words
+    of each other in a passage, in either order. ``copied_run`` is the longest run of the sentence's words that stands
+    in a passage as it is.
     """
     words = _words(sentence)
     numbers = [word for word in words if _is_number(word)]

@@ -29,6 +29,8 @@ def test_a_lexicon_holds_normalised_words_pairs_and_numbers():
         ("In 2023 Paris had 2 102,650.", 2 / 4, 1 / 5, 1 / 3, 1),
         ("PARIS AND Lyon", 1 / 2, 0, None, 0),
         ("I think I saw France\u2019s Seine.", 2 / 4, 0, None, 1),
+        ("Here I'm, as I\u2019ve said.", 0, 0, None, 0),  # no lone "I"
+        ("1. Seine", 1 / 2, 0, 0, 1),  # "1" is the first
         ("It is the", None, 0, None, None),
         ("Word", 0, None, None, None),
         ("***", None, None, None, None),
