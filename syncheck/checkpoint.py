@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
+from syncheck.aggregators.persistence import check_folder
 from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.config import MonitorConfig, SegmenterConfig
 from syncheck.errors import CheckpointError, MismatchError
@@ -130,6 +131,7 @@ def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
+    check_folder(directory, written_by="Monitor.save_pretrained")
     path = directory / _CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

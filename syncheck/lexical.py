@@ -22,8 +22,21 @@ _NEAR = 8
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Kana and Han are written without spaces, so that each character counts as a word."""
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""So are Thai, Lao, Burmese and Khmer, in which each letter with its marks does."""
 
-_WORD = re.compile(rf"\d+(?:[.,]\d+)*|[{_CJK}]|[^\W\d_{_CJK}]+(?:['\u2019][^\W\d_]+)*")
+_MARKS = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
+"""Accents, vowel signs and the like, which Python's ``\\w`` leaves out: they belong to the letter before them."""
+
+_LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
+_MORE = rf"['\u2019][^\W\d_]+|[{_MARKS}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{_MARKS}]){_LETTER}*"
+"""What letters go on with; a zero-width (non-)joiner stands inside a word, not at its end."""
+
+_WORD = re.compile(
+    # Most words end before an ASCII character, which is quicker to see than that nothing goes on.
+    rf"{_LETTER}+(?:(?![\0-&(-~])(?:{_MORE})+)?"
+    rf"|\d+(?:[.,]\d+)*|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{_MARKS}]*"
+)
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
@@ -98,10 +111,11 @@ class LexicalShares:
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
 
-    A name is a capitalised word other than the sentence's first and "I"; it counts as held when the context has the
-    word in any case. A word that occurs twice counts twice. ``pair_overlap`` is of neighbouring content words: held are
-    those whose stems stand within eight words of each other in a passage, in either order. ``copied_run`` is the
-    longest run of the sentence's words that stands in a passage as it is.
+    What counts as a name is a capitalised word behind the sentence's first word or number, whatever it is, except a
+    lone "I" ("I'm" and "I've" count); it is held when the context has the word in any case. A word that occurs twice
+    counts twice. ``pair_overlap`` is of neighbouring content words: held are those whose stems stand within eight words
+    of each other in a passage, in either order. ``copied_run`` is the longest run of the sentence's words that stands
+    in a passage as it is.
     """
     words = _words(sentence)
     numbers = [word for word in words if _is_number(word)]

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
+from syncheck.aggregators.persistence import check_schema
 from syncheck.alignment import Aligner
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import DecodingPlan, DecodingSession, StopReason, decode, prepare
@@ -48,7 +49,8 @@ class Monitor:
     config
         What is measured.
     aggregator
-        Turns features into P(faithful); None leaves the sentences without a score (status ``no_aggregator``).
+        Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
+        score (status ``no_aggregator``).
     bank
         Reference activations for LID; needed when the schema has LID features and there is an aggregator.
     aligner
@@ -61,6 +63,8 @@ class Monitor:
     ------
     UnsupportedModelError
         If the model is compiled or has an encoder; see :func:`syncheck.signals.require_watchable`.
+    MismatchError
+        If the aggregator reads other features than the config's schema has, or in another order.
 
     Examples
     --------
@@ -82,6 +86,9 @@ class Monitor:
         trained_on: Iterable[str] = (),
     ) -> None:
         require_watchable(model)
+        self.schema = feature_schema(config.schema, config.layers)
+        if aggregator is not None:
+            check_schema(aggregator.schema, self.schema)
         self.trained_on = frozenset(trained_on)
         self.model = model.eval()
         self.tokenizer = tokenizer
@@ -89,7 +96,6 @@ class Monitor:
         self.aggregator = aggregator
         self.bank = None if bank is None else bank.to(model.device)
         self.aligner = aligner
-        self.schema = feature_schema(config.schema, config.layers)
         if aggregator is not None and bank is None and needs_lid(config.schema):
             logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
 

@@ -214,3 +214,13 @@ class TestDamage:
     def test_a_folder_that_does_not_exist(self, llama, tmp_path):
         with pytest.raises(CheckpointError, match="holds no config.json; pass a folder written by save_pretrained"):
             load(tmp_path / "nothing", llama)
+
+    @pytest.mark.parametrize(
+        ("name", "remedy"), [("config.json", "Pass the folder"), ("mlp.pkl", "published goes to Aggregator.from_pub")]
+    )
+    def test_a_file_in_place_of_the_folder(self, llama, tmp_path, name, remedy):
+        (tmp_path / name).touch()
+        with pytest.raises(
+            CheckpointError, match=rf"a folder .*save_pretrained wrote; found the file .*{name}.*{remedy}"
+        ):
+            load(tmp_path / name, llama)

@@ -29,6 +29,8 @@ def test_a_lexicon_holds_normalised_words_pairs_and_numbers():
         ("In 2023 Paris had 2 102,650.", 2 / 4, 1 / 5, 1 / 3, 1),
         ("PARIS AND Lyon", 1 / 2, 0, None, 0),
         ("I think I saw France\u2019s Seine.", 2 / 4, 0, None, 1),
+        ("Here I'm, as I\u2019ve said.", 0, 0, None, 0),  # no lone "I"
+        ("1. Seine", 1 / 2, 0, 0, 1),  # "1" is the first
         ("It is the", None, 0, None, None),
         ("Word", 0, None, None, None),
         ("***", None, None, None, None),
@@ -56,6 +58,33 @@ def test_shares_by_hand(sentence, content, bigrams, numbers, names):
 )
 def test_content_words(text, words):
     assert content_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("हिन्दी भाषा, २०२३", ["हिन्दी", "भाषा", "२०२३"]),
+        ("தமிழ் மொழி.", ["தமிழ்", "மொழி"]),
+        ("كِتَابٌ جَدِيدٌ", ["كِتَابٌ", "جَدِيدٌ"]),
+        ("שָׁלוֹם עוֹלָם", ["שָׁלוֹם", "עוֹלָם"]),
+        ("m\u0303ba l'm\u0303ba", ["m\u0303ba", "l'm\u0303ba"]),  # no single character for it
+        ("cafe\u0301", ["caf\u00e9"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("র\u200d\u09cdযাব", ["র\u200d\u09cdযাব"]),
+        ("راه\u200c تو\u200d.", ["راه", "تو"]),  # a joiner that joins nothing
+        ("กินปลา ๒ ตัว", ["กิ", "น", "ป", "ล", "า", "๒", "ตั", "ว"]),  # without spaces, as Kana and Han
+        ("ភាសាខ្មែរ", ["ភា", "សា", "ខ្", "មែ", "រ"]),
+        ("\u0301\u0e34 a", []),  # marks of no letter
+    ],
+)
+def test_marks_stay_with_their_letter(text, words):
+    assert content_words(text) == words
+
+
+def test_words_of_the_same_letters_with_other_marks_are_not_held():
+    shares = lexical_shares("होद हदी", ContextLexicon.from_passages(["हिन्दी हाद"]))
+    assert (shares.content_overlap, shares.stem_overlap, shares.copied_run, shares.bigram_overlap) == (0, 0, 0, 0)
+    assert shares.novel_words == pytest.approx(log1p(2))
 
 
 @given(sentence=texts, before=texts, after=texts)

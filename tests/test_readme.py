@@ -29,6 +29,12 @@ def test_each_signal_stands_there_with_its_unit_and_direction(feature):
     assert not cost or cost in ([feature.cost.replace("none", "nothing").replace("context", "passages")], ["the same"])
 
 
+@pytest.mark.parametrize("name", ["name_overlap", "source_mention", "negation", "list_item"])
+def test_what_is_looked_for_is_said_as_the_code_says_it(name):
+    (feature,) = (feature for feature in FEATURES if feature.name == name)
+    assert row_of(name)[1] == feature.meaning.replace("context holds", "passages hold")
+
+
 @pytest.mark.parametrize("status", get_args(Status))
 def test_each_status_stands_there(status):
     assert len(row_of(status)) == 2

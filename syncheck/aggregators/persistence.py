@@ -26,7 +26,7 @@ from syncheck.config import AggregatorKind
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.types import FeatureSchema
 
-__all__ = ["Kind", "Saved", "check_schema", "load", "save"]
+__all__ = ["Kind", "Saved", "check_folder", "check_schema", "load", "save"]
 
 Kind = AggregatorKind | Literal["signal"]
 """The trained kinds, and one signal taken as it is."""
@@ -92,6 +92,7 @@ def load(directory: Path) -> Saved:
     CheckpointError
         If one is missing, damaged, does not belong to the other, or has an unknown format.
     """
+    check_folder(directory, written_by="Aggregator.save")
     config = _config(directory / CONFIG)
     try:
         schema = _schema(config["schema"])
@@ -118,6 +119,15 @@ def load(directory: Path) -> Saved:
     return Saved(schema, kind, medians, model, calibration, release)
 
 
+def check_folder(directory: Path, *, written_by: str) -> None:
+    """Raise CheckpointError if there is a file in place of a folder."""
+    if not directory.is_file():
+        return
+    published = directory.suffix == ".pkl"
+    remedy = "A file that the authors published goes to Aggregator.from_published" if published else "Pass the folder"
+    raise CheckpointError(f"expected a folder that {written_by} wrote; found the file {directory}. {remedy}")
+
+
 def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     """Raise MismatchError unless the features passed are those trained on, in the same order."""
     if passed is None or (passed.version, passed.names) == (trained.version, trained.names):
@@ -125,7 +135,7 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     raise MismatchError(
         f"the aggregator was trained on schema {trained.version!r} with {', '.join(trained.names)}, but is "
         f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
-        "trained on, or train one on these"
+        "trained on, read a published one with schema=feature_schema(version, layers), or train one on these"
     )
 
 

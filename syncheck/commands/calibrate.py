@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.aggregators import ReleaseThreshold
-from syncheck.commands.labelled import against_references, measured_by
+from syncheck.commands.labelled import measured_by
 from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
@@ -68,9 +68,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _held_out(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
     """Measure labelled responses that the monitor has not seen, or read those that ``syncheck features`` measured."""
-    path = Path(args.data)
-    measured = measured_by(monitor, args, path, check=lambda records: refuse_seen(monitor, records))
-    return against_references(monitor, measured) if path.suffix == ".parquet" else measured
+    return measured_by(monitor, args, Path(args.data), check=lambda records: refuse_seen(monitor, records))
 
 
 def _table(found: Calibrated, *, questions: int) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.commands.labelled import (
-    against_references,
     check_outputs,
     chosen_sentences,
     chosen_sets,
@@ -37,6 +36,7 @@ from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
     SetName,
+    against_references,
     aggregator_systems,
     auroc_table,
     benchmark_systems,
@@ -103,7 +103,7 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
     def check(records: Sequence[LabelledResponse]) -> None:
         _refuse_seen(monitor, records, allow=args.allow_train)
 
-    return against_references(monitor, measured_by(monitor, args, path, check=check))
+    return against_references(measured_by(monitor, args, path, check=check), monitor)
 
 
 Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]

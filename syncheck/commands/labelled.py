@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -31,7 +30,6 @@ from syncheck.training import (
 )
 
 __all__ = [
-    "against_references",
     "check_outputs",
     "chosen_responses",
     "chosen_sentences",
@@ -187,16 +185,6 @@ def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, 
         return found
     monitor = monitor_for(args, "surrogate")
     return {name: measured_by(monitor, args, Path(path)) for name, path in zip(names, paths, strict=True)}
-
-
-def against_references(monitor: Monitor, measured: MeasuredSentences) -> MeasuredSentences:
-    """Measure LID by the monitor's own references, which a file of features may have been written without."""
-    if monitor.bank is None:
-        return measured
-    values = measured.values.copy()
-    for layer, states in measured.activations.items():
-        values[:, measured.schema.names.index(f"lid_layer_{layer}")] = monitor.bank.lid_of(layer, states)
-    return replace(measured, values=values)
 
 
 def chosen_sets(chosen: str) -> tuple[SetName, ...]:

@@ -27,7 +27,7 @@ from syncheck.training.labels import LabelledSentence, Rule, UnfaithfulSpan, lab
 from syncheck.training.left_out import left_out_lines
 from syncheck.training.matrix import AurocMatrix, Cell
 from syncheck.training.measured import MeasuredSentences, joined
-from syncheck.training.measured_by import check_measured_by
+from syncheck.training.measured_by import against_references, check_measured_by
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
 from syncheck.training.reliability import (
     ReliabilityBin,
@@ -82,6 +82,7 @@ __all__ = [
     "Thresholds",
     "UnfaithfulSpan",
     "ablation_systems",
+    "against_references",
     "aggregator_systems",
     "auroc_table",
     "benchmark_systems",

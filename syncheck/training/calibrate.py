@@ -12,7 +12,7 @@ from syncheck.errors import InputError, InsufficientDataError
 from syncheck.monitor import Monitor
 from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
-from syncheck.training.measured_by import check_measured_by
+from syncheck.training.measured_by import against_references, check_measured_by
 from syncheck.training.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.training.risk import choose_release_threshold
 from syncheck.training.seen import question_digests, refuse_seen
@@ -75,8 +75,8 @@ def calibrate_monitor(
     monitor
         With an aggregator; a calibration it has already is replaced.
     measured
-        Held-out sentences as this monitor measured them; those without a letter or digit, or without a context, which
-        get no score, do not count.
+        Held-out sentences as this monitor measured them, LID by whatever references: the monitor's own replace them.
+        Those without a letter or digit, or without a context, which get no score, do not count.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -110,6 +110,7 @@ def calibrate_monitor(
         raise InputError("the monitor has no aggregator, so it has no scores to calibrate; train it first")
     refuse_seen(monitor, measured.records)
     check_measured_by(measured, monitor)
+    measured = against_references(measured, monitor)
     used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw = replace(aggregator, calibration=None, release=None).score(measured.values[used])

@@ -1,8 +1,11 @@
-"""Whether sentences were measured as a monitor measures them."""
+"""Whether sentences were measured as a monitor measures them, and their LID as it measures it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from syncheck.errors import MismatchError
 from syncheck.training.measured import MeasuredSentences
@@ -11,7 +14,29 @@ from syncheck.training.provenance import check_same_instrument, instrument_of
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["check_measured_by"]
+__all__ = ["against_references", "check_measured_by"]
+
+
+def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
+    """Return the sentences with LID against a monitor's own references, as its aggregator is to be evaluated.
+
+    Parameters
+    ----------
+    measured
+        With this monitor's model; a file of features may have been written with other references, or without.
+    monitor
+        At a layer that it has no references for LID is NaN, as in its own measurements.
+
+    Raises
+    ------
+    InputError
+        If the activations are not as wide as the references.
+    """
+    values, bank = measured.values.copy(), monitor.bank
+    for layer, states in measured.activations.items():
+        column = measured.schema.names.index(f"lid_layer_{layer}")
+        values[:, column] = bank.lid_of(layer, states) if bank is not None and layer in bank.references else np.nan
+    return replace(measured, values=values)
 
 
 def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "what is given") -> None:

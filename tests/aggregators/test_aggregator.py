@@ -218,6 +218,15 @@ def test_a_missing_file_is_named(trained, tmp_path):
         Aggregator.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("aggregator.json", "Pass the folder"), ("mlp.pkl", "published goes to Aggregator.from_pub")]
+)
+def test_a_file_in_place_of_the_folder_is_refused(name, remedy, tmp_path):
+    (tmp_path / name).touch()
+    with pytest.raises(CheckpointError, match=rf"a folder .* Aggregator\.save .*; found the file .*{name}.*{remedy}"):
+        Aggregator.load(tmp_path / name)
+
+
 def test_weights_that_are_saved_over_do_not_stay(tmp_path):
     X, y = sentences()
     for kind in ("xgb", "lr"):

@@ -6,6 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
+from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.types import FeatureSchema
@@ -59,6 +60,20 @@ def test_other_features_are_refused(tmp_path):
     schema = FeatureSchema("paper.v1", ORDER, ("",) * 10, (0,) * 10)
     with pytest.raises(MismatchError, match="with or without LID"):
         Aggregator.from_published(tmp_path / "mlp.pkl", schema=schema)
+
+
+@pytest.mark.parametrize("layers", [(15, 16, 17), ()], ids=["lid", "no-lid"])
+def test_a_monitor_takes_it_in_its_own_order_alone(tmp_path, llama, layers):
+    """Both have the same names, so that a count of the columns would not tell them apart."""
+    config = MonitorConfig(schema="paper.v1" if layers else "paper-no-lid.v1", layers=layers)
+    schema = feature_schema(config.schema, layers)
+    path = tmp_path / "mlp.pkl"
+    pickled_mlp(path, len(schema.names))
+    theirs, ours = Aggregator.from_published(path), Aggregator.from_published(path, schema=schema)
+    assert sorted(theirs.schema.names) == sorted(schema.names)
+    with pytest.raises(MismatchError, match=r"published-\d+\.v1.*asked to read 'paper.*schema=feature_schema"):
+        Monitor(llama.model, llama.tokenizer, config=config, aggregator=theirs)
+    assert Monitor(llama.model, llama.tokenizer, config=config, aggregator=ours).schema == schema
 
 
 def test_missing_counts_as_0(tmp_path):

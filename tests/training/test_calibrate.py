@@ -18,7 +18,10 @@ from syncheck.training import (
     choose_release_threshold,
     cross_fitted_calibration,
     expected_calibration_error,
+    measure,
     question_digests,
+    read_parquet,
+    write_parquet,
 )
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())
@@ -156,6 +159,33 @@ def test_what_else_the_monitor_has_is_kept(llama):
     )
     found = calibrate_monitor(given, overconfident(schema)[0], risk=0.2).monitor
     assert (found.bank, found.aligner, found.schema) == (given.bank, given.aligner, given.schema)
+
+
+@pytest.mark.parametrize("has_bank", [True, False])
+def test_lid_of_a_file_made_without_the_monitor_is_by_the_monitors_references(llama, tmp_path, has_bank):
+    """The scores that are calibrated are those that the monitor gives, whatever references the file was made with."""
+    schema = feature_schema("paper.v1", LAYERS)
+    source = np.random.default_rng(0)
+    X = source.normal(20, 20, size=(200, len(schema.names)))
+    y = X[:, schema.names.index("lid_layer_3")] + source.normal(0, 20, size=200) > 20
+    by_lid = Aggregator.fit(X, y, schema=schema, kind="lr")
+    config = MonitorConfig(schema="paper.v1", layers=LAYERS)
+    parts = {"config": config, "aggregator": by_lid, "aligner": WordAligner()}
+    banks = (llama.bank, None) if has_bank else (None, llama.bank)
+    served, other = (Monitor(llama.model, llama.tokenizer, bank=bank, **parts) for bank in banks)
+    words = "He is a player. She has wings. Scott grew up on farms. Nobody knew the club".split(". ")
+    records, scores = [], []
+    for i in range(12):
+        record = LabelledResponse(f"r{i}", f"{i}?", (f"Scott is {i}.",), f" {words[i % 4]} {i}.", f"g{i}", "m", ())
+        prompt = served.prompt(question=record.question, context=record.passages)
+        (sentence,) = served.score(prompt, record.response).sentences
+        records.append(record)
+        scores.append(sentence.score)
+    low = (UnfaithfulSpan(0, 4),)
+    records = [replace(r, spans=low if s < np.median(scores) else ()) for r, s in zip(records, scores, strict=True)]
+    write_parquet(measure(other, records), tmp_path / "held-out.parquet")
+    found = calibrate_monitor(served, read_parquet(tmp_path / "held-out.parquet"), risk=None)
+    assert found.raw == pytest.approx(scores, abs=1e-6) and np.ptp(scores) > 1e-3
 
 
 def test_the_promise_is_by_question_unless_told_otherwise(monitor):
