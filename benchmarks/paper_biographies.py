@@ -69,7 +69,8 @@ def labelled_files(args: argparse.Namespace) -> dict[str, Path]:
     -------
     dict of str to Path
         By name, a file in ``--output`` of labelled responses with their prompts, which ``syncheck features`` takes. Its
-        own name says what made it, so that a later run, and the aligners of ``--also``, find the labels there.
+        own name says what made it, so that a later run, and the aligners of ``--also``, find the labels there. Beside
+        it the propositions, kept as they are judged, for a run that goes on.
 
     Raises
     ------
@@ -89,7 +90,8 @@ def labelled_files(args: argparse.Namespace) -> dict[str, Path]:
     if missing:
         propositioner, judge = proposition_models(args, measured=lambda: None)  # the aligners were compared by name
         for name in missing:
-            records = load_biographies(files[name], propositioner=propositioner, judge=judge, prompts="task")
+            kept = args.output / f"{args.generator}-{name}-propositions-{_digest(_models(args))}.jsonl"
+            records = load_biographies(files[name], propositioner=propositioner, judge=judge, prompts="task", kept=kept)
             lines = [_line(record, generator=args.generator, task=name) for record in records]
             unfinished = labelled[name].with_suffix(".unfinished")
             unfinished.write_text("".join(lines), encoding="utf-8")
@@ -115,7 +117,10 @@ def _check_records(files: dict[str, Path], generator: str) -> None:
     for name, file in files.items():
         # No proposition is cut or judged yet, so the labels mean nothing.
         records = load_biographies(
-            file, propositioner=lambda text: (), judge=lambda passages, texts: [True] * len(texts)
+            file,
+            propositioner=lambda text: (),
+            judge=lambda passages, texts: [True] * len(texts),
+            show_progress=False,
         )
         others = sorted({record.generator for record in records} - {generator, UNKNOWN})
         if others:
@@ -134,9 +139,15 @@ def _check_records(files: dict[str, Path], generator: str) -> None:
 
 
 def _made_by(args: argparse.Namespace, file: Path) -> str:
-    made = hashlib.sha256(file.read_bytes())
-    made.update(json.dumps([args.propositioner, args.judge, syncheck.__version__]).encode())
-    return f"labelled-{made.hexdigest()[:12]}"
+    return f"labelled-{_digest(file.read_bytes() + _models(args))}"
+
+
+def _models(args: argparse.Namespace) -> bytes:
+    return json.dumps([args.propositioner, args.judge, syncheck.__version__]).encode()
+
+
+def _digest(made: bytes) -> str:
+    return hashlib.sha256(made).hexdigest()[:12]
 
 
 def _line(record: LabelledResponse, *, generator: str, task: str) -> str:

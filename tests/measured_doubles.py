@@ -23,7 +23,7 @@ def yes_and_no(schema, values, *, prefix="r", answers_per_question=1, implicit_t
         records=tuple(
             LabelledResponse(
                 f"{prefix}{i}",
-                "q?",
+                f"{prefix}q{i // answers_per_question}?",
                 ("p",),
                 "Yes. No.",
                 f"{prefix}g{i // answers_per_question}",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.commands.labelled import (
     check_outputs,
@@ -48,6 +47,7 @@ from syncheck.training import (
     labelled_set,
     out_of_fold_scores,
     permuted_scores,
+    question_digests,
     seen_records,
 )
 
@@ -134,8 +134,8 @@ def _trained_elsewhere(
 ) -> Tables:
     both = labelled_set(joined([training, measured]), name)
     train = both.used < len(training.texts)
-    _refuse_shared(both.groups[train], both.groups[~train])
     tested = replace(both, used=both.used[~train])
+    _refuse_shared(replace(both, used=both.used[train]), tested)
     names = measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
     systems = {"systems": benchmark_systems(names)}
@@ -230,10 +230,16 @@ def _refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse], *, allow
         )
 
 
-def _refuse_shared(training: NDArray[np.str_], tested: NDArray[np.str_]) -> None:
-    shared = sorted(set(training.tolist()) & set(tested.tolist()))
+def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
+    known = question_digests(_records(training))
+    shared = sorted({r.group for r in _records(tested) if not known.isdisjoint(question_digests([r]))})
     if shared:
         raise InputError(
-            f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}, ...), so the AUROC would "
-            "flatter the signals; pass files of different questions, or one file and --cv 5"
+            f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
+            f"{', ...' if len(shared) > 3 else ''}), so the AUROC would flatter the signals; pass files of different "
+            "questions, or one file and --cv 5"
         )
+
+
+def _records(chosen: LabelledSet) -> list[LabelledResponse]:
+    return [chosen.measured.records[owner] for owner in np.unique(chosen.measured.owners[chosen.used])]

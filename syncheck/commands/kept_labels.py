@@ -5,75 +5,50 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 from syncheck.alignment import Aligner, identity_of, weights_of
-from syncheck.errors import CheckpointError
-from syncheck.training import LabelledResponse
-from syncheck.training.responses import response_from_json, response_to_json
-from syncheck.training.tables import UNFINISHED
+from syncheck.commands.proposition_models import proposition_models
+from syncheck.training import LabelledResponse, load_records
+from syncheck.training.biographies import asks_models, is_biography
+from syncheck.training.records import read_records
 
 __all__ = ["kept_labels"]
 
 
 def kept_labels(
-    args: argparse.Namespace,
-    data: Path,
-    output: Path,
-    *,
-    measured: Callable[[], Aligner | None],
-    label: Callable[[], list[LabelledResponse]],
+    args: argparse.Namespace, data: Path, output: Path, *, measured: Callable[[], Aligner | None]
 ) -> list[LabelledResponse]:
-    """Return what ``label`` made of the data in an earlier run, or makes now and keeps for later ones.
+    """Return the labelled responses of a file, of which those are labelled that were not in an earlier run.
 
     Parameters
     ----------
     args
-        Options that name the propositioner and the judge.
+        Options that name the propositioner and the judge; the two are loaded only where there is something to label.
     data
         The file of biographies.
     output
-        The labels are kept beside it, in JSON Lines that are there whole or not at all. Their name tells the data, the
-        options, the version and the aligner that is measured, which must not be the judge.
+        What was labelled is kept beside it, each record as it is made. The name of that file tells the options, the
+        version, what the data are called and the aligner that is measured, which must not be the judge; its lines tell
+        the passages and the output they were made from.
     measured
         Returns that aligner; called only for a judge.
-    label
 
     Raises
     ------
     CheckpointError
         If what was kept is damaged.
+    RecordError
+        At the first record that cannot be used or labelled; what was labelled before it is kept.
     """
     aligner = None if args.judge is None else measured()
     made_by = [args.propositioner, args.judge, args.prompts, identity_of(aligner), weights_of(aligner)]
     made = hashlib.sha256(json.dumps([*made_by, data.stem, version("syncheck")]).encode())
-    made.update(data.read_bytes())
     kept = output.with_name(f"{output.name}.labelled-{made.hexdigest()[:12]}.jsonl")
-    if kept.exists():
-        return _read(kept)
-    responses = label()
-    _write(kept, responses)
-    return responses
-
-
-def _read(kept: Path) -> list[LabelledResponse]:
-    try:
-        with kept.open(encoding="utf-8") as lines:
-            return [response_from_json(line) for line in lines]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{kept} is damaged ({type(error).__name__}: {error}); expected labelled responses. Delete it, and they "
-            "are labelled again"
-        ) from error
-
-
-def _write(kept: Path, responses: Sequence[LabelledResponse]) -> None:
-    unfinished = kept.with_name(f"{kept.name}{UNFINISHED}{os.getpid()}")
-    try:
-        unfinished.write_text("".join(f"{response_to_json(each)}\n" for each in responses), encoding="utf-8")
-        unfinished.replace(kept)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    first = next(read_records(data), None)
+    if first is not None and is_biography(first) and not asks_models(data, kept):
+        return load_records(data, prompts=args.prompts, kept=kept)
+    propositioner, judge = proposition_models(args, measured=measured)
+    return load_records(data, prompts=args.prompts, propositioner=propositioner, judge=judge, kept=kept)

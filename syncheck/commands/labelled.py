@@ -68,21 +68,16 @@ def chosen_responses(
     """Return the labelled responses at a path that the options ask for; of a file of features, those in it.
 
     ``measured`` returns the aligner that will measure them, which may not be the judge that labels them. Labels that a
-    propositioner or a judge makes are kept beside ``output``, where there is one, for the next run.
+    propositioner or a judge makes are kept beside ``output``, where there is one, as they are made.
     """
     if path.suffix == ".parquet":
         return list(chosen_sentences(args, path).records)
     selection = _selection(args)
-
-    def labelled(chosen: Selection | None) -> list[LabelledResponse]:
-        propositioner, judge = proposition_models(args, measured=measured)
-        return load_records(path, chosen, prompts=args.prompts, propositioner=propositioner, judge=judge)
-
     if output is None or (args.propositioner, args.judge) == (None, None) or not path.is_file():
-        return labelled(selection)
+        propositioner, judge = proposition_models(args, measured=measured)
+        return load_records(path, selection, prompts=args.prompts, propositioner=propositioner, judge=judge)
     # All of the file is labelled either way, so that another selection finds the labels too.
-    found = kept_labels(args, path, output, measured=measured, label=lambda: labelled(None))
-    return selection.of_responses(found, source=path)
+    return selection.of_responses(kept_labels(args, path, output, measured=measured), source=path)
 
 
 def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:

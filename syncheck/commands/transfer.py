@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from syncheck.training import (
     AurocMatrix,
     MeasuredSentences,
     SetName,
+    grouped_by_question,
     joined,
     labelled_set,
     surrogate_matrix,
@@ -48,7 +50,9 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
     if args.over == "surrogate":
         sets = {file: labelled_set(found, name) for file, found in measured.items()}
         return surrogate_matrix(sets, trained_on=args.train_on, **options)
-    chosen = labelled_set(joined(list(measured.values())), name)
+    everything = joined(list(measured.values()))
+    # Files name their groups each in its own way.
+    chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": _files(measured)[chosen.used]}[args.over]
     return transfer_matrix(chosen.features, chosen.y, chosen.groups, parts.tolist(), without=args.without, **options)
 

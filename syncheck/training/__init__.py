@@ -37,7 +37,7 @@ from syncheck.training.reliability import (
 )
 from syncheck.training.retrieval import load_passages
 from syncheck.training.risk import choose_release_threshold, one_of_each_group, unfaithful_bound
-from syncheck.training.seen import question_digests, refuse_seen, seen_records
+from syncheck.training.seen import grouped_by_question, question_digests, refuse_seen, seen_records
 from syncheck.training.selection import Selection
 from syncheck.training.sets import LabelledSet, SetName, labelled_set
 from syncheck.training.shards import Shard, measure_to_parquet
@@ -101,6 +101,7 @@ __all__ = [
     "fit_monitor",
     "fitted_folds",
     "fold_numbers",
+    "grouped_by_question",
     "held_out_scores",
     "joined",
     "label_by_propositions",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from syncheck.errors import InputError
+from tqdm import tqdm
+
+from syncheck.errors import EvaluatorError, InputError, RecordError
 from syncheck.templates import biography_prompt
+from syncheck.training.kept_propositions import JudgedProposition, KeptPropositions
 from syncheck.training.labels import LabelledSentence, labelled_sentences
 from syncheck.training.propositions import Propositioner, PropositionJudge
 from syncheck.training.records import Record, read_records
 from syncheck.training.responses import LabelledResponse, PromptSource, ResponseCollection
 
-__all__ = ["Passage", "Proposition", "is_biography", "label_by_propositions", "load_biographies"]
+__all__ = ["Passage", "Proposition", "asks_models", "is_biography", "label_by_propositions", "load_biographies"]
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
@@ -46,6 +50,25 @@ class Proposition:
     faithful: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Biography:
+    """A record with the passages that count and the propositions it gives, None if it gives none."""
+
+    record: Record
+    passages: tuple[str, ...]
+    given: tuple[Proposition, ...] | None
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.given is not None and all(p.faithful is not None for p in self.given)
+
+    @property
+    def key(self) -> str:
+        """Digest of all that models are given of it."""
+        asked = [self.passages, self.record.get("output", str), self.record.values.get("propositions")]
+        return f"sha256:{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}"
+
+
 def is_biography(record: Record) -> bool:
     """Whether a record has retrieved passages in ``ctxs``, or what else only a biography has."""
     given = record.values.keys()
@@ -59,6 +82,8 @@ def load_biographies(
     judge: PropositionJudge | None = None,
     max_passages: int = BIOGRAPHY_PASSAGES,
     prompts: PromptSource = "monitor",
+    kept: str | Path | None = None,
+    show_progress: bool | None = None,
 ) -> list[LabelledResponse]:
     """Read biographies from JSON Lines and label their sentences by propositions (paper, appendix B.2).
 
@@ -80,6 +105,12 @@ def load_biographies(
     prompts
         ``task``: the published code's prompts, with the passages and the instruction only. ``monitor``: those of the
         monitor's template.
+    kept
+        A file that gets what the models made of each record at once, and is there for the next run: on after a kill, or
+        after records were changed, only those are labelled that are not in it. One file for each propositioner and
+        judge: it does not tell them. None keeps nothing.
+    show_progress
+        Of what the models label; None shows a bar on a terminal.
 
     Returns
     -------
@@ -88,23 +119,40 @@ def load_biographies(
 
     Raises
     ------
+    CheckpointError
+        If ``kept`` is damaged or another file.
     InputError
         If the file is missing or empty, or a parameter is of no use.
     RecordError
         At the first record that cannot be used, also one whose propositions or labels are missing while there is no
-        propositioner or judge.
+        propositioner or judge, before any is labelled; and at one that the propositioner or the judge cannot label.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
     if max_passages < 1:
         raise InputError(f"max_passages must be 1 or more; found {max_passages}")
     path = Path(path)
-    responses = ResponseCollection()
+    known = KeptPropositions(kept)
+    responses, biographies = ResponseCollection(), []
     for record in read_records(path):
-        passages = tuple(str(passage) for passage in _ctxs(record)[:max_passages])
-        propositions = _judged(record, passages, _propositions(record, propositioner), judge)
-        responses.add(_response(record, path.stem, passages, propositions, prompts), record)
-    return responses.found_in(path)
+        found = _biography(record, max_passages)
+        if not found.is_labelled and found.key not in known:
+            _check_models(found, propositioner, judge)
+        responses.add(_response(found, path.stem, prompts), record)
+        biographies.append(found)
+    unlabelled = responses.found_in(path)
+    _label(biographies, unlabelled, known, propositioner, judge, show_progress)
+    return [
+        replace(response, sentences=label_by_propositions(response.response, _propositions(found, known)))
+        for response, found in zip(unlabelled, biographies, strict=True)
+    ]
+
+
+def asks_models(path: str | Path, kept: str | Path) -> bool:
+    """Whether :func:`load_biographies` needs a propositioner or a judge for a record that is not in ``kept``."""
+    known = KeptPropositions(kept)
+    found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
+    return any(not each.is_labelled and each.key not in known for each in found)
 
 
 def label_by_propositions(response: str, propositions: Iterable[Proposition]) -> tuple[LabelledSentence, ...]:
@@ -146,17 +194,67 @@ def _ctxs(record: Record) -> list[Passage]:
     return passages
 
 
-def _propositions(record: Record, propositioner: Propositioner | None) -> list[Proposition]:
-    if record.values.get("propositions") is not None:
-        values = record.get("propositions", list)
-        return [_proposition(record, index, value) for index, value in enumerate(values)]
+def _biography(record: Record, max_passages: int) -> _Biography:
+    passages = tuple(str(passage) for passage in _ctxs(record)[:max_passages])
+    if record.values.get("propositions") is None:
+        return _Biography(record, passages, None)
+    values = record.get("propositions", list)
+    return _Biography(record, passages, tuple(_proposition(record, i, value) for i, value in enumerate(values)))
+
+
+def _check_models(found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
+    if found.given is None and propositioner is None:
+        raise _uncut(found.record)
+    if found.given is not None and judge is None:
+        pending = next(index for index, p in enumerate(found.given) if p.faithful is None)
+        raise _unjudged(found.record, f"propositions[{pending}].label")
+
+
+def _uncut(record: Record) -> RecordError:
+    return record.error(
+        "missing; give a list, or pass propositioner= (--propositioner) to have the output cut", "propositions"
+    )
+
+
+def _unjudged(record: Record, place: str) -> RecordError:
+    return record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
+
+
+def _label(
+    biographies: Sequence[_Biography],
+    responses: Sequence[LabelledResponse],
+    known: KeptPropositions,
+    propositioner: Propositioner | None,
+    judge: PropositionJudge | None,
+    show_progress: bool | None,
+) -> None:
+    """Have those labelled that are not, and add what was made of each to ``known``."""
+    asked = [pair for pair in zip(biographies, responses, strict=True) if not pair[0].is_labelled]
+    missing = [(found, response) for found, response in asked if found.key not in known]
+    if not missing:
+        return
+    disable = None if show_progress is None else not show_progress
+    left = len(asked) - len(missing)
+    with tqdm(total=len(asked), initial=left, desc="labelling", unit=" responses", disable=disable) as bar:
+        for found, response in missing:
+            if found.key not in known:  # nor the same under another id
+                cut = _cut(found.record, propositioner) if found.given is None else found.given
+                known.add(found.key, response.id, _judged(found, cut, judge))
+            bar.update()
+
+
+def _propositions(found: _Biography, known: KeptPropositions) -> Iterable[Proposition]:
+    if found.given is not None and found.is_labelled:
+        return found.given
+    return (Proposition(text, faithful) for text, faithful in known[found.key])
+
+
+def _cut(record: Record, propositioner: Propositioner | None) -> tuple[Proposition, ...]:
     if propositioner is None:
-        raise record.error(
-            "missing; give a list, or pass propositioner= (--propositioner) to have the output cut", "propositions"
-        )
+        raise _uncut(record)
     try:
-        return [Proposition(text) for text in propositioner(record.get("output", str))]
-    except InputError as error:
+        return tuple(Proposition(text) for text in propositioner(record.get("output", str)))
+    except (InputError, EvaluatorError) as error:
         raise record.error(str(error), "output") from error
 
 
@@ -176,47 +274,41 @@ def _proposition(record: Record, index: int, value: object) -> Proposition:
 
 
 def _judged(
-    record: Record, passages: Sequence[str], propositions: list[Proposition], judge: PropositionJudge | None
-) -> list[Proposition]:
+    found: _Biography, propositions: Sequence[Proposition], judge: PropositionJudge | None
+) -> list[JudgedProposition]:
     """Have those judged that have no label yet."""
-    pending = [index for index, p in enumerate(propositions) if p.faithful is None]
-    if not pending:
-        return propositions
+    pending = [p.text for p in propositions if p.faithful is None]
+    verdicts = iter(_verdicts(found, pending, judge) if pending else ())
+    return [(p.text, bool(next(verdicts)) if p.faithful is None else p.faithful) for p in propositions]
+
+
+def _verdicts(found: _Biography, texts: list[str], judge: PropositionJudge | None) -> Sequence[bool]:
     if judge is None:
-        place = f"propositions[{pending[0]}].label" if record.values.get("propositions") is not None else "propositions"
-        raise record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
+        raise _unjudged(found.record, "propositions")
     try:
-        verdicts = judge(passages, [propositions[index].text for index in pending])
-    except InputError as error:
-        raise record.error(str(error), "propositions") from error
-    if len(verdicts) != len(pending):
-        raise record.error(
-            f"expected of judge a verdict for each of {len(pending)} propositions, found {len(verdicts)}",
-            "propositions",
+        verdicts = judge(found.passages, texts)
+    except (InputError, EvaluatorError) as error:
+        raise found.record.error(str(error), "propositions") from error
+    if len(verdicts) != len(texts):
+        raise found.record.error(
+            f"expected of judge a verdict for each of {len(texts)} propositions, found {len(verdicts)}", "propositions"
         )
-    judged = list(propositions)
-    for index, verdict in zip(pending, verdicts, strict=True):
-        judged[index] = Proposition(propositions[index].text, bool(verdict))
-    return judged
+    return verdicts
 
 
-def _response(
-    record: Record, stem: str, passages: tuple[str, ...], propositions: list[Proposition], prompts: PromptSource
-) -> LabelledResponse:
-    question = _question(record)
-    response = record.get("output", str)
-    own = prompts == "task"
+def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
+    """Return the response of a record, without labels."""
+    record, question, own = found.record, _question(found.record), prompts == "task"
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
         question=question,
-        passages=passages,
-        response=response,
+        passages=found.passages,
+        response=record.get("output", str),
         group=record.optional("group", str) or record.optional("topic", str) or question,
         generator=record.optional("generator", str) or "unknown",
-        sentences=label_by_propositions(response, propositions),
         task=record.optional("task", str) or "Biography",
         split=record.optional("split", str),
-        prompt_with_context=biography_prompt(question, passages) if own else None,
+        prompt_with_context=biography_prompt(question, found.passages) if own else None,
         prompt_without_context=biography_prompt(question, ()) if own else None,
     )
 

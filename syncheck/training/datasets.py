@@ -30,6 +30,7 @@ def load_records(
     prompts: PromptSource = "monitor",
     propositioner: Propositioner | None = None,
     judge: PropositionJudge | None = None,
+    kept: str | Path | None = None,
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
@@ -47,24 +48,26 @@ def load_records(
         in their own records, which are taken either way.
     propositioner, judge
         Of biographies: what cuts outputs into propositions, and judges those without a label.
+    kept
+        Of biographies: a file that keeps what these made, see :func:`~syncheck.training.load_biographies`.
 
     Raises
     ------
     InputError
         If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, prompts of a task are
-        asked for that has none, or a propositioner or a judge comes with what are no biographies.
+        asked for that has none, or a propositioner, a judge or ``kept`` comes with what are no biographies.
     RecordError
         At the first record that cannot be used.
     """
     path, selection = Path(path), selection or Selection()
     first = None if path.is_dir() else next(read_records(path), None)
     if first is not None and is_biography(first):
-        found = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts)
+        found = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts, kept=kept)
         return selection.of_responses(found, source=path)
-    if propositioner is not None or judge is not None:
+    if propositioner is not None or judge is not None or kept is not None:
         raise InputError(
             f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have labels "
-            "of their own. Leave the propositioner and the judge out"
+            "of their own. Leave the propositioner and the judge out, and kept="
         )
     if path.is_dir():
         return _ragtruth(path, selection, prompts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.training.responses import LabelledResponse
 
-__all__ = ["question_digests", "refuse_seen", "seen_records"]
+__all__ = ["grouped_by_question", "question_digests", "refuse_seen", "seen_records"]
 
 DIGITS = 16
 """Hexadecimal ones: of a million questions, two are alike with a probability of 3e-8."""
@@ -23,6 +24,26 @@ def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
     a record of the same id has not; white space makes no difference.
     """
     return {digest for record in records for digest in _digests(record)}
+
+
+def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
+    """Return the records with one group for all that ask the same over the same passages, whatever theirs were.
+
+    Records of one group stay together, and so do the groups that share a question: files that name their groups each in
+    its own way can then be divided as one. A group has the name that its first record had.
+    """
+    above: dict[str, str] = {}
+    asked: dict[str, str] = {}
+
+    def first(group: str) -> str:
+        while above.setdefault(group, group) != group:
+            group = above[group]
+        return group
+
+    for record in records:
+        group = asked.setdefault(_digests(record)[0], record.group)
+        above[first(record.group)] = first(group)
+    return tuple(replace(record, group=first(record.group)) for record in records)
 
 
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:

@@ -39,7 +39,8 @@ def transfer_matrix(
     Every cell is cross-validated over groups: its models are trained on the sentences of its row that are in the other
     folds, and score those of its column in this one. So no question is on both sides, also where the parts are answers
     of several generators to the same questions, and the diagonal is no easier than the rest. Parts that share no group,
-    several corpora say, are cut into folds each on its own, so that a small one is in every fold.
+    several corpora say, are cut into folds each on its own, so that a small one is in every fold. For corpora that may
+    ask the same under other groups, see :func:`~syncheck.training.grouped_by_question`.
 
     Parameters
     ----------

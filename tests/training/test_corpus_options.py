@@ -83,6 +83,30 @@ def test_files_that_share_questions_are_refused(files, tmp_path, capsys):
     assert "--train and --data share 70 questions (ag0, ag1, ag10, ...)" in capsys.readouterr().err
 
 
+def test_questions_are_told_by_what_was_asked_and_not_by_their_groups(files, tmp_path, capsys):
+    """As between a file whose records have a group and one whose records have none."""
+    training, tested, train, _ = files
+    shared = tuple(replace(r, group=f"other {i}") for i, r in enumerate(training.records[:2]))
+    data = str(tmp_path / "x.parquet")
+    write_parquet(replace(tested, records=(*shared, *tested.records[2:])), data)
+    options = ["--train", train, "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
+    assert main(["evaluate", "--data", data, *options]) == 2
+    assert "--train and --data share 2 questions (other 0, other 1), so" in capsys.readouterr().err
+    numbered = tuple(replace(r, group=training.records[i].group) for i, r in enumerate(tested.records))
+    write_parquet(replace(tested, records=numbered), data)
+    assert main(["evaluate", "--data", data, *options]) == 0
+
+
+def test_a_question_that_does_not_count_in_both_files_may_be_in_both(files, tmp_path):
+    """Answers without a context get no score, so that nothing is trained or tested on them."""
+    data, train = str(tmp_path / "x.parquet"), str(tmp_path / "y.parquet")
+    for found, path in zip(files, (train, data), strict=False):
+        records = (replace(found.records[0], question="q?", passages=("",)), *found.records[1:])
+        write_parquet(replace(found, records=records), path)
+    options = ["--train", train, "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
+    assert main(["evaluate", "--data", data, *options]) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "ablate"])
 def test_spans_and_responses_of_a_file_of_features_are_chosen(command, files, tmp_path):
@@ -155,6 +179,25 @@ def test_groups_of_the_same_name_in_two_files_stay_together(tmp_path):
         fitted = make_aggregator("lr").fit(first.values[~own], y[~own])
         scores[own] = fitted.predict_proba(other.values[own])[:, 1]
     assert cell["auroc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+
+
+@pytest.mark.parametrize("same", ["question and group", "group", "question"])
+def test_answers_to_a_question_in_two_files_are_held_out_together(same, tmp_path):
+    """Of equal files, one is then no easier for a model of the other than for one of its own.
+
+    What is measured is by chance: it tells a question that was trained on, and nothing of another.
+    """
+    first = sentences(4, prefix="a", shift=0)
+    changed = {"question and group": {}, "group": {"question": "another?"}, "question": {"group": "other"}}[same]
+    renamed = [{name: f"{value} {99 - i}" for name, value in changed.items()} for i in range(30)]  # in another order
+    records = tuple(replace(r, **given) for r, given in zip(first.records, renamed, strict=True))
+    write_parquet(first, tmp_path / "x.parquet")
+    write_parquet(replace(first, records=records), tmp_path / "y.parquet")
+    output = tmp_path / "x.json"
+    files = ["--data", str(tmp_path / "x.parquet"), str(tmp_path / "y.parquet"), "--over", "data", "--set", "strict"]
+    options = ["--aggregator", "lr", "--cv", "3", "--repeats", "1", "--output", str(output)]
+    assert main(["transfer", *files, *options]) == 0
+    assert len({cell["auroc"] for cell in json.loads(output.read_text())["strict"]["cells"]}) == 1
 
 
 @pytest.fixture(scope="module")

@@ -105,11 +105,12 @@ def test_labels_are_made_once_and_anew_for_another_file_or_judge(paper_table_1, 
     first = labels_of(paper_table_1, [*options, "autoais:a"])
     assert judged == [*UNKNOWN_PEOPLE, *FAMOUS_PEOPLE]
     assert labels_of(paper_table_1, [*options, "autoais:a"]) == first and len(judged) == 9
-    write_biographies(tmp_path / "F-100.jsonl", FAMOUS_PEOPLE[:2], propositions=None)
-    assert labels_of(paper_table_1, [*options, "autoais:a"])["FS"] == first["FS"]
-    assert judged[9:] == ["Ada Lovelace", "Malcolm X"]
+    write_biographies(tmp_path / "F-100.jsonl", ("Ada Lovelace", "Marie Curie"), propositions=None)
+    again = labels_of(paper_table_1, [*options, "autoais:a"])
+    assert again["FS"] == first["FS"] and again["F-100"] != first["F-100"]
+    assert judged[9:] == ["Marie Curie"]
     labels_of(paper_table_1, [*options, "autoais:b"])
-    assert judged[11:] == [*UNKNOWN_PEOPLE, *FAMOUS_PEOPLE[:2]]
+    assert judged[10:] == [*UNKNOWN_PEOPLE, "Ada Lovelace", "Marie Curie"]
     assert not list((tmp_path / "runs").glob("*.unfinished"))
 
 

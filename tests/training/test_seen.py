@@ -8,7 +8,7 @@ import pytest
 from made_up import record, records
 
 from syncheck import InputError
-from syncheck.training import load_jsonl, question_digests, refuse_seen, seen_records
+from syncheck.training import grouped_by_question, load_jsonl, question_digests, refuse_seen, seen_records
 
 
 def trained_on(given):
@@ -75,3 +75,13 @@ def test_what_was_seen_is_refused_by_name():
     message = r"trained or calibrated on the questions of 4 of these 6 records \(r2, r3, r4, \.\.\.\)"
     with pytest.raises(InputError, match=message):
         refuse_seen(trained_on(records(6)), [record(i) for i in (2, 3, 4, 5, 6, 7)])
+
+
+def test_records_of_one_question_get_one_group():
+    other = [replace(record(i, group=f"other {i}"), id=f"x{i}") for i in (1, 2, 5)]
+    chained = [record(7, group="other 2"), replace(record(3), group="g9"), record(9), record(9, group="g5")]
+    given = [*records(4), *other, *chained]
+    found = grouped_by_question(given)
+    # The third is asked in "g3" and "g9", the ninth in "g9" and "g5"; the fifth is not asked in "g5".
+    assert [r.group for r in found] == ["g0", "g1", "g2", "g3", "g1", "g2", "other 5", "g2", "g3", "g3", "g3"]
+    assert [replace(r, group="") for r in found] == [replace(r, group="") for r in given]
