@@ -141,6 +141,7 @@ def test_surrogates(tmp_path, capsys):
         (["--data", "nothing.parquet"], "write one with `syncheck features`"),
         (["--data", "x.parquet", "--plot", "x.table"], "found 'x.table'"),
         (["--data", "x.parquet", "--output", "no/x.json"], "the folder does not exist"),
+        (["--data", "x.parquet", "--output", "."], "--output '.' is a folder; name a file"),
     ],
 )
 def test_impossible_transfers_are_refused(options, message, capsys):
