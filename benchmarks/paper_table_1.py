@@ -208,7 +208,10 @@ def read_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser()
     args = options.parse_args(argv)
     refused = biographies.refusal(args)
-    if args.ragtruth is None:
+    nothing = [given for given in args.also if shlex.split(given.partition("=")[2])[:1] == ["none"]]
+    if nothing:
+        refused = f"--also {nothing[0]}: 'none' measures nothing that a row could show; leave it out"
+    elif args.ragtruth is None:
         if not args.biographies:
             refused = "expected --ragtruth, --biographies or both; found neither"
         elif args.tasks:

@@ -52,5 +52,5 @@ def _answers(path: str, topics: Sequence[str]) -> list[str]:
 if __name__ == "__main__":
     try:
         main()
-    except SyncheckError as error:
+    except (SyncheckError, OSError) as error:
         sys.exit(str(error))

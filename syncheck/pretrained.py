@@ -19,6 +19,9 @@ __all__ = ["load_pretrained", "load_tokenizer", "same_weights", "weights_sha256"
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
 
+WORDS = "the water of 1 年 и"
+"""A tokenizer that was not made up knows some of them, at least by their letters."""
+
 _HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
 """Hexadecimal ones, of each half of a digest."""
@@ -69,15 +72,22 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     Raises
     ------
     CheckpointError
-        As there; or there are no files of a tokenizer, for which transformers makes up one of special tokens alone.
+        As there; or there are no files of a tokenizer, for which transformers makes up one that knows no words.
     """
     tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
-    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):
+    if not _knows_words(tokenizer):
         raise CheckpointError(
-            f"cannot load a tokenizer from {str(name)!r}: found special tokens only, {tokenizer.all_special_tokens}; "
-            "put the tokenizer's files there, such as tokenizer.json"
+            f"cannot load a tokenizer from {str(name)!r}: none of its {len(tokenizer)} tokens stands for any part of "
+            f"{WORDS!r}; put the tokenizer's files there, such as tokenizer.json"
         )
     return tokenizer
+
+
+def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
+    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # of which some cannot even be asked
+        return False
+    ids = tokenizer(WORDS, add_special_tokens=False)["input_ids"]
+    return bool(tokenizer.decode(ids, skip_special_tokens=True).strip())
 
 
 def weights_sha256(model: nn.Module) -> str | None:

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from measured_doubles import yes_and_no
+from sklearn.metrics import balanced_accuracy_score
 
 from syncheck import feature_schema
 from syncheck.cli import main
 from syncheck.training import (
     auroc_table,
     benchmark_systems,
+    held_out_scores,
     joined,
     labelled_set,
     out_of_fold_scores,
@@ -139,6 +141,7 @@ def test_surrogates(tmp_path, capsys):
         (["--data", "nothing.parquet"], "write one with `syncheck features`"),
         (["--data", "x.parquet", "--plot", "x.table"], "found 'x.table'"),
         (["--data", "x.parquet", "--output", "no/x.json"], "the folder does not exist"),
+        (["--data", "x.parquet", "--output", "."], "--output '.' is a folder; name a file"),
     ],
 )
 def test_impossible_transfers_are_refused(options, message, capsys):
@@ -167,6 +170,59 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     assert kinds[found["aggregators"]["best"]] == max(kinds.values())
     assert f"best by grouped cross-validation: {found['aggregators']['best']}" in shown
     assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_thresholds_of_another_file_are_chosen_without_its_labels(table, summaries, tmp_path):
+    """By each system the one that is best on the training file's sentences, which trained systems score out of fold."""
+    output = tmp_path / "x.json"
+    files = ["--train", table, "--data", summaries, "--set", "strict"]
+    assert main(["evaluate", *files, "--aggregator", "lr", "--seeds", "2", "--output", str(output)]) == 0
+    rows = [row for row in json.loads(output.read_text())["strict"]["rows"] if row["subset"] == "all"]
+    first, second = (labelled_set(read_parquet(path), "strict") for path in (table, summaries))
+    names = first.measured.schema.names
+    how = {"names": names, "systems": benchmark_systems(names), "kind": "lr", "repeats": 2}
+    chosen_on = out_of_fold_scores(first.features, first.y, first.groups, same_folds=True, **how)
+    values, labels = (
+        np.concatenate(pair) for pair in ((first.measured.values, second.measured.values), (first.y,) * 2)
+    )
+    scores = held_out_scores(values, labels, np.arange(96) < 48, **how)
+    assert [row["system"] for row in rows] == list(scores)
+    for row in rows:
+        found = []
+        for known, tested in zip(chosen_on[row["system"]], scores[row["system"]], strict=True):
+            best = max(np.unique(known), key=lambda cut: balanced_accuracy_score(first.y, known >= cut))  # noqa: B023
+            found.append(balanced_accuracy_score(second.y, tested >= best))
+        assert row["balanced_accuracy"] == pytest.approx(np.mean(found), abs=1e-12)
+        assert row["balanced_accuracy_low"] <= row["balanced_accuracy"] <= row["balanced_accuracy_high"]
+
+
+def test_a_training_file_without_enough_questions_for_thresholds(summaries, tmp_path, capsys):
+    train, output = tmp_path / "few.parquet", tmp_path / "x.json"
+    write_parquet(sentences(responses=8), train)
+    files = ["--train", str(train), "--data", summaries, "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
+    assert main(["evaluate", *files, "--output", str(output)]) == 0
+    rows = json.loads(output.read_text())["strict"]["rows"]
+    assert {row["balanced_accuracy"] for row in rows} == {None}
+    assert "strict set: no balanced accuracy, whose threshold is chosen on --train: 5 folds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["folds", "train"])
+def test_a_signal_that_was_not_measured_is_left_out(elsewhere, tmp_path, capsys):
+    files = []
+    for prefix in "rs":
+        measured = sentences(prefix=prefix)
+        measured.values[:, measured.schema.names.index("align_score")] = np.nan
+        write_parquet(measured, tmp_path / f"{prefix}.parquet")
+        files.append(str(tmp_path / f"{prefix}.parquet"))
+    options = ["--train", files[1]] if elsewhere else ["--cv", "3"]
+    output = tmp_path / "x.json"
+    command = ["evaluate", "--data", files[0], *options, "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
+    assert main([*command, "--output", str(output)]) == 0
+    systems = dict.fromkeys(row["system"] for row in json.loads(output.read_text())["strict"]["rows"])
+    everything = [system.name for system in benchmark_systems(sentences().schema.names)]
+    assert list(systems) == [name for name in everything if name != "aligner, untrained"]
+    assert capsys.readouterr().err == "strict set: 'aligner, untrained' is left out: align_score was never measured\n"
 
 
 def test_a_file_of_several_tasks_is_divided_by_task(table, summaries, tmp_path):

@@ -7,7 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from transformers import AutoModelForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    DebertaV2Config,
+    DebertaV2ForSequenceClassification,
+    MPNetConfig,
+    MPNetForSequenceClassification,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from syncheck import CheckpointError, LocalEvaluator, load_aligner
 from syncheck.commands.monitors import load_model
@@ -68,6 +76,24 @@ def test_folder_without_a_tokenizer(tmp_path, source):
         path.unlink()
     with pytest.raises(CheckpointError, match="cannot load a tokenizer from .*tokenizer"):
         load_tokenizer(tmp_path)
+
+
+SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 110}
+NLI = {"id2label": {0: "entailment", 1: "neutral"}}
+WITHOUT_TOKENIZER = {  # transformers makes up tokens beside the special ones, or none at all
+    "t5": lambda: T5ForConditionalGeneration(
+        T5Config(vocab_size=110, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, decoder_start_token_id=0)
+    ),
+    "deberta-v2": lambda: DebertaV2ForSequenceClassification(DebertaV2Config(**SMALL, **NLI)),
+    "mpnet": lambda: MPNetForSequenceClassification(MPNetConfig(**SMALL, **NLI)),
+}
+
+
+@pytest.mark.parametrize("make", WITHOUT_TOKENIZER.values(), ids=WITHOUT_TOKENIZER)
+def test_aligner_without_a_tokenizer(tmp_path, make):
+    make().save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=r"cannot load a tokenizer from .*tokenizer\.json"):
+        load_aligner(tmp_path)
 
 
 def test_weights_that_were_cut_short(tmp_path):

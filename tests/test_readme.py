@@ -1,6 +1,7 @@
 """The README's tables say what the code says."""
 
 import ast
+import dataclasses
 import importlib
 import re
 from typing import get_args
@@ -8,6 +9,8 @@ from typing import get_args
 import pytest
 from boundaries import ROOT
 
+from syncheck import SegmenterConfig
+from syncheck.cli import main
 from syncheck.schemas import FEATURES, LID
 from syncheck.types import Status
 
@@ -38,6 +41,17 @@ def test_what_is_looked_for_is_said_as_the_code_says_it(name):
 @pytest.mark.parametrize("status", get_args(Status))
 def test_each_status_stands_there(status):
     assert len(row_of(status)) == 2
+
+
+def test_options_of_sentences_stand_there_as_they_are_in_python_and_on_the_command_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # one line for an option
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = re.findall(r"^  (--[\w-]+)", capsys.readouterr().out.partition("\nsentences:\n")[2], flags=re.M)
+    rows = dict(re.findall(r"^\| `(\w+)=.*?\| (.*?) \|.*\|$", README, flags=re.M))
+    assert set(rows) == {field.name for field in dataclasses.fields(SegmenterConfig)}
+    assert rows.pop("max_tokens") == "in Python only"
+    assert [re.findall(r"--[\w-]+", cell) for cell in rows.values()] == [[option] for option in shown[: len(rows)]]
 
 
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, flags=re.S))

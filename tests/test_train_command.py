@@ -102,3 +102,27 @@ def test_scores_without_the_kind_they_are_of_are_refused(llama):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     with pytest.raises(InputError, match="name that kind, or pass neither"):
         fit_measured(untrained, sentences(10), held_out=np.zeros(20))
+
+
+@pytest.mark.parametrize("command", ["train", "calibrate"])
+@pytest.mark.parametrize("below", ["", "monitor", "new/monitor"])
+def test_an_output_that_cannot_be_a_folder_is_refused_before_the_work(command, below, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("kept")
+    output = str(file / below)
+    assert main([command, "--model", "nowhere", "--data", "nothing.jsonl", "--output", output]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"--output {output!r}: expected a folder, or a path where one can be made; found a file at {str(file)!r}"
+        in said
+    )
+    assert file.read_text() == "kept"
+
+
+@pytest.mark.parametrize("command", ["train", "calibrate"])
+def test_an_output_where_nothing_can_be_written_is_refused_before_the_work(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # root may write everywhere
+    output = str(tmp_path / "new" / "monitor")
+    assert main([command, "--model", "nowhere", "--data", "nothing.jsonl", "--output", output]) == 2
+    assert f"--output {output!r}: {str(tmp_path)!r} cannot be written; " in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -11,7 +11,14 @@ import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from transformers import AutoConfig
 
-from syncheck import Evaluator, EvaluatorError, LocalEvaluator, Propositioner, SequencePropositioner
+from syncheck import (
+    CheckpointError,
+    Evaluator,
+    EvaluatorError,
+    LocalEvaluator,
+    Propositioner,
+    SequencePropositioner,
+)
 
 __all__ = ["InstructPropositioner", "RULES", "RuleBasedPropositioner", "load_propositioner"]
 
@@ -101,10 +108,22 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
         ``chentong00/propositionizer-wiki-flan-t5-large``, the paper's; any other is asked in words.
     device
         Where to run it.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint cannot be loaded.
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()
-    if AutoConfig.from_pretrained(name, trust_remote_code=False).is_encoder_decoder:
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"cannot load a propositioner from {str(name)!r}: {error}. Pass {RULES!r}, a folder with config.json, the "
+            "weights and the tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+        ) from error
+    if config.is_encoder_decoder:
         return SequencePropositioner.load(name, device=device)
     return InstructPropositioner(LocalEvaluator.load(name, device=device))
 

@@ -191,12 +191,22 @@ class MiniCheckScorer:
         In evaluation mode.
     tokenizer
         Its tokenizer.
+
+    Raises
+    ------
+    CheckpointError
+        If the tokenizer has one token for both answers.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._answers = [tokenizer(digit, add_special_tokens=False)["input_ids"][0] for digit in "01"]
+        if len(set(self._answers)) < 2:
+            raise CheckpointError(
+                f"expected '0' and '1' to be two tokens; found the id {self._answers[0]} for both. Pass the tokenizer "
+                "that the checkpoint was trained with"
+            )
         self.window = MINICHECK_WINDOW
 
     def length(self, premise: str, claim: str) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.aggregators import ReleaseThreshold
-from syncheck.commands.labelled import measured_by
+from syncheck.commands.labelled import check_folder, measured_by
 from syncheck.commands.monitors import monitor_for
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
@@ -62,6 +62,8 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             f"{', '.join(idle)} would have no effect: --risk none chooses no threshold. Leave out one or the other"
         )
+    if args.output is not None:
+        check_folder(args.output)
     if args.plot is not None:
         check_plot(args.plot)
 

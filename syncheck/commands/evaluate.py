@@ -35,6 +35,7 @@ from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
     SetName,
+    System,
     against_references,
     aggregator_systems,
     auroc_table,
@@ -49,6 +50,7 @@ from syncheck.training import (
     permuted_scores,
     question_digests,
     seen_records,
+    training_thresholds,
 )
 
 __all__ = ["run"]
@@ -121,7 +123,7 @@ def _tables(
         return _trained_elsewhere(monitor, training[0], measured, name, args)
     chosen = labelled_set(_grouped(measured, args.group), name)
     if args.cv or monitor is None:
-        return _cross_validated(monitor, chosen, args)
+        return _cross_validated(monitor, chosen, name, args)
     return _as_it_is(monitor, chosen, args), {}
 
 
@@ -134,31 +136,65 @@ def _trained_elsewhere(
 ) -> Tables:
     both = labelled_set(joined([training, measured]), name)
     train = both.used < len(training.texts)
-    tested = replace(both, used=both.used[~train])
-    _refuse_shared(replace(both, used=both.used[train]), tested)
+    known, tested = (replace(both, used=both.used[part]) for part in (train, ~train))
+    _refuse_shared(known, tested)
     names = measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
-    systems = {"systems": benchmark_systems(names)}
+    systems = {"systems": _benchmark(name, known, tested)}
     if args.compare_aggregators:
         systems[AGGREGATORS] = aggregator_systems(names)
     repeats, _ = runs_of(args)
+    thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], kind, repeats, args)
     tables = {}
     for what, compared in systems.items():
         scores = held_out_scores(
             both.features, both.y, train, names=names, systems=compared, kind=kind, repeats=repeats, seed=args.seed
         )
-        tables[what] = auroc_table(scores, tested.y, tested.groups, by=parts_of(tested), seed=args.seed)
+        tables[what] = auroc_table(
+            scores, tested.y, tested.groups, by=parts_of(tested), thresholds=thresholds, seed=args.seed
+        )
     return tables.pop("systems"), tables
 
 
-def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, args: argparse.Namespace) -> Tables:
+def _chosen_on(
+    known: LabelledSet,
+    name: SetName,
+    systems: Sequence[System],
+    kind: AggregatorKind,
+    repeats: int,
+    args: argparse.Namespace,
+) -> dict[str, NDArray[np.float64]]:
+    """Return the thresholds of systems, chosen on the training file; none, which is said, where it is too small."""
+    names = known.measured.schema.names
+    how: dict[str, Any] = {"kind": kind, "folds": FOLDS, "repeats": repeats, "seed": args.seed}
+    try:
+        return training_thresholds(known.features, known.y, known.groups, names=names, systems=systems, **how)
+    except InputError as error:
+        sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
+        return {}
+
+
+def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
+    """Return the systems to compare, without those that are one signal which a part has not measured; that is said."""
+    names = parts[0].measured.schema.names
+    kept = []
+    for system in benchmark_systems(names):
+        values = [part.measured.values[part.used, names.index(system.columns[0])] for part in parts]
+        if not system.trained and any(np.isnan(column).all() for column in values):
+            sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
+        else:
+            kept.append(system)
+    return tuple(kept)
+
+
+def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
     repeats, same_folds = runs_of(args)
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
     folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
-    scores = out_of_fold_scores(*data, names=names, systems=benchmark_systems(names), kind=kind, **folds)
+    scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), kind=kind, **folds)
     table = auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), folds=numbers, seed=args.seed)
     more = {}
     if args.permute:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ from syncheck.training import (
 )
 
 __all__ = [
+    "check_folder",
     "check_outputs",
     "chosen_responses",
     "chosen_sentences",
@@ -209,14 +211,36 @@ def check_outputs(args: argparse.Namespace) -> None:
     Raises
     ------
     InputError
-        If a folder does not exist, or the plot's format is unknown.
+        If a folder does not exist or is given for a file, or the plot's format is unknown.
     MissingExtraError
         If a plot is asked for and matplotlib is not installed.
     """
     if args.output is not None and not Path(args.output).parent.is_dir():
         raise InputError(f"--output {args.output!r}: the folder does not exist; make it first")
+    if args.output is not None and Path(args.output).is_dir():
+        raise InputError(f"--output {args.output!r} is a folder; name a file")
     if args.plot is not None:
         check_plot(args.plot)
+
+
+def check_folder(path: str) -> None:
+    """Refuse an ``--output`` that is no folder and cannot be made one, before the work.
+
+    Raises
+    ------
+    InputError
+        If it, or what it would be made in, is a file or cannot be written.
+    """
+    place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
+    if not place.is_dir():
+        raise InputError(
+            f"--output {path!r}: expected a folder, or a path where one can be made; found a file at {str(place)!r}. "
+            "Move it, or pass another path"
+        )
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(
+            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
+        )
 
 
 def write_json(path: str | None, values: Mapping[str, object]) -> None:

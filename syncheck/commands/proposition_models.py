@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from syncheck.alignment import Aligner, is_same_aligner
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import InputError
 from syncheck.training import Propositioner, PropositionJudge, SupportJudge, load_judge
 
 __all__ = ["proposition_models"]
@@ -34,10 +34,7 @@ def _propositioner(args: argparse.Namespace) -> Propositioner | None:
         return None
     from fod.evaluation import load_propositioner
 
-    try:
-        return load_propositioner(args.propositioner, device=args.device)
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"cannot load a propositioner from {args.propositioner!r}: {error}") from error
+    return load_propositioner(args.propositioner, device=args.device)
 
 
 def _judge(args: argparse.Namespace, measured: Callable[[], Aligner | None]) -> PropositionJudge | None:

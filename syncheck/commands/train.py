@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.commands.labelled import chosen_responses, measured_by, report_left_out
+from syncheck.commands.labelled import check_folder, chosen_responses, measured_by, report_left_out
 from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
 from syncheck.commands.panels import panels_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
@@ -37,6 +37,7 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print what its kind of aggregator is worth and save it; returns the exit code."""
+    check_folder(args.output)
     if args.plot is not None:
         check_plot(args.plot)
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)

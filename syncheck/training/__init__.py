@@ -48,6 +48,7 @@ from syncheck.training.systems import (
     benchmark_systems,
     held_out_scores,
     out_of_fold_scores,
+    training_thresholds,
 )
 from syncheck.training.tables import provenance_of, read_parquet, write_parquet
 from syncheck.training.thresholds import Thresholds, choose_thresholds
@@ -127,6 +128,7 @@ __all__ = [
     "reliability_bins",
     "seen_records",
     "surrogate_matrix",
+    "training_thresholds",
     "transfer_matrix",
     "unfaithful_bound",
     "write_parquet",

@@ -39,7 +39,7 @@ class EvaluationRow:
     auprc, auprc_low, auprc_high : float
         Average precision of finding the unfaithful, in [0, 1].
     balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : float
-        At a threshold chosen without the sentence's fold, in [0, 1]; NaN if no thresholds were given.
+        At a threshold chosen on other sentences, in [0, 1]; NaN if there is none.
     ece, ece_low, ece_high : float
         Expected calibration error, in [0, 1]; NaN for scores that are not in [0, 1].
     """
@@ -101,7 +101,7 @@ def auroc_table(
     *,
     by: Mapping[str, Sequence[str]] | None = None,
     folds: NDArray[np.int64] | None = None,
-    thresholds: Mapping[str, float] | None = None,
+    thresholds: Mapping[str, float | Floats] | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> EvaluationTable:
@@ -119,7 +119,8 @@ def auroc_table(
         From :func:`~syncheck.training.crossval.fold_numbers`: the threshold of the balanced accuracy is then chosen on
         the other folds; see :func:`~syncheck.training.metrics.held_out_thresholds`.
     thresholds
-        By name of the system, for those that have one already; a score at it or above counts as faithful.
+        By name of the system, for those that have one already, or one for each repeat, (R,); a score at it or above
+        counts as faithful.
     draws
         Resamples of the groups; those in which a subset lacks a label are left out of its interval.
     seed
@@ -128,7 +129,7 @@ def auroc_table(
     Raises
     ------
     InputError
-        If a score is NaN or a length does not fit.
+        If a score is NaN, or a length or the number of thresholds does not fit.
     """
     labels, resamples = np.asarray(y), Draws.of(np.asarray(groups), draws=draws, seed=seed)
     cuts: dict[str, Floats | None] = {}
@@ -162,11 +163,20 @@ def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:
 
 
 def _cut(
-    name: str, scores: Floats, y: NDArray[np.int64], folds: NDArray[np.int64] | None, given: Mapping[str, float]
+    name: str,
+    scores: Floats,
+    y: NDArray[np.int64],
+    folds: NDArray[np.int64] | None,
+    given: Mapping[str, float | Floats],
 ) -> Floats | None:
     """Return the thresholds of a system's sentences, (R, N); None when there is nothing to choose them by."""
     if name in given:
-        return np.full(scores.shape, given[name])
+        cuts = np.asarray(given[name])
+        if cuts.shape not in ((), (len(scores),)):
+            raise InputError(
+                f"{name!r} has {len(scores)} runs; expected a threshold or one of each, found {cuts.shape}"
+            )
+        return np.full(scores.shape, cuts.reshape(-1, 1))
     if folds is None:
         return None
     if folds.shape[1] != scores.shape[1] or len(scores) not in (1, len(folds)):

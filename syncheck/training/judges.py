@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from syncheck.alignment import Aligner, load_aligner
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import InputError
 from syncheck.training.propositions import AutoAis, PropositionJudge
 
 __all__ = ["SupportJudge", "load_judge"]
@@ -65,10 +65,7 @@ def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> Propo
         If the name is ``"none"``, which judges nothing.
     """
     if str(name).startswith(AUTOAIS):
-        try:
-            return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)
-        except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot load an AutoAIS checkpoint from {name!r}: {error}") from error
+        return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)
     aligner = load_aligner(name, device=device)
     if aligner is None:
         raise InputError(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syncheck.training.auroc import Draws
 
-__all__ = ["auprc", "balanced_accuracy", "calibration_error", "held_out_thresholds"]
+__all__ = ["auprc", "balanced_accuracy", "best_threshold", "calibration_error", "held_out_thresholds"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -107,11 +107,12 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
     thresholds = np.empty(folds.shape)
     for row, numbers, chosen in zip(rows, folds, thresholds, strict=True):
         for fold in np.unique(numbers):
-            chosen[numbers == fold] = _best_threshold(row[numbers != fold], y[numbers != fold])
+            chosen[numbers == fold] = best_threshold(row[numbers != fold], y[numbers != fold])
     return thresholds
 
 
-def _best_threshold(scores: Floats, y: Labels) -> float:
+def best_threshold(scores: Floats, y: Labels) -> float:
+    """Return the threshold, one of the scores (N,), with the best balanced accuracy; the lowest of equals."""
     order = np.argsort(scores, kind="stable")
     values, good = scores[order], (y[order] == 1).astype(np.float64)
     starts = np.flatnonzero(np.append(True, np.diff(values) != 0))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment.evidence import split_to_fit
 from syncheck.errors import InputError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
 __all__ = ["AutoAis", "PropositionJudge", "Propositioner", "SequencePropositioner"]
 
@@ -61,8 +62,14 @@ class SequencePropositioner:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | torch.device = "cpu") -> SequencePropositioner:
-        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``."""
-        return cls(*_seq2seq(path, device))
+        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``.
+
+        Raises
+        ------
+        CheckpointError
+            If it cannot be loaded.
+        """
+        return cls(*_seq2seq(path, device, what="a propositioner"))
 
     def __call__(self, text: str) -> tuple[str, ...]:
         """Return the propositions in order; a blank text has none.
@@ -116,8 +123,14 @@ class AutoAis:
 
     @classmethod
     def load(cls, path: str | Path, *, window: int = AUTOAIS_WINDOW, device: str | torch.device = "cpu") -> AutoAis:
-        """Load a checkpoint: a folder, or a name such as ``google/t5_xxl_true_nli_mixture``, the paper's."""
-        return cls(*_seq2seq(path, device), window=window)
+        """Load a checkpoint: a folder, or a name such as ``google/t5_xxl_true_nli_mixture``, the paper's.
+
+        Raises
+        ------
+        CheckpointError
+            If it cannot be loaded.
+        """
+        return cls(*_seq2seq(path, device, what="an AutoAIS checkpoint"), window=window)
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
         """Return whether the passages support each proposition; without passages none is.
@@ -162,9 +175,11 @@ class AutoAis:
             yield pending
 
 
-def _seq2seq(path: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    model = AutoModelForSeq2SeqLM.from_pretrained(path, trust_remote_code=False)
-    return model.eval().to(device), AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+def _seq2seq(
+    path: str | Path, device: str | torch.device, *, what: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    model = load_pretrained(AutoModelForSeq2SeqLM, path, what=what)
+    return model.eval().to(device), load_tokenizer(path)
 
 
 def _answers(

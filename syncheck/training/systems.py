@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,17 @@ from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.schemas import SCHEMAS
 from syncheck.training.crossval import FoldFeatures, cross_validate, fold_features
+from syncheck.training.metrics import best_threshold
 
-__all__ = ["ALL_FEATURES", "System", "aggregator_systems", "benchmark_systems", "held_out_scores", "out_of_fold_scores"]
+__all__ = [
+    "ALL_FEATURES",
+    "System",
+    "aggregator_systems",
+    "benchmark_systems",
+    "held_out_scores",
+    "out_of_fold_scores",
+    "training_thresholds",
+]
 
 Floats = NDArray[np.float64]
 
@@ -172,6 +181,46 @@ def held_out_scores(
     return _scores(X, outside, names, systems, trained)
 
 
+def training_thresholds(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+) -> dict[str, Floats]:
+    """Choose each system's threshold on training sentences, for what :func:`held_out_scores` scores of others.
+
+    It is the one with the best balanced accuracy on the training sentences, which a trained system scores out of fold:
+    so the scores are spread as those of new sentences are, and no label of the others is looked at.
+
+    Parameters
+    ----------
+    X, y, groups, names, systems, kind, folds
+        As in :func:`out_of_fold_scores`, of the training sentences alone.
+    repeats, seed
+        As in :func:`held_out_scores`; all runs have the same folds.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R,), float64
+        By name of the system, for :func:`~syncheck.training.evaluate.auroc_table`; R is 1 for an untrained one.
+
+    Raises
+    ------
+    InputError
+        As in :func:`out_of_fold_scores`.
+    """
+    labels = np.asarray(y)
+    how: dict[str, Any] = {"kind": kind, "folds": folds, "repeats": repeats, "seed": seed, "same_folds": True}
+    scores = out_of_fold_scores(X, labels, groups, names=names, systems=systems, **how)
+    return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
+
+
 def _scores(
     X: ArrayLike | FoldFeatures,
     scored: NDArray[np.int64],
@@ -194,7 +243,9 @@ def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[n
 
 def _raw(system: System, column: Floats) -> Floats:
     if np.isnan(column).all():
-        raise InputError(f"{system.name!r} has no score: {system.columns[0]} was never measured")
+        raise InputError(
+            f"{system.name!r} has no score: {system.columns[0]} was never measured; leave the system out, or measure it"
+        )
     return np.where(np.isnan(column), np.nanmedian(column), column).T
 
 

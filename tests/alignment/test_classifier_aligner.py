@@ -160,6 +160,16 @@ def test_minicheck_reads_the_first_answer_token(minicheck_folder):
     assert support.score == pytest.approx(torch.sigmoid(logits[yes] - logits[no]).item(), abs=1e-6)
 
 
+def test_minicheck_that_cannot_answer_is_refused(minicheck_folder, tmp_path):
+    shutil.copytree(minicheck_folder, tmp_path, dirs_exist_ok=True)
+    tokenizer = json.loads((tmp_path / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {token: i for token, i in vocabulary.items() if not token.isdecimal()}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(CheckpointError, match="expected '0' and '1' to be two tokens; found the id 4 for both"):
+        load_aligner(tmp_path)
+
+
 def test_aligner_is_named_after_what_was_loaded(classifier_folder, bundled_folder):
     assert load_aligner("bundled").name == "bundled"
     for folder in (classifier_folder, bundled_folder):

@@ -118,6 +118,11 @@ def test_balanced_accuracy_is_at_thresholds_of_the_other_folds():
     assert row.balanced_accuracy == pytest.approx((3 / 5 + 2 / 3) / 2)
     (fixed,) = auroc_table(scores, y, list("abcdefgh"), folds=folds, thresholds={"x": 0.5}).rows
     assert fixed.balanced_accuracy == pytest.approx((4 / 5 + 1) / 2)
+    twice = {"x": np.repeat(scores["x"], 2, axis=0)}
+    (each,) = auroc_table(twice, y, list("abcdefgh"), thresholds={"x": np.array([0.5, 0.0])}).rows
+    assert each.balanced_accuracy == pytest.approx(((4 / 5 + 1) / 2 + 1 / 2) / 2)
+    with pytest.raises(InputError, match=r"'x' has 2 runs; expected a threshold or one of each, found \(3,\)"):
+        auroc_table(twice, y, list("abcdefgh"), thresholds={"x": np.zeros(3)})
     (none,) = auroc_table(scores, y, list("abcdefgh")).rows
     assert np.isnan(none.balanced_accuracy)
 

@@ -65,3 +65,11 @@ def test_an_answer_that_failed_is_named(build):
     Path("answers.jsonl").write_text(json.dumps({"id": "Ada Lovelace", "line": 1, "error": "window"}) + "\n")
     with pytest.raises(SystemExit, match="answers.jsonl has no answer for Ada Lovelace, Malcolm X, Anne Frank"):
         build("--entities", "names.txt", "--answers", "answers.jsonl")
+
+
+@pytest.mark.parametrize("options", [("--entities", "nobody.txt"), ("--output", "no/such/out.jsonl")])
+def test_files_that_cannot_be_opened_are_named(build, options, monkeypatch):
+    path = Path(__file__).parents[2] / "examples" / "f100.py"
+    monkeypatch.setattr("sys.argv", [str(path), "--passages", "passages.jsonl", "--output", "out.jsonl", *options])
+    with pytest.raises(SystemExit, match=f"No such file or directory: '{options[1]}'"):
+        runpy.run_path(str(path), run_name="__main__")

@@ -1,5 +1,6 @@
 """The documented way to the paper's Table 1 runs from a folder in RAGTruth's layout to the table."""
 
+import json
 import re
 import shlex
 import shutil
@@ -60,9 +61,11 @@ def test_a_run_goes_on_with_what_it_has_measured(paper_table_1, tmp_path, capsys
     corpus, output = tmp_path / "ragtruth", tmp_path / "runs"
     corpus.mkdir()
     write_ragtruth(corpus, per_split=3)
+    records = [json.loads(line) for line in (corpus / "response.jsonl").read_text().splitlines()]
+    (corpus / "response.jsonl").write_text("".join(json.dumps(record | {"labels": []}) + "\n" for record in records))
     options = ["--ragtruth", str(corpus), "--model", str(GOLDEN), "--generator", GENERATOR, "--seeds", "1"]
     options += ["--tasks", "Data2txt", "--output", str(output), "--aligner", "none"]
-    with pytest.raises(SystemExit, match="was not made"):  # nothing says how well a sentence is supported
+    with pytest.raises(SystemExit, match="was not made"):  # nothing is trained without an unfaithful sentence
         paper_table_1.main(options)
     first = {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")}
     assert set(first) == {f"{GENERATOR}-Data2txt-signals-{split}.parquet" for split in ("train", "test")}
@@ -72,7 +75,27 @@ def test_a_run_goes_on_with_what_it_has_measured(paper_table_1, tmp_path, capsys
         paper_table_1.main(options)
     assert not stale.exists()
     assert {path.name: path.stat().st_mtime_ns for path in output.glob("*.parquet")} == first
-    assert "'aligner, untrained' has no score" in capsys.readouterr().err
+    assert "syncheck evaluate: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the paper stops at 300 iterations
+def test_a_table_without_an_aligner_has_no_row_of_it(paper_table_1, tmp_path):
+    write_ragtruth(make(tmp_path / "ragtruth"), per_split=3)
+    options = ["--ragtruth", str(tmp_path / "ragtruth"), "--model", str(GOLDEN), "--generator", GENERATOR]
+    options += ["--tasks", "Data2txt", "--seeds", "1", "--aligner", "none", "--output", str(tmp_path / "runs")]
+    assert paper_table_1.main(options) == 0
+    table = (tmp_path / "runs" / f"{GENERATOR}-table-1.md").read_text()
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
+        *("| FLARE", "| SynCheck-LR", "| SynCheck-XGB", "| SynCheck-MLP", "| LR and XGB"),
+    ]
+
+
+def test_no_aligner_has_no_row_beside_the_others(paper_table_1, capsys):
+    options = ["--ragtruth", "r", "--model", "m", "--generator", "g", "--output", "o", "--also", "NLI=x", "X=none"]
+    with pytest.raises(SystemExit):
+        paper_table_1.read_options(options)
+    assert "--also X=none: 'none' measures nothing that a row could show; leave it out" in capsys.readouterr().err
 
 
 def test_failed_features_are_not_taken_from_an_earlier_run(paper_table_1, tmp_path, capsys):

@@ -1,13 +1,18 @@
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BatchEncoding, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
+from fod.evaluation import load_propositioner
+from syncheck import CheckpointError
+from syncheck.cli import main
 from syncheck.errors import InputError
 from syncheck.training import AutoAis, SequencePropositioner
 
+GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 TEXT = "Ada was a poet. She died. Byron lived."
 
 
@@ -150,3 +155,27 @@ def test_checkpoints_are_loaded_and_asked(always):
     assert AutoAis.load(folder)(["Ada was here.", "So was she."], ["Ada", "she"]) == [answer == "1"] * 2
     with pytest.raises(InputError, match=f"found '{answer}'"):
         SequencePropositioner.load(folder)("Ada.")
+
+
+@pytest.mark.parametrize("always", ["1"], indirect=True)
+@pytest.mark.parametrize("load", [AutoAis.load, SequencePropositioner.load, load_propositioner])
+@pytest.mark.parametrize("damaged", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_damaged_checkpoint_is_refused(always, load, damaged):
+    folder = always[0]
+    content = (folder / damaged).read_bytes()
+    (folder / damaged).write_bytes(content[: len(content) // 2])
+    with pytest.raises(CheckpointError, match="cannot load a"):
+        load(folder)
+
+
+@pytest.mark.parametrize("always", ["1"], indirect=True)
+@pytest.mark.parametrize("option", ["--judge=autoais:{}", "--propositioner={}"])
+def test_the_command_refuses_a_damaged_checkpoint(always, option, tmp_path, capsys):
+    folder = always[0]
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    data = folder / "x.jsonl"
+    data.write_text(json.dumps({"topic": "Ada", "ctxs": [{"title": "Ada", "text": "Ada."}], "output": "Ada."}) + "\n")
+    models = ["--model", GOLDEN, "--aligner", "none", "--schema", "paper-no-lid.v1", option.format(folder)]
+    assert main(["features", *models, "--data", str(data), "--output", str(tmp_path / "x.parquet")]) == 2
+    assert f"from {str(folder)!r}" in capsys.readouterr().err
