@@ -61,10 +61,24 @@ def test_split_scores_what_cut_drops(caplog):
     assert cut.align([context], [claim])[0].evidence.text == context
 
 
-def test_split_is_cut_where_everything_fits():
-    case = CASES[4]
-    one, other = (load(overflow=o).align([case["context"]], [case["claim"]])[0] for o in ("cut", "split"))
-    assert one == other
+@pytest.mark.parametrize("claim", [CASES[4]["claim"], "The mill ground corn " * 45], ids=["short", "long"])
+def test_split_is_cut_where_everything_fits(caplog, claim):
+    with caplog.at_level(logging.WARNING, logger="syncheck"):
+        one, other = (load(overflow=o).align([CASES[4]["context"]], [claim])[0] for o in ("cut", "split"))
+    assert one == other and caplog.text == ""
+
+
+def test_a_claim_is_split_only_beside_a_context_that_leaves_it_no_room(caplog):
+    tokenizer, model = AutoTokenizer.from_pretrained(BACKBONE), Recorder()
+    aligner = AlignScoreAligner(model, tokenizer)
+    claim = "the mill ground corn " * 60
+    with caplog.at_level(logging.WARNING, logger="syncheck"):
+        aligner.align(["one word. " * 130], [claim])
+    assert caplog.text == ""
+    rows, model.rows = [tokenizer.decode(row) for row in model.rows], []
+    assert len(rows) > 1 and max(row.count("mill") for row in rows) < 60
+    aligner.align(["one word. " * 20], [claim])
+    assert [tokenizer.decode(row).count("mill") for row in model.rows] == [60]
 
 
 def test_chunks_of_about_350_words_with_their_passage():
