@@ -80,11 +80,16 @@ class EvidenceIndex:
     """
 
     def __init__(self, passages: Sequence[str]) -> None:
-        self.chunks = split_passages(passages)
+        self.chunks: list[Chunk] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
-        for index, chunk in enumerate(self.chunks):
-            for word in distinct_words(chunk.text):
-                self._postings[word].append(index)
+        self._add(split_passages(passages))
+
+    @classmethod
+    def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
+        """Index chunks of a context that was cut before."""
+        index = cls(())
+        index._add(chunks)
+        return index
 
     def best(self, claim: str, count: int) -> list[int]:
         """Choose the chunks that together hold most of the claim's words, by weight.
@@ -128,6 +133,12 @@ class EvidenceIndex:
         """Return the share of the claim's content words that the context holds, in [0, 1]; 0 without any."""
         words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
         return sum(word in self._postings for word in words) / max(1, len(words))
+
+    def _add(self, chunks: Sequence[Chunk]) -> None:
+        for index, chunk in enumerate(chunks, len(self.chunks)):
+            self.chunks.append(chunk)
+            for word in distinct_words(chunk.text):
+                self._postings[word].append(index)
 
     def _weight(self, word: str, found: int) -> float:
         weight = math.log1p(len(self.chunks) / found)

@@ -23,6 +23,7 @@ from transformers import (
 from syncheck.alignment import ClassifierAligner, load_aligner
 from syncheck.alignment.pair_scorers import load_minicheck, load_scorer
 from syncheck.errors import CheckpointError, InputError
+from syncheck.types import Evidence
 
 
 class WordScorer:
@@ -58,6 +59,25 @@ def test_support_at_the_end_of_a_long_context_is_found():
     (support,) = ClassifierAligner(WordScorer()).align(passages, ["comet came."])
     assert support.score == 1.0
     assert support.evidence.text.endswith("the comet came.")
+
+
+def test_evidence_is_the_sentence_of_the_deciding_premise_that_shares_most_with_the_claim():
+    scorer = WordScorer()
+    (support,) = ClassifierAligner(scorer).align(["rain.", "cats.", "comet came."], ["comet came."])
+    assert [premise for premise, _ in scorer.seen] == ["rain. cats. comet came."]
+    assert support.evidence == Evidence(2, "comet came.", 1.0)
+
+
+def test_evidence_of_a_long_claim_is_that_of_its_weakest_part():
+    (support,) = ClassifierAligner(WordScorer()).align(["a b.", "e f."], ["a b. a b. e f. z z"])
+    assert support.evidence == Evidence(1, "e f.", 0.5)
+
+
+def test_evidence_of_a_sentence_longer_than_a_premise_is_the_part_that_was_read():
+    scorer = WordScorer()
+    supports = ClassifierAligner(scorer).align(["c d e f g h", "k."], ["g", "k."])
+    assert {premise for premise, _ in scorer.seen} == {"c d e", "f g h k."}
+    assert [support.evidence for support in supports] == [Evidence(0, "f g h", 1.0), Evidence(1, "k.", 1.0)]
 
 
 def test_long_claim_is_as_weak_as_its_weakest_part():
