@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from pickle import UnpicklingError
+from struct import error as StructError
 from typing import Any
 
 import torch
@@ -144,9 +145,22 @@ def _read_lightning(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path.name!r} holds more than arrays and plain values, and loading it could run code: {error}"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError) as error:
+    except (
+        OSError,
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        MemoryError,
+        RuntimeError,
+        StructError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise CheckpointError(
-            f"cannot read {str(path)!r}: {error}; pass the .ckpt file that the authors of AlignScore published, whole"
+            f"cannot read {str(path)!r} ({type(error).__name__}: {error}); pass the .ckpt file that the authors of "
+            "AlignScore published, whole"
         ) from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("state_dict"), dict):
         raise CheckpointError(

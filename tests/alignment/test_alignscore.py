@@ -218,7 +218,20 @@ def test_checkpoint_without_a_backbone_says_what_to_pass(tmp_path):
         load_aligner(named(tmp_path, None))
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 no archive", "half"])
+GARBAGE = [
+    b"hello world",
+    b"this is text",
+    b"\xff" * 50,
+    b"\x80\x02",
+    b"K\x01.",
+    b"U\x10\x00",
+    b"(lp0\n.",
+    b"\x8a\xffab",
+]
+"""Bytes on which reading a pickle fails in several ways."""
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 no archive", "half", *GARBAGE])
 def test_checkpoint_that_is_missing_or_damaged_is_refused(tmp_path, content):
     path = tmp_path / "a.ckpt"
     if content is not None:
