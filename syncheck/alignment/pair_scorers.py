@@ -115,7 +115,12 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
 def _writes_text(path: Path | str) -> bool:
     """Whether a checkpoint answers in words, as MiniCheck's T5 does, and has no classes."""
-    config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
+    try:
+        config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{error}. An AlignScore checkpoint has no config and is named with its file, such as '{path}/FILE.ckpt'"
+        ) from error
     classifies = any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
     if classifies or not config.is_encoder_decoder:
         return False
