@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from functools import cache
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -33,7 +34,8 @@ WINDOW = 512
 """RoBERTa's window in tokens; shorter when the tokenizer says so."""
 SPECIAL_TOKENS = 4
 MAX_CLAIM_TOKENS = 192
-"""Longest part of a claim under ``overflow="split"``."""
+"""No shorter sentence is cut by ``overflow="split"``."""
+ROOM_STEP = 32
 BATCH = 16
 PASSAGE_JOINT = "\n"
 
@@ -55,9 +57,9 @@ class AlignScoreAligner:
         chunks, averaged over the sentences. Without, context and claim are one pair.
     overflow
         What happens to a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the
-        highest; parts of a claim are averaged. ``cut`` drops the end of the chunk, as the published code does, and
-        logs a warning: scores are then those that the published aggregators were trained on. The two agree where
-        every pair fits.
+        highest; a sentence of more than 192 tokens that does not fit beside the longest chunk is cut too, and its parts
+        are averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are
+        then those that the published aggregators were trained on. The two agree where every pair fits.
     device
         Where to run.
     name
@@ -136,14 +138,10 @@ class AlignScoreAligner:
         groups = [self._sentences(claim) for claim in claims]
         if not chunks or not claims:
             return [Support(0.0, None) for _ in claims]
-        if self._overflow == "split":
-            groups = [[part for s in group for part in self._fitting(s, MAX_CLAIM_TOKENS)] for group in groups]
-            longest = max(len(self._ids(s)) for group in groups for s in group)
-            room = self._window - SPECIAL_TOKENS - longest
-            chunks = [Chunk(c.passage, part) for c in chunks for part in self._fitting(c.text, room)]
-        scores = self._score([c.text for c in chunks], [s for group in groups for s in group])
-        columns = torch.split(scores, [len(group) for group in groups], dim=1)  # (chunks, sentences) per claim
-        return [_support(chunks, column) for column in columns]
+        asked = self._split(chunks, groups) if self._overflow == "split" else [(chunks, group) for group in groups]
+        scores = self._score([(c.text, s) for held, sentences in asked for c in held for s in sentences])
+        own = torch.split(scores, [len(held) * len(sentences) for held, sentences in asked])
+        return [_support(held, part.view(len(held), -1)) for (held, _), part in zip(asked, own, strict=True)]
 
     def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
@@ -171,6 +169,30 @@ class AlignScoreAligner:
         sentences: list[str] = self._punkt.tokenize(claim)
         return sentences
 
+    def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
+        """Cut the sentences of each claim, and the chunks beside them, where their pairs exceed the window.
+
+        No claim depends on another. The room left for a chunk comes in steps, so that claims of about one length share
+        its parts.
+        """
+        room = self._window - SPECIAL_TOKENS
+        most = min(MAX_CLAIM_TOKENS, room // 2)
+        widths = [len(self._ids(chunk.text)) for chunk in chunks]
+
+        @cache
+        def parts(chunk: Chunk, tokens: int) -> list[Chunk]:
+            return [Chunk(chunk.passage, part) for part in self._fitting(chunk.text, tokens)]
+
+        asked = []
+        for group in groups:
+            sentences = [part for s in group for part in self._fitting(s, max(most, room - max(widths)))]
+            longest = max(len(self._ids(s)) for s in sentences)
+            left = room - min(-(-longest // ROOM_STEP) * ROOM_STEP, most)
+            whole = [width + longest <= room for width in widths]
+            held = [p for c, fits in zip(chunks, whole, strict=True) for p in ([c] if fits else parts(c, left))]
+            asked.append((held, sentences))
+        return asked
+
     def _fitting(self, text: str, tokens: int) -> list[str]:
         return split_to_fit(text, lambda part: len(self._ids(part)) <= tokens)
 
@@ -178,11 +200,11 @@ class AlignScoreAligner:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
-    def _score(self, chunks: Sequence[str], sentences: Sequence[str]) -> torch.Tensor:
-        """Return P(supported), (chunks, sentences) float32."""
-        chunk_ids, sentence_ids = list(map(self._ids, chunks)), list(map(self._ids, sentences))
-        pairs = [self._pair(a, b) for a in chunk_ids for b in sentence_ids]
-        lost = sum(len(a) + len(b) for a in chunk_ids for b in sentence_ids) - sum(map(len, pairs))
+    def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        """Return P(supported) of each (chunk, sentence), (pairs,) float32."""
+        ids = {text: self._ids(text) for text in dict.fromkeys(chain.from_iterable(texts))}
+        pairs = [self._pair(ids[chunk], ids[sentence]) for chunk, sentence in texts]
+        lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(map(len, pairs))
         if lost > -SPECIAL_TOKENS * len(pairs):
             _logger.warning(
                 "%d tokens beyond AlignScore's window of %d were cut from the context, as its published code does; "
@@ -195,7 +217,7 @@ class AlignScoreAligner:
         for start in range(0, len(pairs), BATCH):
             rows = order[start : start + BATCH]
             scores[rows] = self._forward([pairs[row] for row in rows])
-        return scores.view(len(chunks), len(sentences))
+        return scores
 
     def _pair(self, chunk: list[int], sentence: list[int]) -> list[int]:
         """Join ids as RoBERTa does, the chunk cut where they exceed the window, and the sentence if it must be."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from pickle import UnpicklingError
+from struct import error as StructError
 from typing import Any
 
 import torch
+from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -62,12 +64,12 @@ def load_alignscore(
     Parameters
     ----------
     path
-        A ``.ckpt`` file or a folder.
+        A ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face hub, or a folder.
     backbone
         For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
         model that the checkpoint's hyper-parameters name: the folder of that name beside the file if there is one,
         ``roberta-base/`` beside ``AlignScore-base.ckpt``, otherwise the model of that name where the cache has it.
-        Nothing is downloaded unless a name is given.
+        No backbone is downloaded unless its name is given.
 
     Raises
     ------
@@ -77,9 +79,9 @@ def load_alignscore(
     MismatchError
         Keys or shapes belong to another network.
     """
-    path = Path(path)
-    if path.is_dir():
-        return _build(_read_folder(path), path)
+    if Path(path).is_dir():
+        return _build(_read_folder(Path(path)), path)
+    path = _file(path)
     checkpoint = _read_lightning(path)
     state: dict[str, Tensor] = checkpoint["state_dict"]
     if backbone is not None:
@@ -103,7 +105,7 @@ def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path |
     Parameters
     ----------
     path
-        The ``.ckpt`` file.
+        The ``.ckpt`` file, on this machine or of the hub, as for :func:`load_alignscore`.
     folder
         Made if it does not exist; load it with :func:`load_alignscore`.
     backbone
@@ -136,6 +138,22 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
     return state
 
 
+def _file(path: Path | str) -> Path:
+    """Return the file that a path names: one of the hub, or of its cache, if its folder is not here."""
+    local = Path(path)
+    owner, repository, name = (*str(path).split("/", 2), "", "")[:3]
+    if not name or owner in ("", ".", "..", "~") or local.parent.is_dir():
+        return local
+    try:
+        return Path(hf_hub_download(f"{owner}/{repository}", name))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"cannot load {str(path)!r}: there is no such file here, and the file {name!r} cannot be had from the "
+            f"repository '{owner}/{repository}' of the Hugging Face hub: {error}. Pass the path of a .ckpt file, or "
+            "owner/repository/file.ckpt of one that can be downloaded or is in the cache"
+        ) from error
+
+
 def _read_lightning(path: Path) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals(_AS_DICT):
@@ -144,9 +162,22 @@ def _read_lightning(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path.name!r} holds more than arrays and plain values, and loading it could run code: {error}"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError) as error:
+    except (
+        OSError,
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        MemoryError,
+        RuntimeError,
+        StructError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise CheckpointError(
-            f"cannot read {str(path)!r}: {error}; pass the .ckpt file that the authors of AlignScore published, whole"
+            f"cannot read {str(path)!r} ({type(error).__name__}: {error}); pass the .ckpt file that the authors of "
+            "AlignScore published, whole"
         ) from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("state_dict"), dict):
         raise CheckpointError(

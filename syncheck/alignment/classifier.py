@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from syncheck.alignment.evidence import Chunk, split_passages, split_to_fit
+from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
 from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_scorer
 from syncheck.alignment.weights import weights_of
 from syncheck.errors import InputError
@@ -19,6 +20,18 @@ CLAIM_SHARE = 0.5
 """Most of the window that a claim may take; a longer one is cut in parts."""
 BUDGET_STEP = 32
 BATCH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Premise:
+    """What is read beside a claim: neighbouring chunks of the context, and the text that they make."""
+
+    chunks: tuple[Chunk, ...]
+    text: str
+
+    @classmethod
+    def of(cls, *chunks: Chunk) -> _Premise:
+        return cls(chunks, " ".join(chunk.text for chunk in chunks))
 
 
 class ClassifierAligner:
@@ -38,7 +51,8 @@ class ClassifierAligner:
     The sentences of the context are packed, in order, in premises that fit the window beside the claim; all
     are scored. A claim that would take more than half the window is cut in parts. The score is the lowest
     over the parts of the claim, each of which needs support, of the highest over the premises. The evidence
-    is the premise that decided.
+    is the sentence of the premise that decided that shares most with the part of the claim that did, the first
+    where none shares a word (:meth:`EvidenceIndex.best`); of a sentence longer than a premise, the part in it.
     """
 
     def __init__(
@@ -77,7 +91,7 @@ class ClassifierAligner:
         if not chunks:
             return [Support(0.0, None) for _ in claims]
         rows = []
-        packed: dict[int, list[Chunk]] = {}
+        packed: dict[int, list[_Premise]] = {}
         for i, claim in enumerate(claims):
             for part in self._parts(claim):
                 budget = self._premise_budget(part)
@@ -85,11 +99,11 @@ class ClassifierAligner:
                     packed[budget] = list(self._premises(chunks, budget))
                 rows += [(i, part, premise) for premise in packed[budget]]
         scores = self._score([(premise.text, part) for _, part, premise in rows])
-        best: list[dict[str, tuple[float, Chunk]]] = [{} for _ in claims]
+        best: list[dict[str, tuple[float, _Premise]]] = [{} for _ in claims]
         for (i, part, premise), score in zip(rows, scores, strict=True):
             if part not in best[i] or score > best[i][part][0]:
                 best[i][part] = (score, premise)
-        return [_support(min(found.values(), key=lambda pair: pair[0])) for found in best]
+        return [_support(found) for found in best]
 
     def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
@@ -104,22 +118,21 @@ class ClassifierAligner:
         taken = -(-self._scorer.length("", claim) // BUDGET_STEP) * BUDGET_STEP
         return max(self._scorer.window - taken, self._scorer.window - int(self._scorer.window * CLAIM_SHARE))
 
-    def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[Chunk]:
+    def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
         """Join neighbouring chunks as long as they fit the budget."""
 
         def fits(text: str) -> bool:
             return self._scorer.length(text, "") <= budget
 
-        pending: Chunk | None = None
+        pending: _Premise | None = None
         for chunk in chunks:
-            if pending and fits(joined := f"{pending.text} {chunk.text}"):
-                pending = Chunk(pending.passage, joined)
+            if pending and fits((joined := _Premise.of(*pending.chunks, chunk)).text):
+                pending = joined
                 continue
             if pending:
                 yield pending
-            *whole, last = split_to_fit(chunk.text, fits)
-            yield from (Chunk(chunk.passage, text) for text in whole)
-            pending = Chunk(chunk.passage, last)
+            *whole, pending = (_Premise.of(Chunk(chunk.passage, text)) for text in split_to_fit(chunk.text, fits))
+            yield from whole
         if pending:
             yield pending
 
@@ -134,6 +147,9 @@ class ClassifierAligner:
         return scores
 
 
-def _support(decided: tuple[float, Chunk]) -> Support:
-    score, premise = decided
-    return Support(score, Evidence(premise.passage, premise.text, score))
+def _support(found: Mapping[str, tuple[float, _Premise]]) -> Support:
+    """Return the lowest score over the parts of a claim, and the chunk that shares most with that part."""
+    part, (score, premise) = min(found.items(), key=lambda item: item[1][0])
+    (best,) = EvidenceIndex.of_chunks(premise.chunks).best(part, 1)
+    chunk = premise.chunks[best]
+    return Support(score, Evidence(chunk.passage, chunk.text, score))

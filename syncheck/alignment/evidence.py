@@ -1,19 +1,21 @@
 """Context -> evidence chunks, and the few of them that matter for a claim.
 
-A chunk is a sentence of a passage (NLTK's untrained Punkt), or a piece of one that is longer than
-``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters; consecutive pieces share
-``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the context that is
-not white space lies in some chunk.
+A chunk is a sentence of a passage (NLTK's untrained Punkt, and the full stops of Chinese and Japanese),
+or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
+consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character
+of the context that is not white space lies in some chunk.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import regex
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 __all__ = ["Chunk", "EvidenceIndex", "FUNCTION_WORDS", "distinct_words", "split_passages", "split_to_fit"]
@@ -26,7 +28,17 @@ COVERED_WEIGHT = 0.25
 """Weight of a claim word that a chunk chosen before already holds: the next chunk should bring new words."""
 FUNCTION_WORD_WEIGHT = 0.1
 
-_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}"
+"""Scripts that are written without spaces, so that each letter counts as a word."""
+_LETTER = r"\p{L}\p{N}"
+_MARK = r"[\p{Mn}\p{Mc}--[\ufe00-\ufe0f\U000e0100-\U000e01ef]]"
+"""Accents and vowel signs, which belong to the letter before them; without the selectors of glyphs."""
+_WORD = regex.compile(
+    r"(?V1)[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
+    rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
+)
+_CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
+"""A sentence without white space after its full stop, with the quotes and brackets that close behind it."""
 FUNCTION_WORDS = frozenset(
     "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
     "its may not of on or she so such than that the their them then there these they this those to was we "
@@ -60,7 +72,8 @@ def split_passages(passages: Sequence[str]) -> list[Chunk]:
         Chunk(index, piece)
         for index, passage in enumerate(passages)
         for line in passage.splitlines()
-        for sentence in punkt.tokenize(line)
+        for spaced in punkt.tokenize(line)
+        for sentence in _CJK_SENTENCE.findall(spaced)
         for piece in _pieces(sentence.strip())
         if piece
     ]
@@ -80,11 +93,16 @@ class EvidenceIndex:
     """
 
     def __init__(self, passages: Sequence[str]) -> None:
-        self.chunks = split_passages(passages)
+        self.chunks: list[Chunk] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
-        for index, chunk in enumerate(self.chunks):
-            for word in distinct_words(chunk.text):
-                self._postings[word].append(index)
+        self._add(split_passages(passages))
+
+    @classmethod
+    def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
+        """Index chunks of a context that was cut before."""
+        index = cls(())
+        index._add(chunks)
+        return index
 
     def best(self, claim: str, count: int) -> list[int]:
         """Choose the chunks that together hold most of the claim's words, by weight.
@@ -129,14 +147,23 @@ class EvidenceIndex:
         words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
         return sum(word in self._postings for word in words) / max(1, len(words))
 
+    def _add(self, chunks: Sequence[Chunk]) -> None:
+        for index, chunk in enumerate(chunks, len(self.chunks)):
+            self.chunks.append(chunk)
+            for word in distinct_words(chunk.text):
+                self._postings[word].append(index)
+
     def _weight(self, word: str, found: int) -> float:
         weight = math.log1p(len(self.chunks) / found)
         return weight * FUNCTION_WORD_WEIGHT if word in FUNCTION_WORDS else weight
 
 
 def distinct_words(text: str) -> list[str]:
-    """Return the distinct words of a text in lower case, without a plural or possessive s, in order."""
-    words = (word.lower() for word in _WORD.findall(text))
+    """Return the distinct words of a text in lower case, without a plural or possessive s, in order.
+
+    Each letter of a script without spaces is a word, as in :mod:`syncheck.lexical`.
+    """
+    words = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
     return list(dict.fromkeys(_singular(word) for word in words if word != "s"))
 
 

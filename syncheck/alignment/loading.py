@@ -46,10 +46,11 @@ def load_aligner(
     Parameters
     ----------
     name
-        ``"bundled"``, the one in the package; ``"none"``; an AlignScore ``.ckpt`` or converted folder; a
-        folder of the bundled aligner's format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an
-        instruction-tuned checkpoint that is asked for unsupported spans; ``"minicheck:"`` and a MiniCheck
-        checkpoint; otherwise a folder, or the name, of a Hugging Face checkpoint.
+        ``"bundled"``, the one in the package; ``"none"``; an AlignScore ``.ckpt``, a file or
+        ``owner/repository/file.ckpt`` of the Hugging Face hub, or a converted folder; a folder of the bundled
+        aligner's format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint
+        that is asked for unsupported spans; ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder, or the
+        name, of a Hugging Face checkpoint.
     backbone
         Folder or name of the RoBERTa whose config and tokenizer an AlignScore ``.ckpt`` needs; found without it where
         the checkpoint names it, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.

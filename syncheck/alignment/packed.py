@@ -9,6 +9,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -20,6 +22,7 @@ from syncheck.errors import CheckpointError
 __all__ = ["PackedAligner", "is_packed", "load_cross_encoder", "read_packed", "save_packed"]
 
 FORMAT = "syncheck.cross-encoder.v1"
+CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
 INT8, STEP = ".int8", ".step"
 """Endings of a matrix's integers and of what one unit of each row is worth; vectors are stored as they are."""
 
@@ -92,27 +95,45 @@ def read_packed(folder: Traversable) -> PackedAligner:
     Raises
     ------
     CheckpointError
-        A file is missing, of another format, or the weights do not fit the config.
+        A file is missing, damaged or of another format, or the weights do not fit the config.
     """
     try:
         config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
         arrays = load(folder.joinpath("model.safetensors").read_bytes())
-        tokenizer = Tokenizer.from_str(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
+        tokenizer = _tokenizer(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(
             f"an aligner's folder holds config.json, model.safetensors and tokenizer.json; {error.filename!r} "
             "is missing: copy the folder again"
         ) from error
-    if config.get("format") != FORMAT:
+    except (OSError, ValueError, SafetensorError) as error:
+        raise _damaged(folder, error) from error
+    found = config.get("format") if isinstance(config, dict) else None
+    if found != FORMAT:
         raise CheckpointError(
-            f"expected an aligner of format {FORMAT!r}, found {config.get('format')!r}; "
-            "load it with the version of syncheck that wrote it"
+            f"expected an aligner of format {FORMAT!r}, found {found!r}; load it with the version of syncheck that "
+            "wrote it"
         )
-    encoder = new_config(**config["encoder"])
-    _check_shapes(arrays, encoder)
+    try:
+        encoder = new_config(**config["encoder"])
+        expected = _shapes(encoder)
+        calibration = {name: float(value) for name, value in config["calibration"].items()}
+        if unknown := calibration.keys() - set(CALIBRATION):
+            raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RuntimeError,
+        StrictDataclassError,
+    ) as error:
+        raise _damaged(folder, error) from error
+    _check_shapes(arrays, expected)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return PackedAligner(encoder, arrays, tokenizer, config["calibration"])
+    return PackedAligner(encoder, arrays, tokenizer, calibration)
 
 
 def load_cross_encoder(folder: Traversable) -> CrossEncoder:
@@ -134,13 +155,33 @@ def load_cross_encoder(folder: Traversable) -> CrossEncoder:
 
 def is_packed(folder: Path) -> bool:
     """Whether a folder holds what :func:`save_packed` writes."""
-    file = folder / "config.json"
-    return file.is_file() and json.loads(file.read_text(encoding="utf-8")).get("format") == FORMAT
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
-def _check_shapes(arrays: Mapping[str, Tensor], config: BertConfig) -> None:
+def _tokenizer(text: str) -> Tokenizer:
+    try:
+        return Tokenizer.from_str(text)
+    except Exception as error:  # tokenizers raises no other type
+        raise ValueError(f"tokenizer.json: {error}") from error
+
+
+def _damaged(folder: Traversable, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"expected an aligner's folder of format {FORMAT!r}, found {str(folder)!r}, which is damaged "
+        f"({type(error).__name__}: {error}); copy the folder again"
+    )
+
+
+def _shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
     with torch.device("meta"):
-        expected = {name: tuple(array.shape) for name, array in CrossEncoder(config).state_dict().items()}
+        return {name: tuple(array.shape) for name, array in CrossEncoder(config).state_dict().items()}
+
+
+def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
     matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
     vectors = {name: shape for name, shape in expected.items() if name not in matrices}
     steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}

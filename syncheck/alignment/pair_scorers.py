@@ -12,6 +12,7 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     BatchEncoding,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -27,7 +28,11 @@ UNLIMITED = 10**6
 """A tokenizer that states no longest input says a number above this."""
 MINICHECK_SUPPORTED = 1
 """Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
+MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
+"""Encoder-decoders that may have been trained as MiniCheck's, whose positions are relative."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit of their own
+UNSTATED_WINDOW = 512
+"""Of a classifier whose network has no limit of positions, as XLNet, and whose tokenizer states none."""
 
 
 class PairScorer(Protocol):
@@ -45,7 +50,7 @@ class PairScorer(Protocol):
 
 
 def load_scorer(path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu") -> PairScorer:
-    """Load a checkpoint: an encoder-decoder as MiniCheck, anything else as a sequence classifier.
+    """Load a checkpoint: a T5 that writes text as MiniCheck, anything else as a sequence classifier.
 
     Parameters
     ----------
@@ -59,11 +64,12 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
     Raises
     ------
     CheckpointError
-        It cannot be loaded, or no class, or more than one, is named as one that means "supported".
+        It cannot be loaded, is an encoder-decoder that is neither a classifier nor a T5, or no class, or more than one,
+        is named as one that means "supported".
     InputError
         The checkpoint has no class of that index.
     """
-    if load_pretrained(AutoConfig, path, what="a config").is_encoder_decoder:
+    if _writes_text(path):
         if entailment is not None:
             raise InputError(f"{str(path)!r} answers in words and has no classes; leave out entailment={entailment}")
         return _encoder_decoder(path, device)
@@ -92,9 +98,10 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
     Raises
     ------
     CheckpointError
-        It cannot be loaded, or is a classifier of other than two classes.
+        It cannot be loaded, is an encoder-decoder that is neither a classifier nor a T5, or is a classifier of other
+        than two classes.
     """
-    if load_pretrained(AutoConfig, path, what="a config").is_encoder_decoder:
+    if _writes_text(path):
         return _encoder_decoder(path, device)
     model, tokenizer = _classifier(path), load_tokenizer(path)
     if model.config.num_labels != 2 or tokenizer.eos_token is None:
@@ -104,6 +111,26 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
             "by their folder or name alone"
         )
     return SequenceClassificationScorer(model.to(device), tokenizer, entailment=MINICHECK_SUPPORTED, joined=True)
+
+
+def _writes_text(path: Path | str) -> bool:
+    """Whether a checkpoint answers in words, as MiniCheck's T5 does, and has no classes."""
+    try:
+        config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{error}. An AlignScore checkpoint has no config and is named with its file, such as '{path}/FILE.ckpt'"
+        ) from error
+    classifies = any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+    if classifies or not config.is_encoder_decoder:
+        return False
+    if config.model_type not in MINICHECK_FAMILIES:
+        raise CheckpointError(
+            f"{str(path)!r} is a {config.model_type!r} that writes text (architectures: {config.architectures}); "
+            "expected a T5 that was trained as MiniCheck, or a classifier, such as an NLI model, whose config names an "
+            "architecture that ends in 'ForSequenceClassification'"
+        )
+    return True
 
 
 def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer:
@@ -236,13 +263,17 @@ class MiniCheckScorer:
 
 
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the longest input in tokens that both tokenizer and position embeddings allow."""
+    """Return the longest input in tokens that both tokenizer and position embeddings allow.
+
+    Relative positions have no limit (XLNet says -1, T5 nothing): the tokenizer's counts, or ``UNSTATED_WINDOW``.
+    BART's table has the two rows more that its offset takes.
+    """
     config = model.config
-    positions: int = getattr(config, "max_position_embeddings", 512)
+    positions: int = getattr(config, "max_position_embeddings", None) or 0
     if config.model_type in {"roberta", "xlm-roberta", "camembert"}:
         positions -= config.pad_token_id + 1  # their positions start after the padding id
-    stated: int = tokenizer.model_max_length
-    return positions if stated > UNLIMITED else min(positions, stated)
+    limits = [limit for limit in (positions, tokenizer.model_max_length) if 0 < limit <= UNLIMITED]
+    return min(limits, default=UNSTATED_WINDOW)
 
 
 def _entailment_label(labels: dict[int, str]) -> int:

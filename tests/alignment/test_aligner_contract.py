@@ -35,9 +35,19 @@ def test_blank_claim_is_refused(aligner, claim):
         aligner.align(PASSAGES, ["Fine.", claim])
 
 
-def test_batched_is_single(aligner):
-    batched = aligner.align(PASSAGES, CLAIMS)
-    single = [aligner.align(PASSAGES, [claim])[0] for claim in CLAIMS]
+LONG = (
+    [" ".join(f"a{i % 10} is {i % 7}" for i in range(110))],
+    ["a7 is 3.", " ".join(f"b{i % 9} is {i % 5}" for i in range(30)), "a1 is 1."],
+)
+"""A context that few windows hold, least of all beside the second claim."""
+
+
+@pytest.mark.parametrize(
+    ("passages", "claims"), [(PASSAGES, CLAIMS), pytest.param(*LONG, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_batched_is_single(aligner, passages, claims):
+    batched = aligner.align(passages, claims)
+    single = [aligner.align(passages, [claim])[0] for claim in claims]
     assert [s.score for s in batched] == pytest.approx([s.score for s in single], abs=1e-5)
     assert [s.evidence.text for s in batched] == [s.evidence.text for s in single]
 

@@ -61,10 +61,24 @@ def test_split_scores_what_cut_drops(caplog):
     assert cut.align([context], [claim])[0].evidence.text == context
 
 
-def test_split_is_cut_where_everything_fits():
-    case = CASES[4]
-    one, other = (load(overflow=o).align([case["context"]], [case["claim"]])[0] for o in ("cut", "split"))
-    assert one == other
+@pytest.mark.parametrize("claim", [CASES[4]["claim"], "The mill ground corn " * 45], ids=["short", "long"])
+def test_split_is_cut_where_everything_fits(caplog, claim):
+    with caplog.at_level(logging.WARNING, logger="syncheck"):
+        one, other = (load(overflow=o).align([CASES[4]["context"]], [claim])[0] for o in ("cut", "split"))
+    assert one == other and caplog.text == ""
+
+
+def test_a_claim_is_split_only_beside_a_context_that_leaves_it_no_room(caplog):
+    tokenizer, model = AutoTokenizer.from_pretrained(BACKBONE), Recorder()
+    aligner = AlignScoreAligner(model, tokenizer)
+    claim = "the mill ground corn " * 60
+    with caplog.at_level(logging.WARNING, logger="syncheck"):
+        aligner.align(["one word. " * 130], [claim])
+    assert caplog.text == ""
+    rows, model.rows = [tokenizer.decode(row) for row in model.rows], []
+    assert len(rows) > 1 and max(row.count("mill") for row in rows) < 60
+    aligner.align(["one word. " * 20], [claim])
+    assert [tokenizer.decode(row).count("mill") for row in model.rows] == [60]
 
 
 def test_chunks_of_about_350_words_with_their_passage():
@@ -204,7 +218,71 @@ def test_checkpoint_without_a_backbone_says_what_to_pass(tmp_path):
         load_aligner(named(tmp_path, None))
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 no archive", "half"])
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """An offline Hugging Face cache with one repository that holds the checkpoint, twice, and no config."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    repository = tmp_path / "hub" / "models--yzha--AlignScore"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0123")
+    for name in ("AlignScore-tiny.ckpt", "more/AlignScore-tiny.ckpt"):
+        file = repository / "snapshots" / "0123" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(CHECKPOINT, file)
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize("file", ["AlignScore-tiny.ckpt", "more/AlignScore-tiny.ckpt"])
+def test_file_of_a_repository_of_the_hub_is_loaded(file, tmp_path):
+    name = f"yzha/AlignScore/{file}"
+    aligner = load_aligner(name, backbone=BACKBONE)
+    assert aligner.align(["A cat sat."], ["A cat."]) == load().align(["A cat sat."], ["A cat."])
+    assert aligner.name == name
+    convert_alignscore(name, tmp_path / "converted", backbone=BACKBONE)
+    assert load_aligner(tmp_path / "converted").align(["A."], ["A."]) == load().align(["A."], ["A."])
+
+
+@pytest.mark.usefixtures("hub")
+def test_file_that_a_repository_lacks_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match="no such file here.* 'AlignScore-base.ckpt' .* 'yzha/AlignScore'"):
+        load_aligner("yzha/AlignScore/AlignScore-base.ckpt", backbone=BACKBONE)
+
+
+@pytest.mark.parametrize("name", ["{0}/no/such/a.ckpt", "./no/such/a.ckpt", "here/b/a.ckpt", "b/a.ckpt"])
+def test_the_hub_is_not_asked_for_what_is_a_path(tmp_path, monkeypatch, name):
+    def refuse(*args, **kwargs):
+        raise AssertionError(f"asked for {args}")
+
+    monkeypatch.setattr("syncheck.alignment.alignscore_checkpoint.hf_hub_download", refuse)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here" / "b").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"cannot read '.*a\.ckpt'"):
+        load_aligner(name.format(tmp_path), backbone=BACKBONE)
+
+
+@pytest.mark.usefixtures("hub")
+def test_repository_without_a_config_says_how_to_name_a_file_of_it():
+    for name in ("yzha/AlignScore", "minicheck:yzha/AlignScore"):
+        with pytest.raises(CheckpointError, match=r"AlignScore .* such as 'yzha/AlignScore/FILE\.ckpt'"):
+            load_aligner(name)
+
+
+GARBAGE = [
+    b"hello world",
+    b"this is text",
+    b"\xff" * 50,
+    b"\x80\x02",
+    b"K\x01.",
+    b"U\x10\x00",
+    b"(lp0\n.",
+    b"\x8a\xffab",
+]
+"""Bytes on which reading a pickle fails in several ways."""
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 no archive", "half", *GARBAGE])
 def test_checkpoint_that_is_missing_or_damaged_is_refused(tmp_path, content):
     path = tmp_path / "a.ckpt"
     if content is not None:

@@ -207,6 +207,38 @@ def test_missing_file_is_named(bundled_folder, tmp_path):
         BundledAligner.load(tmp_path)
 
 
+DAMAGE = {
+    "cut short": ("config.json", lambda data: data[:40]),
+    "a list": ("config.json", lambda data: b"[]"),
+    "no text": ("config.json", lambda data: b"\xff\xfe"),
+    "no encoder": ("config.json", lambda data: data.replace(b'"encoder"', b'"network"')),
+    "encoder a list": ("config.json", lambda data: json.dumps(json.loads(data) | {"encoder": []}).encode()),
+    "no size": ("config.json", lambda data: data.replace(b'"hidden_size"', b'"hidden"')),
+    "size in words": ("config.json", lambda data: data.replace(b'"hidden_size": 32', b'"hidden_size": "small"')),
+    "odd size": ("config.json", lambda data: data.replace(b'"num_attention_heads": 4', b'"num_attention_heads": 5')),
+    "no calibration": ("config.json", lambda data: data.replace(b'"calibration"', b'"calibrated"')),
+    "calibration of another kind": ("config.json", lambda data: data.replace(b'"scale"', b'"slope"')),
+    "calibration in words": ("config.json", lambda data: data.replace(b'"scale": 1.5', b'"scale": "steep"')),
+    "half the weights": ("model.safetensors", lambda data: data[: len(data) // 2]),
+    "no weights": ("model.safetensors", lambda data: b""),
+    "half the tokenizer": ("tokenizer.json", lambda data: data[: len(data) // 2]),
+    "another tokenizer": ("tokenizer.json", lambda data: b'{"a": 1}'),
+    "a tokenizer of bytes": ("tokenizer.json", lambda data: b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_folder_is_refused(bundled_folder, tmp_path, damage):
+    shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
+    name, damaged = DAMAGE[damage]
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(damaged(data))
+    assert (tmp_path / name).read_bytes() != data
+    for load in (BundledAligner.load, load_aligner, load_cross_encoder):
+        with pytest.raises(CheckpointError):
+            load(tmp_path)
+
+
 def test_other_format_is_refused(bundled_folder, tmp_path):
     shutil.copytree(bundled_folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "config.json").write_text(json.dumps({"format": "syncheck.cross-encoder.v9"}))

@@ -13,12 +13,17 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    BartConfig,
+    BartForSequenceClassification,
     RobertaForSequenceClassification,
+    XLNetConfig,
+    XLNetForSequenceClassification,
 )
 
 from syncheck.alignment import ClassifierAligner, load_aligner
-from syncheck.alignment.pair_scorers import load_minicheck
+from syncheck.alignment.pair_scorers import load_minicheck, load_scorer
 from syncheck.errors import CheckpointError, InputError
+from syncheck.types import Evidence
 
 
 class WordScorer:
@@ -54,6 +59,25 @@ def test_support_at_the_end_of_a_long_context_is_found():
     (support,) = ClassifierAligner(WordScorer()).align(passages, ["comet came."])
     assert support.score == 1.0
     assert support.evidence.text.endswith("the comet came.")
+
+
+def test_evidence_is_the_sentence_of_the_deciding_premise_that_shares_most_with_the_claim():
+    scorer = WordScorer()
+    (support,) = ClassifierAligner(scorer).align(["rain.", "cats.", "comet came."], ["comet came."])
+    assert [premise for premise, _ in scorer.seen] == ["rain. cats. comet came."]
+    assert support.evidence == Evidence(2, "comet came.", 1.0)
+
+
+def test_evidence_of_a_long_claim_is_that_of_its_weakest_part():
+    (support,) = ClassifierAligner(WordScorer()).align(["a b.", "e f."], ["a b. a b. e f. z z"])
+    assert support.evidence == Evidence(1, "e f.", 0.5)
+
+
+def test_evidence_of_a_sentence_longer_than_a_premise_is_the_part_that_was_read():
+    scorer = WordScorer()
+    supports = ClassifierAligner(scorer).align(["c d e f g h", "k."], ["g", "k."])
+    assert {premise for premise, _ in scorer.seen} == {"c d e", "f g h k."}
+    assert [support.evidence for support in supports] == [Evidence(0, "f g h", 1.0), Evidence(1, "k.", 1.0)]
 
 
 def test_long_claim_is_as_weak_as_its_weakest_part():
@@ -108,6 +132,69 @@ def test_network_without_a_classifier_is_refused(tmp_path):
     roberta = Path(__file__).parents[1] / "golden" / "alignscore" / "tiny-roberta"  # its head would be random
     with pytest.raises(CheckpointError, match=r"lacks 4 weights of a classifier, such as 'classifier\.dense\.bias'"):
         load_aligner(roberta, entailment=0)
+
+
+def save(model, folder, classifier_folder, **options):
+    """Write a model with the tokenizer of characters."""
+    model.save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(classifier_folder, **options)
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+BART = {
+    **dict(vocab_size=44, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4),
+    **dict(decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64),
+    **dict(pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=3, forced_eos_token_id=None),
+}
+
+
+@pytest.fixture(scope="module")
+def bart_folder(tmp_path_factory, classifier_folder):
+    """A three-way NLI checkpoint of an encoder-decoder with a window of 64 tokens, as BART's, with random weights."""
+    torch.manual_seed(5)
+    config = BartConfig(**BART, init_std=0.5, id2label={0: "contradiction", 1: "neutral", 2: "entailment"})
+    return save(BartForSequenceClassification(config), tmp_path_factory.mktemp("bart"), classifier_folder)
+
+
+def test_classifier_of_an_encoder_decoder_is_scored_by_its_head(bart_folder):
+    model = AutoModelForSequenceClassification.from_pretrained(bart_folder)
+    ids = AutoTokenizer.from_pretrained(bart_folder)("the cat sat.", "a cat.", return_tensors="pt")
+    with torch.inference_mode():
+        expected = model(**ids).logits[0].softmax(-1)
+    for aligner, index in ((load_aligner(bart_folder), 2), (load_aligner(bart_folder, entailment=0), 0)):
+        (support,) = aligner.align(["the cat sat."], ["a cat."])
+        assert support.score == pytest.approx(expected[index].item(), abs=1e-6)
+
+
+def test_positions_of_an_encoder_decoder_are_its_window(bart_folder):
+    scorer = load_scorer(bart_folder)
+    assert scorer.window == 64
+    assert scorer.score([("a" * 58, "bcd")])  # 64 tokens, the last that have a position
+    (support,) = ClassifierAligner(scorer).align(["the cat sat. " * 30], ["a cat."])
+    assert 0.0 <= support.score <= 1.0
+
+
+def test_encoder_decoder_that_is_neither_classifier_nor_minicheck_is_refused(tmp_path):
+    BartConfig(**BART, architectures=["BartForConditionalGeneration"]).save_pretrained(tmp_path)
+    for name in (tmp_path, f"minicheck:{tmp_path}"):
+        with pytest.raises(CheckpointError, match="'bart' that writes text.* expected a T5"):
+            load_aligner(name)
+
+
+def test_network_without_a_limit_of_positions_takes_what_its_tokenizer_states_or_512(tmp_path, classifier_folder):
+    torch.manual_seed(6)
+    config = XLNetConfig(
+        **dict(vocab_size=44, d_model=32, n_layer=1, n_head=4, d_inner=48, pad_token_id=0),
+        **dict(id2label={0: "entailment", 1: "neutral"}),
+    )
+    model = XLNetForSequenceClassification(config)
+    scorer = load_scorer(save(model, tmp_path / "unstated", classifier_folder))
+    assert scorer.window == 512
+    (support,) = ClassifierAligner(scorer).align(["the cat sat on the mat."], ["a cat sat."])
+    assert support.score == pytest.approx(scorer.score([("the cat sat on the mat.", "a cat sat.")])[0], abs=1e-6)
+    assert load_scorer(save(model, tmp_path / "stated", classifier_folder, model_max_length=640)).window == 640
 
 
 @pytest.fixture(scope="module")

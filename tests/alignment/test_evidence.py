@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from syncheck.alignment.evidence import (
     split_to_fit,
 )
 
-TEXT = st.text(alphabet=st.sampled_from("abc .\n!?é東"), max_size=400)
+TEXT = st.text(alphabet=st.sampled_from("abc .\n!?é東。」हिक\u0301"), max_size=400)
 
 
 def test_chunks_are_sentences_with_their_passage():
@@ -25,6 +26,18 @@ def test_chunks_are_sentences_with_their_passage():
         Chunk(2, "Rain"),
         Chunk(2, "fell."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("passage", "sentences"),
+    [
+        ("东京是首都。真的吗？是！终｡", ["东京是首都。", "真的吗？", "是！", "终｡"]),
+        ("「大。」『多！？』終", ["「大。」", "『多！？』", "終"]),
+        ("。。Tokyo。Big. Yes。 終", ["。。", "Tokyo。", "Big.", "Yes。", "終"]),
+    ],
+)
+def test_chinese_and_japanese_sentences_need_no_space_between_them(passage, sentences):
+    assert [chunk.text for chunk in split_passages([passage])] == sentences
 
 
 def test_long_sentence_becomes_overlapping_pieces():
@@ -58,6 +71,21 @@ def test_best_prefers_rare_words_and_then_new_ones():
         ["The town has a mill. The town has a church. The town has a harbour. Ships left for Lisbon."]
     )
     assert index.best("The town has a harbour and ships for Lisbon.", 2) == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("东京是日本的首都。\n埃菲尔铁塔位于巴黎。", "埃菲尔铁塔位于法国巴黎。"),
+        ("东京是日本的首都。埃菲尔铁塔位于巴黎。", "埃菲尔铁塔位于法国巴黎。"),
+        ("ここは東京です。エッフェル塔はパリにあります。", "エッフェル塔はフランスのパリに立っています。"),
+        ("แมวกินปลา\nหอไอเฟลอยู่ที่ปารีส", "หอไอเฟลตั้งอยู่ในกรุงปารีส"),
+        ("बिल्ली सोती है।\nहिन्दी भाषा है।", "वह हिन्दी बोलता है।"),
+    ],
+)
+def test_best_finds_words_of_scripts_without_spaces_and_with_marks(passage, claim):
+    index = EvidenceIndex([passage])
+    assert index.best(claim, 1) == [1] and len(index.chunks) == 2
 
 
 def test_support_at_the_end_of_a_long_context_is_found():
@@ -95,6 +123,22 @@ def test_distinct_words_lower_case_without_plural_s():
         "1990",
         "glas",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("巴黎、巴士 Paris2024年", ["巴", "黎", "士", "paris2024", "年"]),
+        ("パリのtower", ["パ", "リ", "の", "tower"]),
+        ("हिन्दी भाषा, २०२३", ["हिन्दी", "भाषा", "२०२३"]),
+        ("كِتَابٌ", ["كِتَابٌ"]),
+        ("กินปลา", ["กิ", "น", "ป", "ล", "า"]),
+        ("cafe\u0301 CAF\u00c9 m\u0303ba", ["caf\u00e9", "m\u0303ba"]),
+        ("1\ufe0f\u20e3 snake_case x\u00b2 \u0301", ["1", "snake", "case", "x\u00b2"]),
+    ],
+)
+def test_distinct_words_of_any_script(text, words):
+    assert distinct_words(text) == words
 
 
 def test_split_to_fit_cuts_at_the_space_nearest_to_the_middle():
