@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -18,6 +19,12 @@ __all__ = ["load_pretrained", "load_tokenizer", "same_weights", "weights_sha256"
 
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
+
+LOADING_ERRORS = (
+    *(OSError, ValueError, KeyError, AttributeError, TypeError, ImportError, RuntimeError),
+    *(SafetensorError, StrictDataclassError),
+)
+"""What transformers raises for files that are missing, damaged or do not go together."""
 
 WORDS = "the water of 1 年 и"
 """A tokenizer that was not made up knows some of them, at least by their letters."""
@@ -53,7 +60,9 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     """
     try:
         return auto.from_pretrained(name, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except torch.OutOfMemoryError:
+        raise
+    except LOADING_ERRORS as error:
         if "trust_remote_code" in str(error):
             raise CheckpointError(
                 f"cannot load {what} from {str(name)!r}: it brings code of its own, which is never run. Pass a "

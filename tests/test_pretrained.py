@@ -104,6 +104,24 @@ def test_weights_that_were_cut_short(tmp_path):
         load_pretrained(AutoModelForCausalLM, tmp_path, what="a causal language model")
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("config.json", {"hidden_size": 32}),  # not the shape of the weights
+        ("config.json", {"hidden_size": "small"}),
+        ("config.json", {"id2label": ["yes", "no"]}),
+        ("tokenizer_config.json", None),
+    ],
+)
+def test_files_that_do_not_go_together(tmp_path, name, changes):
+    shutil.copytree(LLAMA, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / name
+    path.write_text("[]" if changes is None else json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(CheckpointError, match="cannot load"):
+        load_pretrained(AutoModelForCausalLM, tmp_path, what="a causal language model")
+        load_tokenizer(tmp_path)
+
+
 @pytest.mark.slow
 def test_every_auto_class_is_told_not_to_run_code():
     root = Path(__file__).parents[1]

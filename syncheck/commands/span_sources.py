@@ -26,11 +26,11 @@ from syncheck.detectors import (
     nltk_tags,
     spacy_tagger,
 )
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import InputError
 from syncheck.spans import SpanItem
 from syncheck.training.retrieval import load_passages
 
-__all__ = ["asked_model", "check_asked", "local_model", "retrieved", "retriever_of", "unread", "word_sources"]
+__all__ = ["asked_model", "check_asked", "retrieved", "retriever_of", "unread", "word_sources"]
 
 _ASKING = ("mikani", "hallurag", "fava")
 _SUFFIXES = (".jsonl", ".md", ".txt")
@@ -69,21 +69,7 @@ def asked_model(args: argparse.Namespace) -> Evaluator | None:
     """
     if args.endpoint is not None:
         return EndpointEvaluator(args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable)
-    return None if args.llm is None else local_model(args.llm, args.device)
-
-
-def local_model(name: str, device: str) -> LocalEvaluator:
-    """Load an instruct model.
-
-    Raises
-    ------
-    CheckpointError
-        If transformers cannot load it.
-    """
-    try:
-        return LocalEvaluator.load(name, device=device)
-    except (OSError, ValueError, KeyError) as error:
-        raise CheckpointError(f"cannot load a causal language model from {name!r}: {error}") from error
+    return None if args.llm is None else LocalEvaluator.load(args.llm, device=args.device)
 
 
 def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from syncheck.alignment import LocalEvaluator
 from syncheck.commands.labelled import write_json
 from syncheck.commands.monitors import load_model
 from syncheck.commands.score import page_file
 from syncheck.commands.span_sources import (
     asked_model,
     check_asked,
-    local_model,
     retrieved,
     retriever_of,
     unread,
@@ -141,7 +141,7 @@ def _hallurag(args: argparse.Namespace, measure: Measure) -> HalluRagDetector:
 
 
 def _fava(args: argparse.Namespace) -> FavaDetector:
-    return FavaDetector(asked_model(args) or local_model(_checkpoint(args), args.device))
+    return FavaDetector(asked_model(args) or LocalEvaluator.load(_checkpoint(args), device=args.device))
 
 
 def _checkpoint(args: argparse.Namespace) -> str:

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import InputError
+from syncheck.pretrained import load_pretrained
 
 __all__ = ["CheckpointEncoder", "LetterEncoder", "SentenceEncoder"]
 
@@ -63,11 +64,8 @@ class CheckpointEncoder:
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
-        try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-            self._model = AutoModel.from_pretrained(name, trust_remote_code=False).to(device).eval()
-        except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot load an encoder from {name!r}: {error}") from error
+        self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
+        self._model = load_pretrained(AutoModel, name, what="an encoder").to(device).eval()
         self._prefix = prefix
 
     @torch.inference_mode()

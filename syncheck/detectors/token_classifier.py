@@ -13,6 +13,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import CheckpointError, InputError
+from syncheck.pretrained import load_pretrained
 from syncheck.spans import SpanItem, SpanLabels, Word, labels_of
 
 __all__ = ["ClassifierSource", "TokenClassifierDetector"]
@@ -47,13 +48,9 @@ class TokenClassifierDetector:
     """
 
     def __init__(self, name: str, *, wrong: int = WRONG, device: str = "cpu") -> None:
-        try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-            self._model = (
-                AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=False).to(device).eval()
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot load a token classifier from {name!r}: {error}") from error
+        self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
+        model = load_pretrained(AutoModelForTokenClassification, name, what="a token classifier")
+        self._model = model.to(device).eval()
         if not self._tokenizer.is_fast:
             raise CheckpointError(f"{name!r} has no fast tokenizer, which tells the characters of its tokens")
         if not 0 <= wrong < self._model.config.num_labels:

@@ -1,5 +1,6 @@
 """Detectors that load a checkpoint: tiny random ones, made here and compared with a plain forward."""
 
+import shutil
 import sys
 
 import numpy as np
@@ -92,6 +93,15 @@ def test_the_class_must_be_there(classifier):
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
+    for load in (TokenClassifierDetector, CheckpointEncoder):
+        with pytest.raises(CheckpointError, match="cannot load"):
+            load(str(tmp_path))
+
+
+def test_a_damaged_checkpoint_is_refused(classifier, tmp_path):
+    shutil.copytree(classifier[0], tmp_path, dirs_exist_ok=True)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
     for load in (TokenClassifierDetector, CheckpointEncoder):
         with pytest.raises(CheckpointError, match="cannot load"):
             load(str(tmp_path))
