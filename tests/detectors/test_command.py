@@ -314,7 +314,7 @@ def test_hallurag_asks_a_model_behind_an_endpoint(endpoint, data, tmp_path, monk
         ("hallurag", ["--endpoint", "http://x"], "--endpoint-model NAME"),
         ("hallurag", ["--api-key-variable", "KEY"], "--endpoint URL"),
         ("fava", ["--model", "y", "--llm", "x"], "pass one of them"),
-        ("fava", ["--llm", "/nowhere"], "cannot load a causal language model"),
+        ("fava", ["--llm", "/nowhere"], "cannot load a tokenizer from '/nowhere'"),
         ("fava", ["--endpoint", "http://x", "--endpoint-model", "m", "--api-key-variable", "NOT_SET_KEY"], "not set"),
     ],
 )
