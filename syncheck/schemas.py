@@ -107,7 +107,7 @@ FEATURES = (
     ),
     Feature(
         "list_item",
-        "whether it begins with a number and . or ) with no digit behind, or with -, * or •",
+        "whether it begins with a number and . or ) with no digit after it, or with -, * or •",
         "0 or 1",
         0,
         "none",

@@ -1,9 +1,11 @@
-"""The README's tables say what the code says."""
+"""The README's example prints what it says; the tables of the documentation agree with the code."""
 
 import ast
 import dataclasses
 import importlib
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import get_args
 
 import pytest
@@ -15,17 +17,39 @@ from syncheck.schemas import FEATURES, LID
 from syncheck.types import Status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WORDS = {1: "for faithful", -1: "against", 0: "either way"}
+SIGNALS = (ROOT / "docs" / "signals.md").read_text(encoding="utf-8")
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
+BLOCKS = [
+    pytest.param(block, id=f"{name}-{i}")
+    for name, path in PAGES.items()
+    for i, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.S))
+]
+WORDS = {1: "more faithful", -1: "less faithful", 0: "either way"}
 NAMES = {LID: "lid_layer_15"}
 
 
 def row_of(name):
-    (row,) = re.findall(rf"^\| `{re.escape(NAMES.get(name, name))}`.*\|$", README, flags=re.M)
+    (row,) = re.findall(rf"^\| `{re.escape(NAMES.get(name, name))}`.*\|$", SIGNALS, flags=re.M)
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
+@pytest.mark.slow
+def test_the_readme_example_prints_what_the_readme_shows():
+    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    (shown,) = re.findall(r"```text\n(.*?)```", README, flags=re.S)
+    with redirect_stdout(StringIO()) as printed:
+        exec(compile(example, "README.md", "exec"), {})
+    assert printed.getvalue() == shown
+
+
+def test_the_readme_is_short():
+    assert len(README.encode()) <= 6500
+
+
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
-def test_each_signal_stands_there_with_its_unit_and_direction(feature):
+def test_each_signal_is_listed_with_its_unit_and_direction(feature):
     _, _, unit, direction, *cost = row_of(feature.name)
     assert unit == feature.unit.replace(">=", "≥").replace("-", "−")
     assert direction == WORDS[feature.direction]
@@ -39,24 +63,33 @@ def test_what_is_looked_for_is_said_as_the_code_says_it(name):
 
 
 @pytest.mark.parametrize("status", get_args(Status))
-def test_each_status_stands_there(status):
+def test_each_status_is_listed(status):
     assert len(row_of(status)) == 2
 
 
-def test_options_of_sentences_stand_there_as_they_are_in_python_and_on_the_command_line(capsys, monkeypatch):
+def test_options_of_sentences_are_those_of_python_and_of_the_command_line(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # one line for an option
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     shown = re.findall(r"^  (--[\w-]+)", capsys.readouterr().out.partition("\nsentences:\n")[2], flags=re.M)
-    rows = dict(re.findall(r"^\| `(\w+)=.*?\| (.*?) \|.*\|$", README, flags=re.M))
+    rows = dict(re.findall(r"^\| `(\w+)=.*?\| (.*?) \|.*\|$", SIGNALS, flags=re.M))
     assert set(rows) == {field.name for field in dataclasses.fields(SegmenterConfig)}
     assert rows.pop("max_tokens") == "in Python only"
     assert [re.findall(r"--[\w-]+", cell) for cell in rows.values()] == [[option] for option in shown[: len(rows)]]
 
 
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, flags=re.S))
+@pytest.mark.parametrize("block", BLOCKS)
 def test_code_parses_and_imports_names_that_exist(block):
     for node in ast.walk(ast.parse(block)):
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(node.module)
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+@pytest.mark.parametrize(("name", "path"), PAGES.items())
+def test_links_lead_to_pages_and_headings_that_exist(name, path):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        page = (path.parent / target) if target else path
+        assert page.exists(), f"{name}: {target}"
+        headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.M) if anchor else []
+        assert not anchor or anchor[1:] in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}
