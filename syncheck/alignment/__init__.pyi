@@ -1,0 +1,17 @@
+from .alignscore import AlignScoreAligner as AlignScoreAligner
+from .alignscore_checkpoint import convert_alignscore as convert_alignscore
+from .bundled import BundledAligner as BundledAligner
+from .classifier import ClassifierAligner as ClassifierAligner
+from .critic import CriticAligner as CriticAligner
+from .evaluators import EndpointEvaluator as EndpointEvaluator, Evaluator as Evaluator, LocalEvaluator as LocalEvaluator
+from .evidence import Chunk as Chunk, EvidenceIndex as EvidenceIndex, split_passages as split_passages
+from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
+from .protocol import (
+    Aligner as Aligner,
+    ConfiguredAligner as ConfiguredAligner,
+    QuestionAligner as QuestionAligner,
+    identity_of as identity_of,
+    options_of as options_of,
+)
+from .spans_asked import SpanAligner as SpanAligner
+from .weights import KnowsWeights as KnowsWeights, is_same_aligner as is_same_aligner, weights_of as weights_of

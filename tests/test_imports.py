@@ -1,0 +1,36 @@
+"""What is loaded when: no heavy library before it is needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"nltk", "scipy", "sklearn", "torch", "transformers", "xgboost"}
+
+
+def modules_after(code):
+    """Top-level modules that a fresh interpreter has loaded after this code."""
+    shown = "import sys\nprint('MODULES', *{name.partition('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", f"{code}\n{shown}"], capture_output=True, text=True, check=True)
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("MODULES"))
+    return set(line.split()[1:])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import syncheck",
+        "import syncheck; dir(syncheck); syncheck.__all__",
+        "from syncheck.errors import SyncheckError",
+        "from syncheck import MonitorConfig",
+        "from syncheck.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_used(code):
+    assert not modules_after(code) & HEAVY
+
+
+def test_every_public_name_is_seen_by_dir():
+    import syncheck
+
+    assert set(syncheck.__all__) <= set(dir(syncheck))
