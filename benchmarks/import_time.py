@@ -34,6 +34,7 @@ def processor_seconds(code: str) -> float:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds, after one that is not (%(default)s)")
     args = parser.parse_args()
