@@ -32,13 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import describe_machine
-from quality_bench import Bench, Job, Setup, reranking_key, results
-from quality_prompts import Question, questions_of, wikipedia_questions
-from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
-from tqdm import tqdm
-
-from fod.evaluation import (
+from decoding import (
     ABSTAIN,
     ABSTAIN_MATCHED,
     BACKTRACK,
@@ -56,6 +50,12 @@ from fod.evaluation import (
     swept_name,
     withheld,
 )
+from machine import describe_machine
+from quality_bench import Bench, Job, Setup, reranking_key, results
+from quality_prompts import Question, questions_of, wikipedia_questions
+from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
+from tqdm import tqdm
+
 from syncheck import __version__
 from syncheck.report.plots import check_plot
 

@@ -9,21 +9,21 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
-from quality_prompts import Question
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-from fod.evaluation import (
+from decoding import (
     AnswerJudge,
     Decode,
     DecodingLimits,
     JudgedAnswer,
     compared_decoders,
-    load_propositioner,
     reranking,
     swept_decoders,
 )
+from quality_prompts import Question
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
 from syncheck import InputError, Monitor, PromptError, load_aligner
 from syncheck.kit import load_kit
+from syncheck.training import load_propositioner
 
 PROBE_QUESTION, PROBE_CONTEXT = "Who built the tower?", ("Ana Velt built the tower of Mirath in 1743.",)
 PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."

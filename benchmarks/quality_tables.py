@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fod.evaluation import DecoderFigures, Estimate, JudgedAnswer, decoder_figures, difference
+from decoding import DecoderFigures, Estimate, JudgedAnswer, decoder_figures, difference
+
 from syncheck.training.text_table import aligned, with_interval
 
 Answers = Mapping[str, Sequence[JudgedAnswer]]

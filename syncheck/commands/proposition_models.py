@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from syncheck.alignment import Aligner, is_same_aligner
 from syncheck.errors import InputError
-from syncheck.training import Propositioner, PropositionJudge, SupportJudge, load_judge
+from syncheck.training import Propositioner, PropositionJudge, SupportJudge, load_judge, load_propositioner
 
 __all__ = ["proposition_models"]
 
@@ -32,8 +32,6 @@ def proposition_models(
 def _propositioner(args: argparse.Namespace) -> Propositioner | None:
     if args.propositioner is None:
         return None
-    from fod.evaluation import load_propositioner
-
     return load_propositioner(args.propositioner, device=args.device)
 
 

@@ -28,6 +28,7 @@ from syncheck.training.left_out import left_out_lines
 from syncheck.training.matrix import AurocMatrix, Cell
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.measured_by import against_references, check_measured_by
+from syncheck.training.propositioners import InstructPropositioner, RuleBasedPropositioner, load_propositioner
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
 from syncheck.training.reliability import (
     ReliabilityBin,
@@ -64,6 +65,7 @@ __all__ = [
     "EvaluationTable",
     "F100_ENTITIES",
     "FittedFold",
+    "InstructPropositioner",
     "LabelledResponse",
     "LabelledSentence",
     "LabelledSet",
@@ -74,6 +76,7 @@ __all__ = [
     "Propositioner",
     "ReliabilityBin",
     "Rule",
+    "RuleBasedPropositioner",
     "Selection",
     "SequencePropositioner",
     "SetName",
@@ -114,6 +117,7 @@ __all__ = [
     "load_jsonl",
     "load_judge",
     "load_passages",
+    "load_propositioner",
     "load_ragtruth",
     "load_records",
     "measure",

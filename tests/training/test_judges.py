@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fod.evaluation import load_propositioner
 from syncheck import CheckpointError, Evidence, InputError, Support
 from syncheck.cli import main
 from syncheck.kit import ASSETS
-from syncheck.training import SupportJudge, load_judge, load_records, read_parquet
+from syncheck.training import SupportJudge, load_judge, load_propositioner, load_records, read_parquet
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 BIOGRAPHY = {

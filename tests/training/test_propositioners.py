@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from fod.evaluation import InstructPropositioner, RuleBasedPropositioner, load_propositioner
 from syncheck import EvaluatorError, SequencePropositioner
+from syncheck.training import InstructPropositioner, RuleBasedPropositioner, load_propositioner
 
 
 @pytest.mark.parametrize(

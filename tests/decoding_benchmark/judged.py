@@ -1,6 +1,6 @@
 """Judged answers of known faithfulness."""
 
-from fod.evaluation import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from decoding import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
 
 
 def answer(text="A b.", *, decoder="d", ends=None, tokens=4, sampled=4, seconds=1.0, backtracked=False):

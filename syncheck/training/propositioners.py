@@ -11,14 +11,9 @@ import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from transformers import AutoConfig
 
-from syncheck import (
-    CheckpointError,
-    Evaluator,
-    EvaluatorError,
-    LocalEvaluator,
-    Propositioner,
-    SequencePropositioner,
-)
+from syncheck.alignment import Evaluator, LocalEvaluator
+from syncheck.errors import CheckpointError, EvaluatorError
+from syncheck.training.propositions import Propositioner, SequencePropositioner
 
 __all__ = ["InstructPropositioner", "RULES", "RuleBasedPropositioner", "load_propositioner"]
 

@@ -3,10 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from doubles import PASSAGES, QUESTION
-
-from fod import FODConfig, FODGenerator, RerankGenerator
-from fod.evaluation import (
+from decoding import (
     ABSTAIN,
     BACKTRACK,
     CAD,
@@ -22,6 +19,9 @@ from fod.evaluation import (
     reranking,
     swept_decoders,
 )
+from doubles import PASSAGES, QUESTION
+
+from fod import FODConfig, FODGenerator, RerankGenerator
 from syncheck import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)

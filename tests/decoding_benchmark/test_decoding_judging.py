@@ -6,11 +6,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from decoding import AnswerJudge, JudgedAnswer, JudgedProposition
 from doubles import WordAligner
 from judged import answer, judged
 
-from fod.evaluation import AnswerJudge, JudgedAnswer, JudgedProposition, RuleBasedPropositioner
 from syncheck import InputError, Support, load_aligner
+from syncheck.training import RuleBasedPropositioner
 
 PASSAGES = ("red green blue one two three four",)
 

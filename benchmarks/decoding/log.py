@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fod.evaluation.answers import JudgedAnswer
+from decoding.answers import JudgedAnswer
 from syncheck import CheckpointError, MismatchError
 
 __all__ = ["AnswerLog"]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from decoding.answers import DecodedAnswer
+from decoding.verified import require_verified
 from fod.baselines import AbstainGenerator, BacktrackGenerator, BestOfNGenerator, CADGenerator, RerankGenerator
 from fod.baselines.rerank import RerankBy
 from fod.config import DEFAULTS
-from fod.evaluation.answers import DecodedAnswer
-from fod.evaluation.verified import require_verified
 from fod.generator import FODGenerator
 from syncheck import InputError, Monitor, RagPrompt, Report
 

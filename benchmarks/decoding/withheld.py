@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from fod.evaluation.answers import JudgedAnswer, Verdict
+from decoding.answers import JudgedAnswer, Verdict
 from syncheck import InputError
 
 __all__ = ["ABSTAIN_MATCHED", "withheld"]

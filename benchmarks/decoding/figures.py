@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fod.evaluation.answers import JudgedAnswer
+from decoding.answers import JudgedAnswer
 from syncheck import Draws, InputError, interval
 
 __all__ = ["DecoderFigures", "Difference", "Estimate", "decoder_figures", "difference"]

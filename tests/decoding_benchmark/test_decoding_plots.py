@@ -8,7 +8,8 @@ from judged import judged
 
 pytest.importorskip("matplotlib")
 
-from fod.evaluation import decoder_figures, plot_sweep, plot_tradeoff
+from decoding import decoder_figures, plot_sweep, plot_tradeoff
+
 from syncheck import InputError, MissingExtraError
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from decoding import ABSTAIN_MATCHED, withheld
 from judged import judged
 
-from fod.evaluation import ABSTAIN_MATCHED, withheld
 from syncheck import InputError
 
 

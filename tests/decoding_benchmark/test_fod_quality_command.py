@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from decoding import AnswerLog
 from doubles import WordAligner
 
-from fod.evaluation import AnswerLog
 from syncheck import InputError, MismatchError, PromptError, RecordError
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"

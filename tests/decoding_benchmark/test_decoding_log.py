@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from decoding import AnswerLog
 from judged import judged
 
-from fod.evaluation import AnswerLog
 from syncheck import CheckpointError, MismatchError
 
 SETTINGS = {"seed": 0, "pair": (1, 2)}

@@ -6,8 +6,8 @@ compares with the context.
 
 from __future__ import annotations
 
-from fod.evaluation.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
-from fod.evaluation.decoders import (
+from decoding.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from decoding.decoders import (
     ABSTAIN,
     BACKTRACK,
     CAD,
@@ -23,13 +23,12 @@ from fod.evaluation.decoders import (
     swept_decoders,
     swept_name,
 )
-from fod.evaluation.figures import DecoderFigures, Difference, Estimate, decoder_figures, difference
-from fod.evaluation.judging import AnswerJudge
-from fod.evaluation.log import AnswerLog
-from fod.evaluation.plot import plot_sweep, plot_tradeoff
-from fod.evaluation.propositions import InstructPropositioner, RuleBasedPropositioner, load_propositioner
-from fod.evaluation.verified import UnverifiedSentenceError, require_verified
-from fod.evaluation.withheld import ABSTAIN_MATCHED, withheld
+from decoding.figures import DecoderFigures, Difference, Estimate, decoder_figures, difference
+from decoding.judging import AnswerJudge
+from decoding.log import AnswerLog
+from decoding.plot import plot_sweep, plot_tradeoff
+from decoding.verified import UnverifiedSentenceError, require_verified
+from decoding.withheld import ABSTAIN_MATCHED, withheld
 
 __all__ = [
     "ABSTAIN",
@@ -47,18 +46,15 @@ __all__ = [
     "FOD",
     "FOD_SHARED",
     "GREEDY",
-    "InstructPropositioner",
     "JudgedAnswer",
     "JudgedProposition",
     "RERANKINGS",
-    "RuleBasedPropositioner",
     "UnverifiedSentenceError",
     "Verdict",
     "candidates_for",
     "compared_decoders",
     "decoder_figures",
     "difference",
-    "load_propositioner",
     "plot_sweep",
     "plot_tradeoff",
     "require_verified",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fod.evaluation.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from decoding.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
 from syncheck import Aligner, InputError, Monitor, Propositioner, is_same_aligner
 
 __all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]
@@ -19,7 +19,7 @@ class AnswerJudge:
     Parameters
     ----------
     propositioner
-        Cuts answers into propositions; see :func:`fod.evaluation.load_propositioner`.
+        Cuts answers into propositions; see :func:`syncheck.training.load_propositioner`.
     aligner
         Judges each proposition against the passages; any of :func:`syncheck.load_aligner` with weights other than the
         monitor's.

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from decoding import decoder_figures, difference
 from judged import judged
 
-from fod.evaluation import decoder_figures, difference
 from syncheck import Draws, InputError, interval
 
 GREEDY = [

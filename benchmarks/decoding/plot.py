@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fod.evaluation.figures import DecoderFigures, Estimate
+from decoding.figures import DecoderFigures, Estimate
 from syncheck import InputError, MissingExtraError
 
 if TYPE_CHECKING:
