@@ -66,7 +66,8 @@ SYNONYMS = pairs_of(
     "appeared/was seen,located in/found in,common/widespread,village/small settlement,town/small city,"
     "physician/doctor,attorney/lawyer,author/writer,actor/performer,company/firm,business/enterprise,car/automobile,"
     "road/street,war/armed conflict,movie/motion picture,each/every,within/inside,revealed/disclosed,"
-    "announced/made known,appointed/named,elected/voted in as,resigned/stepped down,increased/went up,decreased/went down"
+    "announced/made known,appointed/named,elected/voted in as,resigned/stepped down,increased/went up,"
+    "decreased/went down"
 )
 """Words that can stand for each other in most sentences."""
 

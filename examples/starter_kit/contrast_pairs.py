@@ -1,10 +1,10 @@
 r"""Make groups of claims about one context that differ in little: supported, contradicted, not stated.
 
-    python examples/starter_kit/contrast_pairs.py --articles articles.jsonl.xz --groups 60000 --seed 0 --output made.jsonl
+    python examples/starter_kit/contrast_pairs.py --articles articles.jsonl.xz --groups 60000 --output made.jsonl
 
 Matching words cannot solve them: within each stratum of word overlap the supported claims are as many as the others
-(:class:`Balance`). Facts come from wordings that mean the same (``fact_relations.txt``) and from sentences of Wikipedia;
-there either the claim or the context is the one edited, so that an unnatural sentence says nothing about its label.
+(:class:`Balance`). Facts come from wordings that mean the same (``fact_relations.txt``) and from sentences of
+Wikipedia; there either the claim or the context is edited, so that an unnatural sentence says nothing of its label.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from typing import Any, Protocol
 from fact_values import Value, draw_value
 from wikipedia_qa import Substitution, load_articles
 
-__all__ = ["CONTRADICTED", "NOT_STATED", "SUPPORTED", "Balance", "Claim", "ContrastGroup", "FactContrast", "load_groups"]
+__all__ = [
+    "CONTRADICTED",
+    "NOT_STATED",
+    "SUPPORTED",
+    "Balance",
+    "Claim",
+    "ContrastGroup",
+    "FactContrast",
+    "load_groups",
+]
 
 CONTRADICTED, SUPPORTED, NOT_STATED = 0, 1, 2
 STRATA = (0.4, 0.6, 0.75, 0.85, 0.95)
@@ -203,7 +212,9 @@ def _numeric(value: Value) -> bool:
 def _lowered(text: str) -> str:
     """Lower the first letter of a sentence that does not begin with a name."""
     first = text.split(" ", 1)[0].lower()
-    return text[0].lower() + text[1:] if first in {"the", "in", "no", "all", "after", "before", "a", "an", "it"} else text
+    return (
+        text[0].lower() + text[1:] if first in {"the", "in", "no", "all", "after", "before", "a", "an", "it"} else text
+    )
 
 
 def _other(rng: random.Random, kind: str, taken: Any) -> Value:

@@ -18,20 +18,20 @@ _MONTHS = (
 ).split()  # fmt: skip
 
 _WORDS = {
-    "first": "Anna Ben Carla David Elena Frank Grace Hassan Irene Jonas Karen Luis Maria Nadia Oscar Paula Quentin Rosa "
-    "Samuel Tanya Ulrich Vera Walter Yusuf Zoe Mark Sarah Peter Lucy Ahmed Mei Kofi Priya Ivan Chloe Diego Hana Omar "
+    "first": "Anna Ben Carla David Elena Frank Grace Hassan Irene Jonas Karen Luis Maria Nadia Oscar Paula Quentin "
+    "Rosa Samuel Tanya Ulrich Vera Walter Yusuf Zoe Mark Sarah Peter Lucy Ahmed Mei Kofi Priya Ivan Chloe Diego Hana Omar "
     "Julia Tom Emily George Laura Simon Nina Victor Amy Daniel Ruth",
-    "last": "Adams Baker Costa Dubois Evans Fischer Garcia Hughes Ibrahim Jensen Kowalski Lopez Miller Novak Okafor Patel "
-    "Quinn Rossi Schmidt Tanaka Urban Vogel Walsh Yamada Ziegler Brown Clarke Moreau Nielsen Park Singh Silva Turner "
+    "last": "Adams Baker Costa Dubois Evans Fischer Garcia Hughes Ibrahim Jensen Kowalski Lopez Miller Novak Okafor "
+    "Patel Quinn Rossi Schmidt Tanaka Urban Vogel Walsh Yamada Ziegler Brown Clarke Moreau Nielsen Park Singh Silva Turner "
     "Weber Wong Young Marsh Keller Lindgren Haddad",
     "city": "Paris Berlin Madrid Oslo Vienna Lisbon Prague Dublin Rome Athens Warsaw Helsinki Boston Chicago Denver "
     "Seattle Toronto Tokyo Osaka Seoul Lagos Nairobi Cairo Lima Bogota Santiago Sydney Perth Leeds Bristol Glasgow "
     "Munich Hamburg Lyon Turin Geneva Zurich Antwerp Riga Krakow Dallas Phoenix Mumbai Delhi Hanoi Manila",
     "country": "France Germany Spain Norway Austria Portugal Ireland Italy Greece Poland Finland Canada Japan Kenya "
     "Nigeria Egypt Peru Chile Australia Belgium Sweden Denmark Brazil Mexico India Vietnam Turkey Morocco",
-    "name_head": "Stock Nova Bright Alt Green Ver Zen Lum Cor Tel Quant Med Solar Ax Bio Hel Fin Prim Orb Delt Clear Red "
-    "Silver North East Stone Blue Rapid",
-    "name_tail": "ly ix wave tech ora is line ium soft path gen works ware field craft pay net lab com bridge link mark",
+    "name_head": "Stock Nova Bright Alt Green Ver Zen Lum Cor Tel Quant Med Solar Ax Bio Hel Fin Prim Orb Delt Clear "
+    "Red Silver North East Stone Blue Rapid",
+    "name_tail": "ly ix wave tech ora is line ium soft path gen works ware field craft pay net lab com link mark",
     "colour": "red blue green yellow black white orange purple brown grey",
     "weekday": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
     "animal": "wolf otter falcon seal bear lynx heron salmon tortoise fox badger eagle bat deer hare",
@@ -118,7 +118,9 @@ def _count(rng: random.Random) -> Value:
     more: tuple[str, ...] = ()
     if number >= 1000:
         rounded = round(number, -2)
-        more = tuple(f"{word} {rounded:,}" for word in ("about", "around", "roughly", "nearly")[: 3 + (rounded > number)])
+        more = tuple(
+            f"{word} {rounded:,}" for word in ("about", "around", "roughly", "nearly")[: 3 + (rounded > number)]
+        )
     return _quantity(rng, number, "{}", more=more)
 
 
@@ -188,8 +190,8 @@ def _clock(rng: random.Random) -> Value:
 
 def _unit(rng: random.Random) -> Value:
     unit, low, high = rng.choice((
-        ("{} metres", 2, 900), ("{} kilometres", 2, 900), ("{} kg", 2, 300), ("{} litres", 2, 200), ("{} grams", 2, 900),
-        ("{} square metres", 10, 900), ("{} tonnes", 2, 500), ("{} degrees", 2, 95), ("{} watts", 5, 900),
+        ("{} metres", 2, 900), ("{} kilometres", 2, 900), ("{} kg", 2, 300), ("{} litres", 2, 200),
+        ("{} grams", 2, 900), ("{} square metres", 10, 900), ("{} tonnes", 2, 500), ("{} degrees", 2, 95), ("{} watts", 5, 900),
     ))  # fmt: skip
     return _quantity(rng, rng.randint(low, high), unit)
 
@@ -213,7 +215,9 @@ def _since(rng: random.Random) -> Value:
 
 
 def _dose(rng: random.Random) -> Value:
-    return _quantity(rng, rng.choice((2, 4, 5, 8, 10, 20, 25, 40, 50, 100, 200, 400, 500, 800)), "{} " + rng.choice(("mg", "ml")))
+    return _quantity(
+        rng, rng.choice((2, 4, 5, 8, 10, 20, 25, 40, 50, 100, 200, 400, 500, 800)), "{} " + rng.choice(("mg", "ml"))
+    )
 
 
 def _person(rng: random.Random) -> Value:
@@ -235,7 +239,8 @@ KINDS_OF_VALUE: dict[str, Callable[[random.Random], Value]] = {
     "percent": _percent, "year": _year, "date": _date, "clock": _clock, "unit": _unit, "dose": _plain(_dose),
     "day": _day, "since": _since, "fee": _plain(_money), "limit": _plain(_measured("{} degrees", 2, 95)),
     "temperature": _measured("{} degrees", 2, 900), "distance": _measured("{} kilometres", 2, 400),
-    "weight": _measured("{} kg", 2, 300), "minute": _plain(_measured("{}", 2, 90)), "age": _plain(_measured("{}", 30, 99)),
+    "weight": _measured("{} kg", 2, 300), "minute": _plain(_measured("{}", 2, 90)),
+    "age": _plain(_measured("{}", 30, 99)),
     **{kind: _listed(_WORDS[kind].split()) for kind in (
         "city", "country", "colour", "weekday", "animal", "drug", "material", "team", "food", "first")},
     **{kind: _listed(listed.split(",")) for kind, listed in _PHRASES.items()},

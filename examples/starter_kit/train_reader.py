@@ -3,12 +3,14 @@ r"""Train an aligner that reads: (evidence, claim) in; supported, contradicted o
     python examples/starter_kit/train_reader.py --made made-short.jsonl made-long.jsonl --contrast contrast-pairs \
         --pairs support-pairs --encoder all-MiniLM-L6-v2 --heldout heldout.jsonl --output runs/reader --hours 1.5
 
-Claims about one context lie in one batch, and beside the cross-entropy there is a loss on their differences: a supported
-claim is to score above one that is not. Every token of the claim that the evidence holds in order knows the position of its
-twin there, and so do those between them: what stands in the place of something else meets it (:func:`encode_aligned`).
+Claims about one context lie in one batch, and beside the cross-entropy there is a loss on their differences: a
+supported claim is to score above one that is not. Every token of the claim that the evidence holds in order knows the
+position of its twin there, and so do those between them: what stands in the place of something else meets it
+(:func:`encode_aligned`).
 
-Short pairs come first (``--short-pairs``). Saves every ``--save-minutes`` and resumes where it stopped with the same
-command. The rate falls over the last fifth of ``--hours``; a longer run later goes on from there.
+Short pairs come first (``--short-pairs``). Saves every ``--save-minutes`` and when told to end (SIGTERM), and resumes
+where it stopped with the same command. The rate falls over the last fifth of ``--hours``; a longer run later goes on
+from there.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -97,7 +100,7 @@ def encode_aligned(evidence: Sequence[int], claim: Sequence[int]) -> AlignedPair
 
 
 def _twins(twin: dict[int, int], claim: int, evidence: int) -> list[int]:
-    """Positions in the evidence, which begins with 1, that the claim's tokens stand for; 0 before it and without any."""
+    """Positions in the evidence, counted from 1, that the claim's tokens stand for; 0 before it and without any."""
     if not twin:
         return [0] * claim
     first = min(twin)
@@ -171,7 +174,9 @@ class Encoder:
     def encode(self, group: ContrastGroup, chunks: int) -> list[AlignedPair]:
         """Encode each claim beside the chunks that share most with it, as many as fit."""
         index = EvidenceIndex(group.passages)
-        known = {i: self._ids(chunk.text) for i, chunk in enumerate(index.chunks)} if len(index.chunks) <= chunks else {}
+        known = (
+            {i: self._ids(chunk.text) for i, chunk in enumerate(index.chunks)} if len(index.chunks) <= chunks else {}
+        )
         return [self._pair(index, known, claim.text, chunks) for claim in group.claims]
 
     def _pair(self, index: EvidenceIndex, known: dict[int, list[int]], claim: str, chunks: int) -> AlignedPair:
@@ -414,7 +419,9 @@ def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row]) 
     short = {s: w for s, w in sources.shares.items() if s not in {"made-long", *SUPPORT_SOURCES}}
     run.model.train()
     started, saved = time.perf_counter() - run.progress["seconds"], time.perf_counter()
-    while run.progress["seconds"] < 3600 * args.hours:
+    told_to_stop: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told_to_stop.append(number))
+    while run.progress["seconds"] < 3600 * args.hours and not told_to_stop:
         number = int(run.progress["pool"])
         rng = random.Random(f"{args.seed}-pool-{number}")
         early = run.progress["pairs"] < args.short_pairs

@@ -25,17 +25,29 @@ _MONTH = re.compile(
 )
 _NUMBER_WORD = re.compile(r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b")
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|sixth|seventh)\b")
-_AUXILIARY = re.compile(r"\b(is|was|are|were|has been|have been|had been|can|could|will|would|did|does|do)\b(?! not| never|n't)")
+_AUXILIARY = re.compile(
+    r"\b(is|was|are|were|has been|have been|had been|can|could|will|would|did|does|do)\b(?! not| never|n't)"
+)
 _NEGATED = re.compile(r"\b(is|was|are|were|has|have|had|can|could|will|would) (not|never|no longer) (?!only)")
-_PAST = re.compile(r"(?<=[a-z)] )(" + "|".join(VERB_BASES) + r")(?= (?:the|a|an|his|her|its|their|to|in|as|at|from|for|with|on|[A-Z]))")
-_PASSIVE = re.compile(r"^((?:The |A |An )?[A-Z][\w' -]{2,60}?) (was|were) (\w+ed|written|built|made|sold|led|held) by ((?:the |a )?[A-Z][\w.' -]{2,40}?)( (?:in|on|at|for|from) [^,]{2,40})?\.$")
+_PAST = re.compile(
+    r"(?<=[a-z)] )(" + "|".join(VERB_BASES) + r")(?= (?:the|a|an|his|her|its|their|to|in|as|at|from|for|with|on|[A-Z]))"
+)
+_PASSIVE = re.compile(
+    r"^((?:The |A |An )?[A-Z][\w' -]{2,60}?) (was|were) (\w+ed|written|built|made|sold|led|held)"
+    r" by ((?:the |a )?[A-Z][\w.' -]{2,40}?)( (?:in|on|at|for|from) [^,]{2,40})?\.$"
+)
 _PARENTHESIS = re.compile(r" \([^()]*\)")
 _LEAD = re.compile(r"^((?:In|On|By|At|After|During|Since|From) [^,]{3,40}), (?=\w)")
 _TAIL_DATE = re.compile(r"^(.{25,}?) (in (?:[A-Z][a-z]+ )?\d{4}|on \d{1,2} [A-Z][a-z]+ \d{4})\.$")
 _PRONOUN = re.compile(r"^(?:He|She|It|They)\b")
-_JOINT = re.compile(r", (?:and|but|which|who|where|while|with) | (?:because|when|after|before|in|by|for|to|from|at|that) ")
+_JOINT = re.compile(
+    r", (?:and|but|which|who|where|while|with) | (?:because|when|after|before|in|by|for|to|from|at|that) "
+)
 _SYMMETRIC = re.compile(r"\b(and|or|with|between|married|met|near|both|together|alongside|versus|vs)\b")
-_BORN = re.compile(r"^([A-Z][^(,]{3,40}) \((?:born )?(\d{1,2} [A-Z][a-z]+|[A-Z][a-z]+ \d{1,2},) (\d{4})[^)]*\) (is|was) (an? [^.]{10,120})\.$")
+_BORN = re.compile(
+    r"^([A-Z][^(,]{3,40}) \((?:born )?(\d{1,2} [A-Z][a-z]+|[A-Z][a-z]+ \d{1,2},) (\d{4})"
+    r"[^)]*\) (is|was) (an? [^.]{10,120})\.$"
+)
 _MONTHS = _MONTH.pattern[3:].split(")")[0].split("|")
 _ALL_ORDINALS = _ORDINAL.pattern[3:-3].split("|")
 
@@ -115,7 +127,9 @@ def name_changed(rng: random.Random, text: str, near: Sequence[str], foreign: Su
 
 def roles_exchanged(rng: random.Random, text: str, near: Sequence[str], foreign: Substitution) -> str | None:
     """Exchange two names that something other than "and" lies between."""
-    found = [m for m in _ANY_NAME.finditer(text) if not _MONTH.fullmatch(m.group()) and m.group() not in {"The", "This"}]
+    found = [
+        m for m in _ANY_NAME.finditer(text) if not _MONTH.fullmatch(m.group()) and m.group() not in {"The", "This"}
+    ]
     for first, second in zip(found, found[1:], strict=False):
         between = text[first.end() : second.start()]
         if len(between) < 6 or between.startswith(",") or _SYMMETRIC.search(between) or first.group() == second.group():
@@ -206,7 +220,11 @@ def same_meaning(rng: random.Random, sentence: str, title: str) -> str:
 
 
 def _lower_article(text: str) -> str:
-    return text[0].lower() + text[1:] if text.split(" ")[0] in {"The", "A", "An", "It", "He", "She", "They", "His"} else text
+    return (
+        text[0].lower() + text[1:]
+        if text.split(" ")[0] in {"The", "A", "An", "It", "He", "She", "They", "His"}
+        else text
+    )
 
 
 def _numbers_spelled(rng: random.Random, text: str) -> str:
