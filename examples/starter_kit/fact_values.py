@@ -19,11 +19,11 @@ _MONTHS = (
 
 _WORDS = {
     "first": "Anna Ben Carla David Elena Frank Grace Hassan Irene Jonas Karen Luis Maria Nadia Oscar Paula Quentin "
-    "Rosa Samuel Tanya Ulrich Vera Walter Yusuf Zoe Mark Sarah Peter Lucy Ahmed Mei Kofi Priya Ivan Chloe Diego Hana Omar "
-    "Julia Tom Emily George Laura Simon Nina Victor Amy Daniel Ruth",
+    "Rosa Samuel Tanya Ulrich Vera Walter Yusuf Zoe Mark Sarah Peter Lucy Ahmed Mei Kofi Priya Ivan Chloe Diego "
+    "Hana Omar Julia Tom Emily George Laura Simon Nina Victor Amy Daniel Ruth",
     "last": "Adams Baker Costa Dubois Evans Fischer Garcia Hughes Ibrahim Jensen Kowalski Lopez Miller Novak Okafor "
-    "Patel Quinn Rossi Schmidt Tanaka Urban Vogel Walsh Yamada Ziegler Brown Clarke Moreau Nielsen Park Singh Silva Turner "
-    "Weber Wong Young Marsh Keller Lindgren Haddad",
+    "Patel Quinn Rossi Schmidt Tanaka Urban Vogel Walsh Yamada Ziegler Brown Clarke Moreau Nielsen Park Singh "
+    "Silva Turner Weber Wong Young Marsh Keller Lindgren Haddad",
     "city": "Paris Berlin Madrid Oslo Vienna Lisbon Prague Dublin Rome Athens Warsaw Helsinki Boston Chicago Denver "
     "Seattle Toronto Tokyo Osaka Seoul Lagos Nairobi Cairo Lima Bogota Santiago Sydney Perth Leeds Bristol Glasgow "
     "Munich Hamburg Lyon Turin Geneva Zurich Antwerp Riga Krakow Dallas Phoenix Mumbai Delhi Hanoi Manila",
@@ -191,7 +191,8 @@ def _clock(rng: random.Random) -> Value:
 def _unit(rng: random.Random) -> Value:
     unit, low, high = rng.choice((
         ("{} metres", 2, 900), ("{} kilometres", 2, 900), ("{} kg", 2, 300), ("{} litres", 2, 200),
-        ("{} grams", 2, 900), ("{} square metres", 10, 900), ("{} tonnes", 2, 500), ("{} degrees", 2, 95), ("{} watts", 5, 900),
+        ("{} grams", 2, 900), ("{} square metres", 10, 900), ("{} tonnes", 2, 500), ("{} degrees", 2, 95),
+        ("{} watts", 5, 900),
     ))  # fmt: skip
     return _quantity(rng, rng.randint(low, high), unit)
 
