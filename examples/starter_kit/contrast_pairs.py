@@ -142,6 +142,8 @@ class FactContrast:
         claims = [*self._supported(rng, fact), *self._not_supported(rng, fact, others)]
         if others and rng.random() < 0.4:
             claims += self._joined(rng, rng.choice(others), list(claims))
+        if all(other.relation is not relation for other in others) and rng.random() < 0.15:
+            claims = _with_pronoun(claims, fact)
         passages = _as_passages(rng, texts)
         return ContrastGroup(passages, tuple(_distinct(rng, claims, " ".join(passages))), "facts", "")
 
@@ -188,6 +190,8 @@ class FactContrast:
         kind = fact.relation.slots[name]
         near = [o.values[name] for o in others if o.relation is fact.relation and o.values[name] != fact.values[name]]
         value = rng.choice(near) if near and rng.random() < 0.7 else _other(rng, kind, fact.values.values())
+        if any(o.relation is fact.relation and o.values == {**fact.values, name: value} for o in others):
+            value = _other(rng, kind, [v for o in (fact, *others) for v in o.values.values()])
         text = filled(rng, rng.choice(fact.relation.same), {**fact.values, name: value})
         what = "name" if kind in _NAMES else "date" if kind in _DATES else "number" if _numeric(value) else "word"
         subject = name in fact.relation.subjects
@@ -203,6 +207,17 @@ class FactContrast:
             second = halves[1] if joint == ". " else _lowered(halves[1])
             kind = "two facts" if claim.label == SUPPORTED else "partly true"
             yield Claim(f"{halves[0]}{joint}{second}.", claim.label, kind)
+
+
+def _with_pronoun(claims: Sequence[Claim], fact: _Fact) -> list[Claim]:
+    """Say "It" for the subject, as short answers do, where the subject is a thing and begins the claim."""
+    things = {"company", "place", "device", "drug", "substance", "room", "paper"}
+    names = [fact.values[n].spellings[0] for n in fact.relation.subjects if fact.relation.slots[n] in things]
+    told = []
+    for claim in claims:
+        name = next((n for n in names if claim.text.lower().startswith(f"{n.lower()} ")), None)
+        told.append(claim if name is None else Claim(f"It{claim.text[len(name) :]}", claim.label, claim.kind))
+    return told
 
 
 def _numeric(value: Value) -> bool:

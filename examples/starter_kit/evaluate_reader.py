@@ -3,9 +3,9 @@ r"""Measure a run of ``train_reader.py``, while it goes on or after.
     python examples/starter_kit/evaluate_reader.py --run runs/reader --encoder all-MiniLM-L6-v2 \
         --groups heldout.jsonl --pairs support-pairs --sources defacto frank wice
 
-Prints, by kind, the share of claims of one context that are ordered rightly and of those on the right side of even odds
-for ``--groups``, and AUROC over at most ``--most`` pairs for each of ``--sources`` (of a source that was trained on, the
-test part).
+Prints, by kind, the share of claims of one context that are ordered rightly and of those on the right side of even
+odds for ``--groups``, and AUROC over at most ``--most`` pairs for each of ``--sources`` (of a source that was trained
+on, the test part).
 """
 
 from __future__ import annotations

@@ -116,3 +116,20 @@ def test_within_a_stratum_of_overlap_half_of_the_claims_are_supported(makers, ki
     for source, stratum, supported in list(counts):
         assert abs(counts[source, stratum, supported] - counts[source, stratum, not supported]) <= pairs.SLACK
     assert sum(counts.values()) > 800
+
+
+def test_a_changed_subject_is_not_one_that_the_context_says_the_same_of(kit, tmp_path):
+    """The context holds two facts of one relation whose only value is the subject."""
+    pairs = kit[0]
+    relations = tmp_path / "relations.txt"
+    relations.write_text(
+        "{D*:device} is off. / {D} is not on. != n: {D} is not off. / {D} is on. ? {D} is new.\n"
+        "It rains in {C:city}. / Rain falls in {C}. != It snows in {C}. / It hails in {C}. ? It pours in {C}.\n"
+    )
+    maker = pairs.FactContrast(pairs.read_relations(relations))
+    for seed in range(200):
+        group = maker.draw(random.Random(seed), 4)
+        context = " ".join(group.passages).lower()
+        for claim in group.claims:
+            if claim.kind == "subject name":
+                assert claim.text.lower().split(" is ")[0] not in context
