@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from syncheck.errors import InputError
+from syncheck.labels_found import has_both_labels, labels_found
 
 __all__ = [
     "Calibration",
@@ -139,10 +140,10 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
         raise InputError(f"scores and labels must both be (N,), but they are {raw.shape} and {labels.shape}")
     if not ((raw >= 0) & (raw <= 1)).all():
         raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
-    if set(np.unique(labels).tolist()) != {0, 1}:
+    if not has_both_labels(labels):
         raise InputError(
             "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
-            f"{sorted(set(np.unique(labels).tolist()))}"
+            f"{labels_found(labels)}"
         )
     if (area := _auroc(raw, labels)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")

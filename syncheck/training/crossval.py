@@ -14,6 +14,7 @@ from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
+from syncheck.labels_found import has_both_labels, labels_found
 
 __all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
 
@@ -155,6 +156,10 @@ def fold_numbers(
     if folds < 2 or repeats < 1:
         raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
     labels, names = np.asarray(y), np.asarray(groups)
+    if not has_both_labels(labels):
+        raise InputError(
+            f"folds need sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(labels)}"
+        )
     smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
     if smallest < folds:
         raise InputError(

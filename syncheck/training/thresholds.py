@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from syncheck.errors import InputError
+from syncheck.labels_found import labels_found
 
 __all__ = ["Thresholds", "choose_thresholds"]
 
@@ -58,8 +59,7 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]
     if not len(faithful) or not len(unfaithful):
         raise InputError(
-            f"thresholds need sentences of both labels, but there are {len(faithful)} faithful and "
-            f"{len(unfaithful)} unfaithful ones; hold out more sentences"
+            f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
         )
     backtrack, prune = (
         float(faithful[math.floor(share * len(faithful))]) for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)

@@ -185,7 +185,8 @@ def test_the_mlp_has_the_settings_of_the_paper_and_a_weight_decay():
     [
         (lambda X, y: (X[:, :3], y), r"must be \(N, 4\)"),
         (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinite"),
-        (lambda X, y: (X, np.ones_like(y)), r"found \[1\]"),
+        (lambda X, y: (X, np.ones_like(y)), "all 90 sentences are faithful"),
+        (lambda X, y: (X, np.zeros_like(y)), "all 90 sentences are unfaithful"),
         (lambda X, y: (X, 2 * y), r"found \[0, 2\]"),
         (lambda X, y: (X, y[:-1]), r"labels \(N,\)"),
     ],
