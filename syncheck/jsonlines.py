@@ -14,6 +14,7 @@ from typing import IO, Any
 from tqdm import tqdm
 
 from syncheck.errors import InputError, RecordError, SyncheckError
+from syncheck.printable import printable
 
 __all__ = ["RefusedRecord", "field", "parsed_record", "process", "read_json"]
 
@@ -85,7 +86,8 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> l
                 reason = str(error).removeprefix(place)  # a RecordError says where it was
                 refused.append(RefusedRecord(source, number, "" if name is None else str(name), reason))
                 sys.stderr.write(f"{place}{reason}\n")
-            output.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+            text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+            output.write((printable(text) if output.isatty() else text) + "\n")
             output.flush()
     return refused
 

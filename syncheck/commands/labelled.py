@@ -17,6 +17,7 @@ from syncheck.commands.monitors import monitor_for
 from syncheck.commands.proposition_models import proposition_models
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
+from syncheck.printable import printable
 from syncheck.report.plots import check_plot
 from syncheck.training import (
     LabelledResponse,
@@ -153,7 +154,7 @@ def report_left_out(measured: MeasuredSentences, path: Path) -> None:
     """Say on standard error which responses of a file do not count, and why, and whose labels were carried over."""
     carried = carried_line(measured)
     for line in [*left_out_lines(measured), *([] if carried is None else [carried])]:
-        sys.stderr.write(f"{path}: {line}\n")
+        sys.stderr.write(f"{path}: {printable(line)}\n")
 
 
 def refuse_measuring_options(args: argparse.Namespace, paths: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
+from syncheck.printable import printable
 from syncheck.training.auroc import Draws, deviation, interval
 from syncheck.training.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
 from syncheck.training.text_table import aligned, json_number, with_interval
@@ -88,7 +89,7 @@ class EvaluationTable:
                 lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
             lines.append(f"  {shown}")
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
-        return "\n".join([note, f"  {header}", *lines])
+        return printable("\n".join([note, f"  {header}", *lines]))
 
 
 _HEADER = ("system", "AUROC", "gain", "AUPRC", "balanced accuracy", "ECE", "deviation of AUROC")
