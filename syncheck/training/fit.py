@@ -156,7 +156,10 @@ def fit_measured(
     else:
         _check_held_out(held_out, len(y))
     thresholds = choose_thresholds(held_out, y)
-    aggregator = Aggregator.fit(features[used], y, schema=measured.schema, kind=kind, random_state=random_state)
+    # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
+    aggregator = Aggregator.fit(
+        features[used], y, schema=measured.schema, kind=kind, random_state=random_state, allow_unmeasured=True
+    )
     return Monitor(
         untrained.model,
         untrained.tokenizer,

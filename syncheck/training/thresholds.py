@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
 from syncheck.labels_found import labels_found
 
 __all__ = ["Thresholds", "choose_thresholds"]
@@ -55,7 +56,7 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     InputError
         If either label is absent.
     """
-    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]
     if not len(faithful) or not len(unfaithful):
         raise InputError(
