@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from syncheck.errors import InputError
-from syncheck.given import check_share
+from syncheck.given import check_sequence, check_share
 
 __all__ = [
     "AggregatorKind",
@@ -111,7 +111,7 @@ class MonitorConfig:
     InputError
         If a threshold is outside [0, 1].
     WrongTypeError
-        If one is no number.
+        If one is no number, or ``layers`` no sequence.
     """
 
     schema: str = "paper.v1"
@@ -128,5 +128,6 @@ class MonitorConfig:
     """Suggested tau_2: a sampled sentence below it is dropped."""
 
     def __post_init__(self) -> None:
+        check_sequence(self.layers, "layers", of="whole numbers")
         for name in ("backtrack_threshold", "prune_threshold"):
             check_share(getattr(self, name), name)

@@ -30,6 +30,7 @@ from syncheck import (
 )
 from syncheck.aggregators import fit_calibration
 from syncheck.cli import main
+from syncheck.spans import SpanItem
 from syncheck.training import choose_thresholds, cross_validate, measure
 
 HALF = "Paris \ud800 is big."
@@ -274,3 +275,28 @@ def test_a_threshold_of_a_saved_monitor_outside_is_a_damaged_file(monitor, tmp_p
         (tmp_path / "config.json").write_text(json.dumps(config | {"prune_threshold": value}))
         with pytest.raises(CheckpointError):
             Monitor.from_pretrained(tmp_path, model=monitor.model, tokenizer=monitor.tokenizer)
+
+
+@pytest.mark.parametrize("field", ["id", "lang", "question", "response", "generator", "source", "passages", "tokens"])
+def test_half_a_character_in_an_item(field):
+    item = {"id": "1", "lang": "EN", "question": "Who?", "response": "Anna."}
+    with pytest.raises(InputError, match=f"{field}.*half of a character"):
+        SpanItem(**item | {field: (HALF,) if field in ("passages", "tokens") else HALF})
+    for unread in ({"passages": (p for p in ["p"])}, {"tokens": "Anna."}, {"logits": (x for x in [0.5])}):
+        with pytest.raises(WrongTypeError, match="must be a list of"):
+            SpanItem(**item | unread)
+
+
+def test_half_a_character_in_a_list_that_is_written_as_a_string(tmp_path, capsys):
+    """The record itself is whole: the escape is within a string, and read with the list."""
+    record = {"id": "1", "lang": "EN", "model_input": "Who?", "model_output_text": "Anna."}
+    tokens = {"model_output_tokens": r"['An\ud800', 'na.']", "model_output_logits": "[1.0, 2.0]"}
+    source = tmp_path / "items.jsonl"
+    source.write_text(json.dumps(record | tokens))
+    assert main(["spans", "--method", "mark-all", "--input", str(source), "--output", str(tmp_path / "o.jsonl")]) == 2
+    assert "half of a character" in capsys.readouterr().err
+
+
+def test_layers_that_can_be_read_once_are_refused():
+    with pytest.raises(WrongTypeError, match="layers must be a list .*generator"):
+        MonitorConfig(schema="paper.v1", layers=(k for k in (1, 2)))
