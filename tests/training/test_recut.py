@@ -148,12 +148,16 @@ def test_labels_of_one_class_are_named(label, name):
 
 
 def test_references_of_the_own_group_are_found_in_little_time():
-    """Twenty thousand sentences: comparing the names of the groups in pairs takes many seconds."""
+    """Less than half of what comparing the names of the groups in pairs takes, as a twentieth of them shows."""
     schema, count = feature_schema("paper.v1", (0,)), 20_000
     measured = yes_and_no(schema, np.zeros((count, len(schema.names))), prefix="What is said of this? " * 20)
     rng = np.random.default_rng(0)
     measured = replace(measured, activations={0: rng.normal(size=(count, 2)).astype(np.float32)}, max_references=2000)
-    labels, started = np.ones(count, np.int64), time.perf_counter()
+    labels, groups = np.ones(count, np.int64), measured.groups
+    started = time.process_time()
+    assert (groups[:1000, None] == groups[:2000]).sum() == 1000 * 2
+    in_pairs = 20 * (time.process_time() - started)
+    started = time.process_time()
     values = measured.features(labels, np.arange(count))
     assert np.isfinite(values[:, schema.names.index("lid_layer_0")]).all()
-    assert time.perf_counter() - started < 4.0
+    assert time.process_time() - started < in_pairs / 2
