@@ -133,7 +133,10 @@ def columns_of(args: argparse.Namespace) -> Iterator[tuple[Part, Part]]:
         train, test = (Part(task, split, (*chosen, "--split", split), SCHEMAS[task]) for split in ("train", "test"))
         yield train, test
     files = biographies.labelled_files(args)
-    parts = {name: Part(name, None, ("--data", str(file)), biographies.SCHEMA) for name, file in files.items()}
+    parts = {
+        name: Part(name, None, ("--data", str(file), "--carry-labels"), biographies.SCHEMA)
+        for name, file in files.items()
+    }
     for name, part in parts.items():
         yield parts[biographies.TRAINED_ON[name]], part
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
+from fod.ranges import check_count, check_sampling, check_share
 from syncheck import InputError
 
 __all__ = ["DEFAULTS", "FODConfig"]
@@ -19,6 +19,8 @@ class FODConfig:
     ------
     InputError
         If a value is outside its range.
+    WrongTypeError
+        If one is no number.
     """
 
     backtrack_threshold: float = 0.7
@@ -49,15 +51,10 @@ class FODConfig:
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise InputError(f"{name} must be in [0, 1]; found {getattr(self, name)}")
+            check_share(getattr(self, name), name)
         for name in ("beam_size", "samples_per_step", "max_sentences", "max_handovers"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1; found {getattr(self, name)}")
-        if not 0 < self.temperature < math.inf or not 0 < self.top_p <= 1:
-            raise InputError(
-                f"temperature must be above 0, finite, and top_p in (0, 1]; found {self.temperature} and {self.top_p}"
-            )
+            check_count(getattr(self, name), name)
+        check_sampling(temperature=self.temperature, top_p=self.top_p)
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
 

@@ -79,6 +79,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         ``any``: stop when a kept beam has ended, as the paper does; ``all``: when all have.
     max_sentences
         Most sentences of an answer.
+    max_handovers
+        How often one answer may ask ``on_nothing`` for another prompt, where that is a callable.
     on_nothing
         What is done when no sample of a round reaches tau_2; see :data:`fod.OnNothing`.
     message
@@ -119,6 +121,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         top_p: float = DEFAULTS.top_p,
         until: Literal["any", "all"] = DEFAULTS.until,
         max_sentences: int = DEFAULTS.max_sentences,
+        max_handovers: int = DEFAULTS.max_handovers,
         on_nothing: OnNothing = "stop",
         message: str = ABSTENTION,
     ) -> None:
@@ -146,6 +149,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             top_p=top_p,
             until=until,
             max_sentences=max_sentences,
+            max_handovers=max_handovers,
             annotate=on_nothing == "annotate",
         )
         self.on_nothing = on_nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fod.ranges import check_share
 from syncheck import InputError, Monitor, NotReadyError, ReleaseThreshold
 
 __all__ = ["Threshold", "Thresholds", "search_thresholds", "single_threshold"]
@@ -61,10 +62,12 @@ def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: T
     NotReadyError
         If ``"release"`` is asked for and the monitor has no such threshold.
     InputError
-        If a threshold is another word, or lower than the promise that the other one asks for.
+        If a threshold is another word, outside [0, 1], or lower than the promise that the other one asks for.
+    WrongTypeError
+        If one is neither a word nor a number.
     """
-    _check_word("backtrack_threshold", backtrack)
-    _check_word("prune_threshold", prune)
+    _check_given("backtrack_threshold", backtrack)
+    _check_given("prune_threshold", prune)
     saved = monitor.config
     promise = _promise_of(monitor) if "release" in (backtrack, prune) else None
     return Thresholds(
@@ -84,17 +87,17 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
     InputError
         If it is another word, or outside [0, 1].
     """
-    _check_word("threshold", threshold)
+    _check_given("threshold", threshold)
     promise = _promise_of(monitor) if threshold == "release" else None
     chosen = _chosen("threshold", threshold, monitor.config.backtrack_threshold, promise)
-    if not 0.0 <= chosen <= 1.0:
-        raise InputError(f"threshold must be in [0, 1]; found {chosen}")
     return Thresholds(chosen, None, promise)
 
 
-def _check_word(name: str, given: Threshold | None) -> None:
+def _check_given(name: str, given: Threshold | None) -> None:
     if isinstance(given, str) and given != "release":
         raise InputError(f"{name} must be a number in [0, 1], 'release' or None; found {given!r}")
+    if given is not None and given != "release":
+        check_share(given, name)
 
 
 def _promise_of(monitor: Monitor) -> ReleaseThreshold:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from syncheck.errors import InputError
+from syncheck.given import check_sequence, check_share
 
 __all__ = [
     "AggregatorKind",
@@ -103,7 +104,15 @@ class SegmenterConfig:
 
 @dataclass(frozen=True, slots=True)
 class MonitorConfig:
-    """What a monitor measures and how it decides; saved beside its aggregator."""
+    """What a monitor measures and how it decides; saved beside its aggregator.
+
+    Raises
+    ------
+    InputError
+        If a threshold is outside [0, 1].
+    WrongTypeError
+        If one is no number, or ``layers`` no sequence.
+    """
 
     schema: str = "paper.v1"
     """Version of the feature schema."""
@@ -117,3 +126,8 @@ class MonitorConfig:
     """Suggested tau_1: a sentence below it is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD
     """Suggested tau_2: a sampled sentence below it is dropped."""
+
+    def __post_init__(self) -> None:
+        check_sequence(self.layers, "layers", of="whole numbers")
+        for name in ("backtrack_threshold", "prune_threshold"):
+            check_share(getattr(self, name), name)

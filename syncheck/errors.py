@@ -18,6 +18,8 @@ LeftOutWarning (UserWarning)          labelled responses are not trained on, and
 
 from __future__ import annotations
 
+from syncheck.printable import printable
+
 __all__ = [
     "CheckpointError",
     "EvaluatorError",
@@ -36,7 +38,10 @@ __all__ = [
 
 
 class SyncheckError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; what it quotes is safe to show on a terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(SyncheckError, ValueError):
@@ -123,3 +128,6 @@ class MissingExtraError(SyncheckError, ImportError):
 
 class LeftOutWarning(UserWarning):
     """Labelled responses are not trained on: they cannot be measured, or get no score."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())

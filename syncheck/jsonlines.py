@@ -14,6 +14,8 @@ from typing import IO, Any
 from tqdm import tqdm
 
 from syncheck.errors import InputError, RecordError, SyncheckError
+from syncheck.field_names import fields_found
+from syncheck.printable import printable
 
 __all__ = ["RefusedRecord", "field", "parsed_record", "process", "read_json"]
 
@@ -85,7 +87,8 @@ def process(source: str, target: str, work: Callable[[JsonDict], JsonDict]) -> l
                 reason = str(error).removeprefix(place)  # a RecordError says where it was
                 refused.append(RefusedRecord(source, number, "" if name is None else str(name), reason))
                 sys.stderr.write(f"{place}{reason}\n")
-            output.write(json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+            text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+            output.write((printable(text) if output.isatty() else text) + "\n")
             output.flush()
     return refused
 
@@ -101,7 +104,7 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
     value = record.get(name)
     if value is None:
         if default is ...:
-            raise InputError(f"field {name!r} is missing; every record needs it")
+            raise InputError(f"field {name!r} is missing; {fields_found(name, record)}; every record needs it")
         return default
     if not isinstance(value, kind) or isinstance(value, bool):
         wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))

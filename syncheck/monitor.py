@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -392,7 +392,7 @@ class Monitor:
     @classmethod
     def fit(
         cls,
-        records: Iterable[LabelledResponse],
+        records: Iterable[LabelledResponse | Mapping[str, Any]],
         *,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,

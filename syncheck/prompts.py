@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.given import check_text, check_texts
 from syncheck.templates import biography_prompt, plain_prompt, ragtruth_qa_prompt
 from syncheck.types import RagPrompt
 
@@ -28,6 +29,8 @@ def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
 
     Raises
     ------
+    InputError
+        If a passage holds half of a character.
     WrongTypeError
         If ``context`` is neither a string nor a sequence of strings.
     """
@@ -38,6 +41,7 @@ def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
             f"context must be a string or a list of strings; found {type(context).__name__} "
             "(pass context='' for a context that is known to be empty)"
         )
+    check_texts(context, "context")
     return tuple(passage for passage in context if passage.strip())
 
 
@@ -69,19 +73,18 @@ def build_prompt(
     Raises
     ------
     InputError
-        If the template is unknown, ``chat`` is asked for without a chat template, or the chat template takes no system
-        prompt.
+        If the template is unknown, ``chat`` is asked for without a chat template, the chat template takes no system
+        prompt, or a text holds half of a character (a lone surrogate).
     WrongTypeError
         If question or context have another type.
     """
-    if not isinstance(question, str):
-        raise WrongTypeError(f"question must be a string; found {type(question).__name__}")
+    check_text(question, "question")
     if not question.strip():
         raise PromptError("question must not be empty; pass the user's question or instruction")
     if template not in get_args(Template):
         raise InputError(f"template must be one of {get_args(Template)}; found {template!r}")
-    if system is not None and not isinstance(system, str):
-        raise WrongTypeError(f"system must be a string; found {type(system).__name__}")
+    if system is not None:
+        check_text(system, "system")
     has_chat = bool(getattr(tokenizer, "chat_template", None))
     chosen = ("chat" if has_chat else "plain") if template == "auto" else template
     if chosen == "chat" and not has_chat:
@@ -119,14 +122,15 @@ def prompt_from_texts(
 
     Raises
     ------
+    InputError
+        If a text holds half of a character (a lone surrogate).
     PromptError
         If the two are equal although there is a context.
     WrongTypeError
         If one of them is no string.
     """
-    for name, text in (("with_context", with_context), ("without_context", without_context)):
-        if not isinstance(text, str):
-            raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
+    for name, text in (("question", question), ("with_context", with_context), ("without_context", without_context)):
+        check_text(text, name)
     passages = passages_of(context)
     texts = [with_context, without_context]
     chat = user_turns and bool(getattr(tokenizer, "chat_template", None))

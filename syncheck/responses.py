@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from syncheck.config import SegmenterConfig
 from syncheck.decoding import Transcript, end_tokens_of
 from syncheck.errors import InputError, WrongTypeError
+from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 from syncheck.signals import check_window
 from syncheck.types import RagPrompt, SentenceSpan
@@ -44,7 +45,7 @@ def read_response(
     ------
     InputError
         If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
-        go together), or an id is outside the vocabulary.
+        go together), an id is outside the vocabulary, or a text holds half of a character (a lone surrogate).
     PromptError
         If prompt and response do not fit the model's window, or the tokenizer rewrites the text without telling where.
     WrongTypeError
@@ -56,15 +57,15 @@ def read_response(
             "pass exactly one of response, response_token_ids and sentences (the last two may go together); "
             f"found {'none' if not any(given) else 'response and another'}"
         )
-    if sentences is not None and (isinstance(sentences, str) or not all(isinstance(s, str) for s in sentences)):
-        raise WrongTypeError("sentences must be a list of strings")
+    if sentences is not None:
+        check_texts(sentences, "sentences")
     if response_token_ids is not None:
         token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
         read = _decoded(tokenizer, prompt, token_ids, segmenter)
     else:
         text = "".join(sentences) if sentences is not None else response
-        if not isinstance(text, str):
-            raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
+        check_text(text, "response")
+        assert text is not None
         read = _tokenized(tokenizer, prompt, text, segmenter)
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
     if sentences is None:
@@ -89,13 +90,18 @@ def rows_given(
     ------
     InputError
         If there are not as many as prompts.
+    WrongTypeError
+        If what was given is no sequence.
     """
+    check_sequence(prompts, "prompts", of="prompts")
     columns = {"responses": responses, "response_token_ids": response_token_ids, "sentences": sentences}
     for name, given in columns.items():
+        if given is not None:
+            check_sequence(given, name, of="one for each prompt")
         if given is not None and len(given) != len(prompts):
             raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
     absent = [None] * len(prompts)
-    return list(zip(responses or absent, response_token_ids or absent, sentences or absent, strict=True))
+    return list(zip(*(absent if given is None else given for given in columns.values()), strict=True))
 
 
 def batches_of_like_length(
@@ -145,6 +151,7 @@ def _decoded(
 
 
 def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
+    check_sequence(token_ids, "response_token_ids", of="integers")
     if not all(isinstance(i, int | np.integer) for i in token_ids):
         raise WrongTypeError("response_token_ids must be a list of integers")
     size = model.get_input_embeddings().num_embeddings

@@ -181,9 +181,12 @@ class TestInput:
         with pytest.raises(WrongTypeError):
             monitor.score(prompt, **given)
 
-    @pytest.mark.parametrize("sentences", ["He is.", [5]], ids=repr)
-    def test_sentences_must_be_a_list_of_strings(self, monitor, prompt, sentences):
-        with pytest.raises(WrongTypeError, match="sentences must be a list of strings"):
+    @pytest.mark.parametrize(
+        ("sentences", "found"),
+        [("He is.", "sentences must be a list of strings"), ([5], "sentences.0. must be a string")],
+    )
+    def test_sentences_must_be_a_list_of_strings(self, monitor, prompt, sentences, found):
+        with pytest.raises(WrongTypeError, match=found):
             monitor.score(prompt, sentences=sentences)
 
     @pytest.mark.parametrize("run", [Monitor.generate, Monitor.score, Monitor.attach])

@@ -101,6 +101,7 @@ def _response(
         group=example.title,
         generator=generator,
         sentences=tuple(LabelledSentence(*s) for s in sentences),
+        carry_labels=True,
     )
 
 

@@ -15,6 +15,7 @@ from fod.config import DEFAULTS
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
+from fod.ranges import check_count, check_sampling
 from fod.scored import ScoredDecoding, ids_of, release_of, sampling
 from syncheck import DecodingPlan, InputError, Monitor, NotReadyError, RagPrompt, Report
 
@@ -82,12 +83,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         top_p: float = DEFAULTS.top_p,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
-        if samples < 1:
-            raise InputError(f"samples must be at least 1; found {samples}")
-        if not 0 < temperature < math.inf or not 0 < top_p <= 1:
-            raise InputError(
-                f"temperature must be above 0, finite, and top_p in (0, 1]; found {temperature} and {top_p}"
-            )
+        check_count(samples, "samples")
+        check_sampling(temperature=temperature, top_p=top_p)
         self.reward: Reward = reward if callable(reward) else _reward_of(reward, monitor)
         self.samples = samples
         self.temperature = temperature

@@ -15,8 +15,9 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
+from fod.ranges import check_share, check_strength
 from fod.scored import ScoredDecoding, ids_of, release_of
-from syncheck import DecodingPlan, DecodingSession, InputError, Monitor, RagPrompt
+from syncheck import DecodingPlan, DecodingSession, Monitor, RagPrompt
 
 __all__ = ["CADGenerator", "contrast_scores"]
 
@@ -84,10 +85,8 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         plausibility: float = 0.0,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
-        if not 0 <= alpha < math.inf or not 0 <= plausibility <= 1:
-            raise InputError(
-                f"alpha must be 0 or more, finite, and plausibility in [0, 1]; found {alpha} and {plausibility}"
-            )
+        check_strength(alpha, "alpha")
+        check_share(plausibility, "plausibility")
         self.alpha = alpha
         self.plausibility = plausibility
 

@@ -15,10 +15,10 @@ from fod.drop_in import AnswerGenerator, plan_within
 from fod.events import Event
 from fod.output import GeneratorOutput
 from fod.parts import Draft, continued
+from fod.ranges import check_count, check_share
 from fod.scored import ScoredDecoding, ids_of, release_of
 from syncheck import (
     DecodingPlan,
-    InputError,
     JudgedAnswer,
     Monitor,
     MonitoredSession,
@@ -118,10 +118,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         build_prompt: PromptBuilder | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
-        if not 0 <= threshold <= 1:
-            raise InputError(f"threshold must be in [0, 1]; found {threshold}")
-        if max_retrievals < 1:
-            raise InputError(f"max_retrievals must be at least 1; found {max_retrievals}")
+        check_share(threshold, "threshold")
+        check_count(max_retrievals, "max_retrievals")
         self.retriever = retriever
         self.threshold = threshold
         self.max_retrievals = max_retrievals

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from fod.baselines.flare import FLAREQuery
+from fod.ranges import check_count
 from syncheck import InputError
 
 __all__ = ["PassageIndex"]
@@ -30,8 +31,7 @@ class PassageIndex:
     """
 
     def __init__(self, passages: Sequence[str], *, count: int = 3) -> None:
-        if count < 1:
-            raise InputError(f"count must be at least 1; found {count}")
+        check_count(count, "count")
         self._passages = list(passages)
         self._count = count
         self._vectorizer = TfidfVectorizer(sublinear_tf=True)

@@ -13,6 +13,7 @@ from syncheck.aggregators import persistence, published
 from syncheck.aggregators.single import signal_column
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Aggregator:
         schema: FeatureSchema,
         kind: AggregatorKind = "mlp",
         random_state: int = 0,
+        allow_unmeasured: bool = False,
     ) -> Self:
         """Train on labelled sentences.
 
@@ -85,16 +87,23 @@ class Aggregator:
             their log-odds averaged.
         random_state
             Seed; the same data and seed give the same aggregator.
+        allow_unmeasured
+            Whether a column may be NaN throughout, such as the aligner's without an aligner; it then never counts, not
+            even where it is measured later.
 
         Raises
         ------
         InputError
-            If the shapes do not fit, a value is infinite or only one label occurs.
+            If the shapes do not fit, a value is infinite, only one label occurs, or columns are NaN throughout: one
+            without ``allow_unmeasured``, all of them with it.
+        WrongTypeError
+            If features or labels are complex, strings or other objects.
         """
         from syncheck.aggregators.estimators import fit_model
 
         rows = _rows(X, schema)
-        model = fit_model(rows, np.asarray(y), kind=kind, random_state=random_state)
+        _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
+        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, random_state=random_state)
         return cls(schema, kind, _medians(rows), model)
 
     @classmethod
@@ -221,7 +230,7 @@ class Aggregator:
         InputError
             If the number of features is another, or a value is infinite.
         """
-        (row,) = _rows(np.atleast_1d(np.asarray(x, dtype=np.float64))[None], self.schema)
+        (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
 
     @property
@@ -241,7 +250,7 @@ class Aggregator:
 
 
 def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "features").astype(np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(schema.names):
         raise InputError(
             f"features must be (N, {len(schema.names)}), the columns of schema {schema.version!r}, "
@@ -250,6 +259,16 @@ def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
     if np.isinf(rows).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
     return rows
+
+
+def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_unmeasured: bool) -> None:
+    never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
+    if len(never) == len(schema.names) or (never and not allow_unmeasured):
+        raise InputError(
+            f"features must be measured in some sentence; found {len(never)} of {len(schema.names)} columns that are "
+            f"NaN in all {len(rows)}: {', '.join(never)}. Measure them, take a schema without them, or pass "
+            "allow_unmeasured=True for some to count nowhere"
+        )
 
 
 def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:

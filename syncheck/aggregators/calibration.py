@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
+from syncheck.labels_found import has_both_labels, labels_found
 
 __all__ = [
     "Calibration",
@@ -134,15 +136,15 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     """
     if method not in get_args(CalibrationMethod):
         raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {method!r}")
-    raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    raw, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     if raw.ndim != 1 or raw.shape != labels.shape:
         raise InputError(f"scores and labels must both be (N,), but they are {raw.shape} and {labels.shape}")
     if not ((raw >= 0) & (raw <= 1)).all():
         raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
-    if set(np.unique(labels).tolist()) != {0, 1}:
+    if not has_both_labels(labels):
         raise InputError(
             "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
-            f"{sorted(set(np.unique(labels).tolist()))}"
+            f"{labels_found(labels)}"
         )
     if (area := _auroc(raw, labels)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")

@@ -17,6 +17,7 @@ from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind, ClassifierKind
 from syncheck.errors import InputError
+from syncheck.labels_found import has_both_labels, labels_found
 
 __all__ = ["fit_model", "make_aggregator"]
 
@@ -153,8 +154,7 @@ def _check(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
     if np.isinf(X).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
-    found = set(np.unique(y).tolist())
-    if found != {0, 1}:
+    if not has_both_labels(y):
         raise InputError(
-            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {sorted(found)}"
+            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
         )

@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
 from syncheck.alignment.evidence import Chunk, split_to_fit
+from syncheck.alignment.protocol import check_asked
 from syncheck.errors import InputError
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
@@ -134,6 +135,7 @@ class AlignScoreAligner:
         InputError
             A claim is blank.
         """
+        check_asked(passages, claims)
         chunks = list(self._chunks(passages))
         groups = [self._sentences(claim) for claim in claims]
         if not chunks or not claims:
@@ -162,8 +164,6 @@ class AlignScoreAligner:
             yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
 
     def _sentences(self, claim: str) -> list[str]:
-        if not claim.strip():
-            raise InputError("a claim is blank; leave out claims without text")
         if not self._mode.endswith("_sp"):
             return [claim]
         sentences: list[str] = self._punkt.tokenize(claim)

@@ -15,7 +15,7 @@ from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed
-from syncheck.errors import InputError
+from syncheck.alignment.protocol import check_asked
 from syncheck.lexical import ContextLexicon, novel_pairs
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
@@ -126,8 +126,7 @@ class BundledAligner:
         InputError
             A claim is blank.
         """
-        if any(not claim.strip() for claim in claims):
-            raise InputError("a claim is blank; leave out claims without text")
+        check_asked(passages, claims)
         index = _index(tuple(passages))
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]

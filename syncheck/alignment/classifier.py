@@ -10,8 +10,8 @@ import torch
 
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
 from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_scorer
+from syncheck.alignment.protocol import check_asked
 from syncheck.alignment.weights import weights_of
-from syncheck.errors import InputError
 from syncheck.types import Evidence, Support
 
 __all__ = ["ClassifierAligner"]
@@ -85,8 +85,7 @@ class ClassifierAligner:
         InputError
             A claim is blank.
         """
-        if any(not claim.strip() for claim in claims):
-            raise InputError("a claim is blank; leave out claims without text")
+        check_asked(passages, claims)
         chunks = split_passages(passages)
         if not chunks:
             return [Support(0.0, None) for _ in claims]

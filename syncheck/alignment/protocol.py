@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
+from syncheck.errors import InputError
+from syncheck.given import check_texts
 from syncheck.types import Support
 
-__all__ = ["Aligner", "ConfiguredAligner", "QuestionAligner", "identity_of", "options_of"]
+__all__ = ["Aligner", "ConfiguredAligner", "QuestionAligner", "check_asked", "identity_of", "options_of"]
 
 
 class Aligner(Protocol):
@@ -59,6 +61,22 @@ class ConfiguredAligner(Aligner, Protocol):
     """
 
     options: Mapping[str, str | int]
+
+
+def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
+    """Check what an aligner is asked: lists of whole strings, of which no claim is blank.
+
+    Raises
+    ------
+    InputError
+        If a claim is blank, or a text holds half of a character (a lone surrogate).
+    WrongTypeError
+        If either is no sequence of strings.
+    """
+    check_texts(passages, "passages")
+    check_texts(claims, "claims")
+    if any(not claim.strip() for claim in claims):
+        raise InputError("a claim is blank; leave out claims without text")
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:

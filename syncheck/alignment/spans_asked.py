@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 
 from syncheck.alignment.evaluators import Evaluator
+from syncheck.alignment.protocol import check_asked
 from syncheck.alignment.weights import weights_of
-from syncheck.errors import EvaluatorError, InputError
+from syncheck.errors import EvaluatorError
 from syncheck.types import Support
 
 __all__ = ["SpanAligner", "hallucinated_spans"]
@@ -65,8 +66,7 @@ class SpanAligner:
         EvaluatorError
             The evaluator cannot be asked, or its answer is no list of spans of the claim.
         """
-        if any(not claim.strip() for claim in claims):
-            raise InputError("a claim is blank; leave out claims without text")
+        check_asked(passages, claims)
         if not any(passage.strip() for passage in passages):
             return [Support(0.0, None) for _ in claims]
         context = "\n\n".join(passages)

@@ -87,7 +87,7 @@ def _promise(release: ReleaseThreshold) -> list[tuple[str, str]]:
     share = release.released / release.sentences
     drawn = ", one of each question" if release.one_per_question else ", taken to be independent of each other"
     return [
-        ("release threshold", f"{release.threshold:.4f}, chosen on {release.sentences} sentences{drawn}"),
+        ("release threshold", f"{release.threshold!r}, chosen on {release.sentences} sentences{drawn}"),
         ("released", f"{share:.3f}, {release.released} of {release.sentences} sentences"),
         ("unfaithful of these", f"{release.observed:.4f}, {release.unfaithful} of {release.released} sentences"),
         ("upper bound", f"{release.bound:.4f} with confidence {release.confidence:g}; allowed: {release.risk:g}"),

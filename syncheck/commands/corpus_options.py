@@ -34,6 +34,12 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
         help="whether spans count that take a null of a business record for a no",
     )
     group.add_argument(
+        "--carry-labels",
+        action="store_true",
+        help="labelled sentences that are cut otherwise: what overlaps an unfaithful one is unfaithful (they are "
+        "refused)",
+    )
+    group.add_argument(
         "--prompts",
         choices=("monitor", "task"),
         default="monitor",

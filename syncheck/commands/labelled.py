@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ from syncheck.commands.monitors import monitor_for
 from syncheck.commands.proposition_models import proposition_models
 from syncheck.errors import InputError
 from syncheck.monitor import Monitor
+from syncheck.printable import printable
 from syncheck.report.plots import check_plot
 from syncheck.training import (
     LabelledResponse,
@@ -23,6 +25,7 @@ from syncheck.training import (
     MeasuredSentences,
     Selection,
     SetName,
+    carried_line,
     check_measured_by,
     left_out_lines,
     load_records,
@@ -77,7 +80,14 @@ def chosen_responses(
     selection = _selection(args)
     if output is None or (args.propositioner, args.judge) == (None, None) or not path.is_file():
         propositioner, judge = proposition_models(args, measured=measured)
-        return load_records(path, selection, prompts=args.prompts, propositioner=propositioner, judge=judge)
+        return load_records(
+            path,
+            selection,
+            prompts=args.prompts,
+            propositioner=propositioner,
+            judge=judge,
+            carry_labels=args.carry_labels,
+        )
     # All of the file is labelled either way, so that another selection finds the labels too.
     return selection.of_responses(kept_labels(args, path, output, measured=measured), source=path)
 
@@ -94,7 +104,10 @@ def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
         raise InputError(f"{path} is measured already; pass --prompts {args.prompts} to `syncheck features`")
     if args.propositioner is not None or args.judge is not None:
         raise InputError(f"{path} is labelled already; pass --propositioner and --judge to `syncheck features`")
-    return _selection(args).of_sentences(read_parquet(path), source=path)
+    measured = _selection(args).of_sentences(read_parquet(path), source=path)
+    if not args.carry_labels:
+        return measured
+    return replace(measured, records=tuple(replace(record, carry_labels=True) for record in measured.records))
 
 
 def _selection(args: argparse.Namespace) -> Selection:
@@ -138,9 +151,10 @@ def measured_by(
 
 
 def report_left_out(measured: MeasuredSentences, path: Path) -> None:
-    """Say on standard error which responses of a file do not count, and why."""
-    for line in left_out_lines(measured):
-        sys.stderr.write(f"{path}: {line}\n")
+    """Say on standard error which responses of a file do not count, and why, and whose labels were carried over."""
+    carried = carried_line(measured)
+    for line in [*left_out_lines(measured), *([] if carried is None else [carried])]:
+        sys.stderr.write(f"{path}: {printable(line)}\n")
 
 
 def refuse_measuring_options(args: argparse.Namespace, paths: Sequence[str]) -> None:

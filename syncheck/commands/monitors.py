@@ -13,6 +13,7 @@ from syncheck.alignment import Aligner, load_aligner
 from syncheck.commands.aligner_options import aligner_options
 from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
 from syncheck.errors import InputError
+from syncheck.field_names import fields_found
 from syncheck.jsonlines import field
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
@@ -100,7 +101,8 @@ def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
     question = field(record, "question", str)
     if "context" not in record or record["context"] is None:
         raise InputError(
-            "field 'context' is missing; pass a string or a list of strings, '' if it is known to be empty"
+            f"field 'context' is missing; {fields_found('context', record)}; pass a string or a list of strings, '' if "
+            "it is known to be empty"
         )
     context = field(record, "context", (str, list))
     with_context = field(record, "prompt_with_context", str, default=None)

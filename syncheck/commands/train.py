@@ -57,7 +57,7 @@ def train(args: argparse.Namespace) -> int:
     monitor.save_pretrained(args.output)
     sys.stderr.write(
         f"trained on {len(set(measured.owners[measured.checkable]))} responses; backtrack threshold "
-        f"{monitor.config.backtrack_threshold:.3f}, prune threshold {monitor.config.prune_threshold:.3f}; "
+        f"{monitor.config.backtrack_threshold!r}, prune threshold {monitor.config.prune_threshold!r}; "
         f"saved to {args.output}\n"
     )
     return 0

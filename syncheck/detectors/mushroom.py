@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from syncheck.errors import InputError
+from syncheck.given import check_texts
 from syncheck.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 from syncheck.training.records import Record, read_records
 
@@ -149,6 +150,10 @@ def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[A
     if not isinstance(values, list) or not all(isinstance(v, kind) and not isinstance(v, bool) for v in values):
         wanted = "strings" if kind is str else "numbers"
         raise record.error(f"expected a list of {wanted}", name)
+    try:
+        check_texts(values if kind is str else (), name)
+    except InputError as error:  # a list within a string brings escapes of its own
+        raise record.error(str(error), name) from error
     return tuple(values)
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from syncheck.printable import printable
 from syncheck.report.labels import answer_facts, band, feature_label, feature_value, verdict
 from syncheck.types import SentenceScore
 
@@ -50,7 +51,8 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
     -------
     str
         Lines ending in a newline. Below each answer stands its lowest sentence with the signals that pulled
-        it down, as changes of P(faithful), and the evidence for it.
+        it down, as changes of P(faithful), and the evidence for it. What would steer a terminal is written out, see
+        :func:`syncheck.printable.printable`.
     """
     pen = _Pen(colour=colour, width=max(width, 60))
     return "".join(line + "\n" for case in cases for line in _case_lines(case, pen))
@@ -68,12 +70,12 @@ class _Pen:
 
     def wrap(self, text: str, first: str) -> list[str]:
         """Wrap ``text`` after the first line's prefix, whose visible width is that of ``_INDENT``."""
-        lines = textwrap.wrap(" ".join(text.split()), self.width - len(_INDENT)) or [""]
+        lines = textwrap.wrap(_on_one_line(text), self.width - len(_INDENT)) or [""]
         return [first + lines[0], *(_INDENT + line for line in lines[1:])]
 
 
 def _case_lines(case: Case, pen: _Pen) -> list[str]:
-    lines = [pen.paint(line, _BOLD) for line in textwrap.wrap(f"Q: {case.question}", pen.width)]
+    lines = [pen.paint(line, _BOLD) for line in textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)]
     for answer in case.answers:
         lines += ["", *_answer_lines(answer, pen)]
     return [*lines, ""]
@@ -94,7 +96,7 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
 def _heading(answer: Answer, pen: _Pen) -> str:
     mean = answer.report.faithfulness
     words = "no score" if mean is None else f"faithfulness {mean:.2f}"
-    return pen.paint(f"── {answer.label} ", _BOLD) + " · ".join((words, *answer_facts(answer)))
+    return pen.paint(f"── {printable(answer.label)} ", _BOLD) + " · ".join((words, *answer_facts(answer)))
 
 
 def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
@@ -114,7 +116,7 @@ def _dropped_lines(dropped: Sequence[SentenceScore], pen: _Pen) -> list[str]:
 
 
 def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
-    lines = [pen.paint(f"     lowest: sentence {number}, {verdict(sentence)}", _BOLD)]
+    lines = [pen.paint(f"     lowest: sentence {number}, {printable(verdict(sentence))}", _BOLD)]
     for change, name in _pulls(sentence):
         value = feature_value(name, sentence.features.get(name))
         lines.append(f"     {change:+.2f}  {name:<22} {value:<13} {feature_label(name).meaning}")
@@ -125,6 +127,10 @@ def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
     if sentence.latency_ms is not None:
         lines.append(f"     scored {sentence.latency_ms:.1f} ms after it was complete")
     return lines
+
+
+def _on_one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
 
 
 def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:

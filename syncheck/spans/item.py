@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.spans.labels import SpanLabels
 
 __all__ = ["SpanItem"]
@@ -31,6 +32,13 @@ class SpanItem:
         The page that the question was made from, empty where unknown.
     labels : SpanLabels or None
         The annotators', where there are any.
+
+    Raises
+    ------
+    InputError
+        If a text holds half of a character (a lone surrogate).
+    WrongTypeError
+        If a text is no string, or passages, tokens or logits are no sequence.
     """
 
     id: str
@@ -43,3 +51,12 @@ class SpanItem:
     generator: str = ""
     source: str = ""
     labels: SpanLabels | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("id", "lang", "question", "response", "generator", "source"):
+            check_text(getattr(self, name), name)
+        check_texts(self.passages, "passages")
+        if self.tokens is not None:
+            check_texts(self.tokens, "tokens")
+        if self.logits is not None:
+            check_sequence(self.logits, "logits", of="numbers")

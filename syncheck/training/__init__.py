@@ -4,7 +4,13 @@ from syncheck.training.ablation import ablation_systems
 from syncheck.training.biographies import Passage, Proposition, label_by_propositions, load_biographies
 from syncheck.training.calibrate import Calibrated, calibrate_monitor
 from syncheck.training.crossval import FittedFold, cross_validate, fitted_folds, fold_numbers
-from syncheck.training.datasets import LabelledResponse, load_jsonl, load_ragtruth, load_records
+from syncheck.training.datasets import (
+    LabelledResponse,
+    labelled_responses,
+    load_jsonl,
+    load_ragtruth,
+    load_records,
+)
 from syncheck.training.evaluate import (
     EvaluationRow,
     EvaluationTable,
@@ -30,6 +36,7 @@ from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.measured_by import against_references, check_measured_by
 from syncheck.training.propositioners import InstructPropositioner, RuleBasedPropositioner, load_propositioner
 from syncheck.training.propositions import AutoAis, Propositioner, PropositionJudge, SequencePropositioner
+from syncheck.training.recut import carried_line
 from syncheck.training.reliability import (
     ReliabilityBin,
     cross_fitted_calibration,
@@ -93,6 +100,7 @@ __all__ = [
     "best_aggregator",
     "best_system",
     "calibrate_monitor",
+    "carried_line",
     "check_measured_by",
     "choose_release_threshold",
     "choose_thresholds",
@@ -110,6 +118,7 @@ __all__ = [
     "joined",
     "label_by_propositions",
     "label_sentences",
+    "labelled_responses",
     "labelled_sentences",
     "labelled_set",
     "left_out_lines",

@@ -307,6 +307,9 @@ def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledRe
         group=record.optional("group", str) or record.optional("topic", str) or question,
         generator=record.optional("generator", str) or "unknown",
         task=record.optional("task", str) or "Biography",
+        carry_labels=True,  # its sentences are Punkt's, whatever cuts the monitor makes
+        source=record.source,
+        line=record.line,
         split=record.optional("split", str),
         prompt_with_context=biography_prompt(question, found.passages) if own else None,
         prompt_without_context=biography_prompt(question, ()) if own else None,

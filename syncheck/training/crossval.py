@@ -14,6 +14,8 @@ from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
+from syncheck.labels_found import has_both_labels, labels_found
 
 __all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
 
@@ -92,7 +94,8 @@ def cross_validate(
         If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
         folds; or a fold's training part cannot be used.
     """
-    scores = np.full((repeats, len(np.asarray(y))), np.nan)
+    y = real_numbers(y, "labels")
+    scores = np.full((repeats, len(y)), np.nan)
     fitted = fitted_folds(
         X,
         y,
@@ -124,7 +127,7 @@ def fitted_folds(
     numbers: NDArray[np.int64] | None = None,
 ) -> Iterator[FittedFold]:
     """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
-    labels = np.asarray(y)
+    labels = real_numbers(y, "labels")
     features_for = fold_features(X)
     if numbers is None:
         numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
@@ -154,7 +157,11 @@ def fold_numbers(
 
     if folds < 2 or repeats < 1:
         raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
-    labels, names = np.asarray(y), np.asarray(groups)
+    labels, names = real_numbers(y, "labels"), np.asarray(groups)
+    if not has_both_labels(labels):
+        raise InputError(
+            f"folds need sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(labels)}"
+        )
     smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
     if smallest < folds:
         raise InputError(
@@ -175,5 +182,5 @@ def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
     """Return how features follow from the training sentences: as a callable says, or the same whichever those are."""
     if callable(X):
         return X
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "features").astype(np.float64)
     return lambda train: rows

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from syncheck.errors import InputError
+from syncheck.errors import InputError, RecordError, WrongTypeError
+from syncheck.jsonlines import parsed_record
 from syncheck.segments import is_checkable
 from syncheck.training.biographies import is_biography, load_biographies
 from syncheck.training.labels import LabelledSentence
 from syncheck.training.propositions import Propositioner, PropositionJudge
 from syncheck.training.ragtruth import QUESTIONS_ONLY, load_ragtruth
 from syncheck.training.records import Record, read_records
+from syncheck.training.recut import shortened
 from syncheck.training.responses import LabelledResponse, PromptSource, ResponseCollection, read_spans
 from syncheck.training.selection import Selection
 
-__all__ = ["LabelledResponse", "load_jsonl", "load_ragtruth", "load_records"]
-
-SHOWN = 60
-"""Characters of a text that a message shows."""
+__all__ = ["LabelledResponse", "labelled_responses", "load_jsonl", "load_ragtruth", "load_records"]
 
 
 def load_records(
@@ -31,6 +31,7 @@ def load_records(
     propositioner: Propositioner | None = None,
     judge: PropositionJudge | None = None,
     kept: str | Path | None = None,
+    carry_labels: bool = False,
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
@@ -50,6 +51,8 @@ def load_records(
         Of biographies: what cuts outputs into propositions, and judges those without a label.
     kept
         Of biographies: a file that keeps what these made, see :func:`~syncheck.training.load_biographies`.
+    carry_labels
+        Of labelled sentences: see :func:`load_jsonl`.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def load_records(
             f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses have not; found "
             f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
         )
-    return selection.of_responses(load_jsonl(path), source=path)
+    return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
 
 
 def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list[LabelledResponse]:
@@ -85,15 +88,23 @@ def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list
     return load_ragtruth(folder, **{**chosen, "tasks": tasks}, prompts=prompts)
 
 
-def load_jsonl(path: str | Path) -> list[LabelledResponse]:
+def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
     """Read labelled responses from JSON Lines.
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels:
     ``response`` with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters, none if empty), or
     ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the
-    response. With sentences the response may be left out: they are then concatenated. Optional: ``id``, ``group``
-    (else the question), ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``,
-    ``prompt_without_context``.
+    response. With sentences the response may be left out: they are then joined, with a space where neither of two has
+    white space. Optional: ``id``, ``group`` (else the question), ``generator``, ``task``, ``split``, ``quality``,
+    ``prompt_with_context``, ``prompt_without_context``.
+
+    Parameters
+    ----------
+    path
+    carry_labels
+        A monitor cuts responses itself. Without this, labelled sentences that it cuts otherwise are refused when they
+        are measured or their labels are used; with it their labels are carried over, and what overlaps an unfaithful
+        sentence is unfaithful.
 
     Raises
     ------
@@ -105,11 +116,53 @@ def load_jsonl(path: str | Path) -> list[LabelledResponse]:
     path = Path(path)
     responses = ResponseCollection()
     for record in read_records(path):
-        responses.add(_response(record, path.stem), record)
+        responses.add(_response(record, path.stem, carry_labels), record)
     return responses.found_in(path)
 
 
-def _response(record: Record, stem: str) -> LabelledResponse:
+def labelled_responses(
+    records: Iterable[LabelledResponse | Mapping[str, Any]], *, carry_labels: bool = False
+) -> list[LabelledResponse]:
+    """Return labelled responses as they are, and those that come as plain dicts read as :func:`load_jsonl` reads lines.
+
+    Parameters
+    ----------
+    records
+    carry_labels
+        Of the dicts, as in :func:`load_jsonl`.
+
+    Raises
+    ------
+    RecordError
+        At the first dict that cannot be used; its ``line`` is its place among the records, from 1.
+    WrongTypeError
+        If one is neither.
+    """
+    responses, dicts = [], ResponseCollection()
+    for number, given in enumerate(records, 1):
+        if isinstance(given, LabelledResponse):
+            responses.append(given)
+            continue
+        if not isinstance(given, Mapping):
+            raise WrongTypeError(
+                "records must be LabelledResponse objects, as syncheck.training.load_records reads them from a file, "
+                f"or dicts of the same fields; found {type(given).__name__} as number {number}"
+            )
+        record = _of_mapping(given, number)
+        responses.append(_response(record, record.source, carry_labels))
+        dicts.add(responses[-1], record)
+    return responses
+
+
+def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
+    try:
+        text = json.dumps(dict(given))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(f"expected what JSON can hold: {error}", source="records", line=number) from error
+    return Record(parsed_record(text, "records", number), "records", number)
+
+
+def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse:
     question = record.get("question", str)
     if ("spans" in record.values) == ("sentences" in record.values):
         raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
@@ -121,7 +174,7 @@ def _response(record: Record, stem: str) -> LabelledResponse:
         response = record.get("response", str)
         spans, sentences = read_spans(record, "spans", len(response)), None
     else:
-        response = record.optional("response", str) or "".join(record.strings("sentences"))
+        response = record.optional("response", str) or _joined(record.strings("sentences"))
         spans, sentences = None, _sentences(record, response)
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
@@ -137,7 +190,19 @@ def _response(record: Record, stem: str) -> LabelledResponse:
         split=record.optional("split", str),
         prompt_with_context=prompts[0],
         prompt_without_context=prompts[1],
+        carry_labels=carry_labels,
+        source=record.source,
+        line=record.line,
     )
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """Put sentences after each other, with a space where neither of two has white space: a cutter needs it."""
+    text = ""
+    for sentence in sentences:
+        apart = not text or text[-1].isspace() or sentence[:1].isspace()
+        text += sentence if apart else f" {sentence}"
+    return text
 
 
 def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
@@ -158,18 +223,14 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     for text in _between(response, sentences):
         if is_checkable(text):
             raise record.error(
-                f"expected a sentence and its label for all text of the response, found none for {_shortened(text)!r}",
+                f"expected a sentence and its label for all text of the response, found none for {shortened(text)!r}",
                 "sentences",
             )
     return tuple(sentences)
 
 
 def _between(response: str, sentences: Sequence[LabelledSentence]) -> list[str]:
-    """Return the text before, between and behind sentences, without white space around it."""
+    """Return the text before, between and after sentences, without white space around it."""
     starts = [0, *(sentence.end for sentence in sentences)]
     stops = [*(sentence.start for sentence in sentences), len(response)]
     return [response[a:b].strip() for a, b in zip(starts, stops, strict=True)]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
+from syncheck.labels_found import has_both_labels, labels_found
+from syncheck.printable import printable
 from syncheck.training.auroc import Draws, deviation, interval
 from syncheck.training.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
 from syncheck.training.text_table import aligned, json_number, with_interval
@@ -88,7 +91,7 @@ class EvaluationTable:
                 lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
             lines.append(f"  {shown}")
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
-        return "\n".join([note, f"  {header}", *lines])
+        return printable("\n".join([note, f"  {header}", *lines]))
 
 
 _HEADER = ("system", "AUROC", "gain", "AUPRC", "balanced accuracy", "ECE", "deviation of AUROC")
@@ -129,9 +132,15 @@ def auroc_table(
     Raises
     ------
     InputError
-        If a score is NaN, or a length or the number of thresholds does not fit.
+        If a score is NaN, a length or the number of thresholds does not fit, or all labels are the same.
     """
-    labels, resamples = np.asarray(y), Draws.of(np.asarray(groups), draws=draws, seed=seed)
+    labels = real_numbers(y, "labels")
+    if not has_both_labels(labels):
+        raise InputError(
+            f"systems are compared on sentences of both labels, 1 (faithful) and 0 (unfaithful); found "
+            f"{labels_found(labels)}. Pass data with both"
+        )
+    resamples = Draws.of(np.asarray(groups), draws=draws, seed=seed)
     cuts: dict[str, Floats | None] = {}
     for name, values in scores.items():
         if values.ndim != 2 or values.shape[1] != len(labels) or np.isnan(values).any():

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import EvaluatorError, InputError, PromptError, WrongTypeError
+from syncheck.errors import EvaluatorError, InputError, PromptError
 from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
-from syncheck.training.datasets import LabelledResponse
+from syncheck.training.datasets import LabelledResponse, labelled_responses
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
+from syncheck.training.recut import check_cut
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
     from syncheck.monitored import JudgedAnswer
 
-__all__ = ["measure", "measure_records"]
+__all__ = ["check_sentences", "measure", "measure_records"]
 
 
 def measure(
     monitor: Monitor,
-    records: Iterable[LabelledResponse],
+    records: Iterable[LabelledResponse | Mapping[str, Any]],
     *,
     batch_size: int = 1,
     show_progress: bool | None = None,
@@ -39,7 +41,8 @@ def measure(
     monitor
         Its scores, if it has an aggregator, are not used.
     records
-        A record's own prompts are used when it has them, the monitor's template otherwise.
+        Also as dicts, see :func:`~syncheck.training.labelled_responses`. A record's own prompts are used when it has
+        them, the monitor's template otherwise.
     batch_size
         Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding.
     show_progress
@@ -56,10 +59,13 @@ def measure(
         If no record has a sentence, or ``batch_size`` is below 1.
     EvaluatorError
         If the aligner fails on a record: its sentences would lack a feature for good.
+    RecordError
+        If a record has labels of sentences that the monitor cuts otherwise, and ``carry_labels`` is not set.
     WrongTypeError
-        If a record is no :class:`LabelledResponse`.
+        If a record is neither a :class:`LabelledResponse` nor a dict.
     """
-    records = list(records)
+    records = labelled_responses(records)
+    check_sentences(monitor, records)
     disable = None if show_progress is None else not show_progress
     with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
         measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
@@ -70,12 +76,25 @@ def measure(
     return replace(measured, provenance=instrument_of(monitor))
 
 
+def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> None:
+    """Check, before any is measured, that each labelled sentence will be measured as one.
+
+    Raises
+    ------
+    RecordError
+        See :func:`~syncheck.training.recut.check_cut`.
+    """
+    for record in records:
+        if record.sentences is not None and not record.carry_labels:
+            with suppress(PromptError):  # it will be left out
+                given = _read(monitor, _prompt_of(monitor, record), record.response)
+                check_cut(record, [(span.char_start, span.char_stop) for span in given.spans])
+
+
 def measure_records(
     monitor: Monitor, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some of the records, advancing a bar; as :func:`measure`, but there may be no sentence in them."""
-    if not all(isinstance(record, LabelledResponse) for record in records):
-        raise WrongTypeError("records must be LabelledResponse objects; make them with syncheck.training.load_records")
     kept: list[LabelledResponse] = []
     left_out: dict[str, str] = {}
     prompts: list[RagPrompt] = []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ HELD_OUT_FOLDS = 5
 
 
 def fit_monitor(
-    records: Iterable[LabelledResponse],
+    records: Iterable[LabelledResponse | Mapping[str, Any]],
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -49,7 +49,8 @@ def fit_monitor(
     Parameters
     ----------
     records
-        Labelled responses, by this model or by others (it then acts as surrogate).
+        Labelled responses, by this model or by others (it then acts as surrogate); also as dicts, see
+        :func:`~syncheck.training.labelled_responses`.
     model, tokenizer
         The model to monitor.
     kind
@@ -76,6 +77,9 @@ def fit_monitor(
         If the records cannot be used: none fits the window, or a label is absent.
     EvaluatorError
         If the aligner fails on a record.
+    RecordError
+        If a dict is not of the documented form, or a record has labels of sentences that the monitor cuts otherwise,
+        and ``carry_labels`` is not set.
 
     Warns
     -----
@@ -152,7 +156,10 @@ def fit_measured(
     else:
         _check_held_out(held_out, len(y))
     thresholds = choose_thresholds(held_out, y)
-    aggregator = Aggregator.fit(features[used], y, schema=measured.schema, kind=kind, random_state=random_state)
+    # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
+    aggregator = Aggregator.fit(
+        features[used], y, schema=measured.schema, kind=kind, random_state=random_state, allow_unmeasured=True
+    )
     return Monitor(
         untrained.model,
         untrained.tokenizer,

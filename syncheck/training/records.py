@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from syncheck.errors import InputError, RecordError
+from syncheck.field_names import fields_found
 from syncheck.jsonlines import parsed_record
 
 __all__ = ["Record", "read_records"]
@@ -37,7 +38,7 @@ class Record:
         """Return a field that must be there and be of this JSON type."""
         value = self.values.get(field, _MISSING)
         if value is _MISSING:
-            raise self.error(f"missing; expected {_NAMES[kind]}", field)
+            raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
         # JSON's true is an int to Python, but not a number to its author.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.error(f"expected {_NAMES[kind]}, found {_shown(value)}", field)
@@ -62,7 +63,8 @@ class Record:
             return (value,)
         if not isinstance(value, list):
             expected = "expected a string or a list of strings"
-            found = f"missing; {expected}" if value is _MISSING else f"{expected}, found {_shown(value)}"
+            absent = f"missing; {expected}; {fields_found(field, self.values)}"
+            found = absent if value is _MISSING else f"{expected}, found {_shown(value)}"
             raise self.error(found, field)
         return self.strings(field)
 

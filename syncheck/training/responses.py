@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -54,6 +54,11 @@ class LabelledResponse:
         The prompts as the generator saw them, when the file has them; None for both leaves them to the monitor.
     user_turns : bool
         Whether these prompts are what a user says, to be put in the chat template of a model that has one.
+    carry_labels : bool
+        Whether labels of sentences may be carried over to sentences that are cut otherwise; see
+        :func:`~syncheck.training.recut.check_cut`.
+    source, line : str and int, or None
+        Where it was read, for messages; equal responses may be of different lines.
     """
 
     id: str
@@ -70,6 +75,9 @@ class LabelledResponse:
     prompt_with_context: str | None = None
     prompt_without_context: str | None = None
     user_turns: bool = False
+    carry_labels: bool = False
+    source: str | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
 
     @property
     def has_context(self) -> bool:
@@ -78,8 +86,9 @@ class LabelledResponse:
 
 
 def response_to_json(response: LabelledResponse) -> str:
-    """Return all of a labelled response in one line; see :func:`response_from_json`."""
-    return json.dumps(asdict(response), ensure_ascii=False)
+    """Return all of a labelled response in one line, of its source the file's name; see :func:`response_from_json`."""
+    source = None if response.source is None else Path(response.source).name
+    return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
 
 
 def response_from_json(text: str) -> LabelledResponse:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.training.datasets import LabelledResponse
-from syncheck.training.extract import measure_records
+from syncheck.training.datasets import LabelledResponse, labelled_responses
+from syncheck.training.extract import check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.provenance import instrument_of
 from syncheck.training.tables import UNFINISHED, provenance_of, read_parquet, write_parquet
@@ -48,7 +48,7 @@ class Shard:
 
 def measure_to_parquet(
     monitor: Monitor,
-    records: Sequence[LabelledResponse],
+    records: Iterable[LabelledResponse | Mapping[str, Any]],
     output: str | Path,
     *,
     batch_size: int = 1,
@@ -92,6 +92,8 @@ def measure_to_parquet(
         sentence.
     EvaluatorError
         If the aligner fails; the part is then not written.
+    RecordError
+        As in :func:`~syncheck.training.extract.measure`, before the first is measured.
     MismatchError
         If the folder holds parts of other records, another model, aligner, config or part size.
     CheckpointError
@@ -99,7 +101,7 @@ def measure_to_parquet(
     MissingExtraError
         If pyarrow is not installed.
     """
-    output = Path(output)
+    output, records = Path(output), labelled_responses(records)
     _check(output, part_size, batch_size)
     provenance = _provenance(monitor, records, part_size)
     folder = output.with_name(f"{output.name}.parts")
@@ -110,6 +112,7 @@ def measure_to_parquet(
     paths = [folder / f"part-{index:05d}.parquet" for index in range(len(chunks))]
     own = list(zip(paths, chunks, strict=True))[shard.number - 1 :: shard.count]
     missing = [(path, chunk) for path, chunk in own if _read(path, provenance) is None]
+    check_sentences(monitor, [record for _, chunk in missing for record in chunk])
     total, left = sum(len(chunk) for _, chunk in own), sum(len(chunk) for _, chunk in missing)
     disable = None if show_progress is None else not show_progress
     with tqdm(total=total, initial=total - left, desc="responses", unit=" responses", disable=disable) as bar:
@@ -145,7 +148,8 @@ def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size
     """Return what decides the values of a run, by name."""
     corpus = hashlib.sha256()
     for record in records:
-        corpus.update(json.dumps(asdict(record), sort_keys=True).encode())
+        content = {name: value for name, value in asdict(record).items() if name not in ("source", "line")}
+        corpus.update(json.dumps(content, sort_keys=True).encode())
     config = asdict(monitor.config)
     return {
         "records": corpus.hexdigest(),

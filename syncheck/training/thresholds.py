@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from syncheck.errors import InputError
+from syncheck.given import real_numbers
+from syncheck.labels_found import labels_found
 
 __all__ = ["Thresholds", "choose_thresholds"]
 
@@ -54,12 +56,11 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     InputError
         If either label is absent.
     """
-    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]
     if not len(faithful) or not len(unfaithful):
         raise InputError(
-            f"thresholds need sentences of both labels, but there are {len(faithful)} faithful and "
-            f"{len(unfaithful)} unfaithful ones; hold out more sentences"
+            f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
         )
     backtrack, prune = (
         float(faithful[math.floor(share * len(faithful))]) for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 
 PASSAGES = [
     "The bridge was built in 1903. It spans the river Avon.",
@@ -33,6 +33,20 @@ def test_context_without_text_supports_nothing(aligner, passages):
 def test_blank_claim_is_refused(aligner, claim):
     with pytest.raises(InputError, match="blank"):
         aligner.align(PASSAGES, ["Fine.", claim])
+
+
+@pytest.mark.parametrize("one", [(p for p in ["Fine."]), "Fine.", {"Fine."}])
+def test_what_is_no_list_of_strings_is_refused(aligner, one):
+    with pytest.raises(WrongTypeError, match="claims must be a list"):
+        aligner.align(PASSAGES, one)
+    with pytest.raises(WrongTypeError, match="passages must be a list"):
+        aligner.align(one, CLAIMS)
+
+
+def test_half_a_character_is_refused(aligner):
+    for asked in (["The bridge \ud800."], CLAIMS), (PASSAGES, ["The bridge \ud800."]):
+        with pytest.raises(InputError, match="half of a character"):
+            aligner.align(*asked)
 
 
 LONG = (

@@ -68,7 +68,7 @@ def test_a_bad_record_is_written_as_an_error_and_the_others_go_on(data, tmp_path
     assert main(["spans", "--method", "mark-all", "--input", str(path), "--output", str(out)]) == 2
     bad, good = lines(out)
     assert (bad["id"], bad["line"]) == ("bad", 2)
-    assert bad["error"] == "field 'model_output_text': missing; expected a string"
+    assert bad["error"] == "field 'model_output_text': missing; expected a string; found 'id', 'lang'"
     assert good["hard_labels"] == [[0, 29]]
     assert "in.jsonl:2" in capsys.readouterr().err
 

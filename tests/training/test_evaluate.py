@@ -295,5 +295,5 @@ def test_thresholds_cost_at_most_their_share_of_the_faithful():
 
 
 def test_thresholds_need_both_labels():
-    with pytest.raises(InputError, match="2 faithful and 0 unfaithful"):
+    with pytest.raises(InputError, match="all 2 sentences are faithful"):
         choose_thresholds([0.1, 0.2], [1, 1])

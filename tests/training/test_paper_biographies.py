@@ -118,7 +118,7 @@ def test_kept_labels_are_those_of_the_biographies(paper_table_1, files, options,
     (tmp_path / "runs").mkdir()
     kept = labels_of(paper_table_1, [*options, "--biographies", files["FS"], files["F-100"]])
     expected = load_biographies(tmp_path / "FS.jsonl", prompts="task")
-    assert load_records(kept["FS"]) == [replace(r, generator=GENERATOR, task="FS") for r in expected]
+    assert load_records(kept["FS"], carry_labels=True) == [replace(r, generator=GENERATOR, task="FS") for r in expected]
 
 
 @pytest.mark.parametrize(

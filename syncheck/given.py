@@ -1,0 +1,105 @@
+"""What callers pass, checked at the door: whole texts, sequences that last, real numbers, shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.errors import InputError, WrongTypeError
+
+__all__ = ["check_sequence", "check_share", "check_text", "check_texts", "real_numbers"]
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+
+
+def check_text(text: object, name: str) -> None:
+    """Check that a value is a string that any encoding can write.
+
+    Raises
+    ------
+    InputError
+        If it holds half of a character (a lone surrogate), at which tokenizers and files fail.
+    WrongTypeError
+        If it is no string.
+    """
+    if not isinstance(text, str):
+        raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
+    half = _HALF.search(text)
+    if half is not None:
+        raise InputError(
+            f"{name} must be whole Unicode text; found {half[0]!r}, half of a character, at character {half.start()}. "
+            "Read the text with its own encoding, or with errors='replace'"
+        )
+
+
+def check_texts(texts: object, name: str) -> None:
+    """Check that a value is a list, tuple or other sequence of whole strings.
+
+    Raises
+    ------
+    InputError
+        If one of them holds half of a character.
+    WrongTypeError
+        If it is a string itself, no sequence, or one of them is no string.
+    """
+    check_sequence(texts, name, of="strings")
+    for index, text in enumerate(texts):  # type: ignore[var-annotated,arg-type]
+        check_text(text, f"{name}[{index}]")
+
+
+def check_sequence(values: object, name: str, *, of: str) -> None:
+    """Check that a value can be read more than once, as a generator cannot.
+
+    Raises
+    ------
+    WrongTypeError
+        If it is a string, or neither a sequence nor a one-dimensional array; the message says a list ``of`` what it
+        should be.
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    if isinstance(values, str | bytes) or not (isinstance(values, Sequence) or is_array):
+        raise WrongTypeError(f"{name} must be a list of {of}; found {type(values).__name__}")
+
+
+def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as an array of real numbers, of the type they have.
+
+    Raises
+    ------
+    InputError
+        If they make no array, since rows differ in length, say.
+    WrongTypeError
+        If they are complex, strings or any other objects.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be an array of numbers; found what makes none: {error}") from error
+    if array.dtype.kind not in "fiub":
+        kinds = ", ".join(sorted({type(value).__name__ for value in array.ravel()[:1000].tolist()}))
+        raise WrongTypeError(
+            f"{name} must be real numbers; found an array of type {array.dtype} that holds {kinds or 'nothing'}. "
+            "Convert it first; what was not measured is NaN"
+        )
+    return array
+
+
+def check_share(value: object, name: str) -> None:
+    """Check that a value is a number in [0, 1].
+
+    Raises
+    ------
+    InputError
+        If it is outside, or NaN.
+    WrongTypeError
+        If it is no real number.
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise WrongTypeError(f"{name} must be a number in [0, 1]; found {value!r}")
+    if not 0.0 <= float(value) <= 1.0:
+        raise InputError(f"{name} must be in [0, 1]; found {value}")
