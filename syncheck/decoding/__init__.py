@@ -6,10 +6,12 @@ from syncheck.decoding.plan import DecodingPlan, StopReason, end_tokens_of, plan
 from syncheck.decoding.rows import Row
 from syncheck.decoding.sequences import Sequences
 from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.stopping import OverheardStops
 
 __all__ = [
     "DecodingPlan",
     "DecodingSession",
+    "OverheardStops",
     "Row",
     "Sequences",
     "Step",
