@@ -27,7 +27,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
-from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, plan_of, prepare
+from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, check_reach, plan_of, prepare
 
 __all__ = ["AnswerGenerator", "plan_within"]
 
@@ -162,6 +162,7 @@ class AnswerGenerator(ABC, Generic[O]):
         plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
         given = _prompts_of(prompt)
         _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
+        check_reach(model, given, plan.config.max_length)
         outputs = self._outputs(given, plan, seed, None)
         if generation_config.return_dict_in_generate:
             return outputs[0] if isinstance(prompt, RagPrompt) else outputs

@@ -5,7 +5,17 @@ from __future__ import annotations
 from syncheck.aggregators import Aggregator, ReleaseThreshold
 from syncheck.alignment import Aligner, Evaluator, LocalEvaluator, is_same_aligner, load_aligner
 from syncheck.config import MonitorConfig, SegmenterConfig
-from syncheck.decoding import DecodingPlan, DecodingSession, Row, Step, Transcript, decode, plan_of, prepare
+from syncheck.decoding import (
+    DecodingPlan,
+    DecodingSession,
+    Row,
+    Step,
+    Transcript,
+    check_reach,
+    decode,
+    plan_of,
+    prepare,
+)
 from syncheck.errors import (
     CheckpointError,
     EvaluatorError,
@@ -100,6 +110,7 @@ __all__ = [
     "WrongTypeError",
     "__version__",
     "build_prompt",
+    "check_reach",
     "decode",
     "feature_schema",
     "interval",

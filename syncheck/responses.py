@@ -13,7 +13,7 @@ from syncheck.config import SegmenterConfig
 from syncheck.decoding import Transcript, end_tokens_of
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
-from syncheck.signals import check_window
+from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
 from syncheck.types import RagPrompt, SentenceSpan
 
 __all__ = ["GivenResponse", "batches_of_like_length", "read_response", "rows_given"]
@@ -46,7 +46,8 @@ def read_response(
         If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
         go together), or an id is outside the vocabulary.
     PromptError
-        If prompt and response do not fit the model's window, or the tokenizer rewrites the text without telling where.
+        If prompt and response do not fit the model's window or cross a length where it encodes every token anew (see
+        :func:`syncheck.signals.check_one_encoding`), or the tokenizer rewrites the text without telling where.
     WrongTypeError
         If one is of another type.
     """
@@ -67,6 +68,8 @@ def read_response(
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
         read = _tokenized(tokenizer, prompt, text, segmenter)
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
+    for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+        check_one_encoding(model, len(ids), len(ids) + len(read.token_ids))
     if sentences is None:
         return read
     texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]
@@ -99,9 +102,11 @@ def rows_given(
 
 
 def batches_of_like_length(
-    prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
+    model: PreTrainedModel, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
 ) -> Iterator[list[int]]:
     """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
+
+    Those that the model encodes in different ways, by the lengths of their prompts, are not put together.
 
     Raises
     ------
@@ -110,8 +115,14 @@ def batches_of_like_length(
     """
     if size < 1:
         raise InputError(f"batch_size must be at least 1; found {size}")
+    switches = switches_of(model)
     order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
-    yield from (order[first : first + size] for first in range(0, len(order), size))
+    groups: dict[tuple[int, int], list[int]] = {}
+    for i in order:
+        own, other = (len(ids) for ids in (prompts[i].with_context_ids, prompts[i].without_context_ids))
+        groups.setdefault((encoding_of(switches, own), encoding_of(switches, other)), []).append(i)
+    for group in groups.values():
+        yield from (group[first : first + size] for first in range(0, len(group), size))
 
 
 def _tokenized(

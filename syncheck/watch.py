@@ -20,7 +20,7 @@ from syncheck.judging import SentenceJudge
 from syncheck.monitored import MonitoredSession
 from syncheck.report import Report
 from syncheck.scoped import Scoped
-from syncheck.signals import Branch, ForwardArguments, ReferenceBank, is_rewindable
+from syncheck.signals import Branch, ForwardArguments, ReferenceBank, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 __all__ = ["BatchWatch", "Watch"]
@@ -265,6 +265,7 @@ class BatchWatch(Scoped):
             return
         if before < self._width or self._new != 1:
             raise InputError(f"a watched loop must feed one token a step; it fed {self._new}")
+        check_one_encoding(self._model, self._width, len(self._seen[0]))
         self._session.push(token_ids[:, 0], end_tokens=self._end_tokens)
         self._judge_closed()
 

@@ -2,7 +2,7 @@
 
 from syncheck.decoding.loop import Step, decode
 from syncheck.decoding.measuring import Transcript
-from syncheck.decoding.plan import DecodingPlan, StopReason, end_tokens_of, plan_of, prepare
+from syncheck.decoding.plan import DecodingPlan, StopReason, check_reach, end_tokens_of, plan_of, prepare
 from syncheck.decoding.rows import Row
 from syncheck.decoding.sequences import Sequences
 from syncheck.decoding.session import DecodingSession
@@ -17,6 +17,7 @@ __all__ = [
     "Step",
     "StopReason",
     "Transcript",
+    "check_reach",
     "decode",
     "end_tokens_of",
     "plan_of",
