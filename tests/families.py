@@ -44,7 +44,7 @@ COMMON = {
 }
 EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
 ALTERNATING = {"sliding_window": 16, "layer_types": ["full_attention", "sliding_attention", "full_attention"]}
-SWITCH = 64
+SWITCH = 48
 """Tokens past which LongRoPE turns by its other frequencies; prompts with the passages are longer, others shorter."""
 LONGROPE = {
     "rope_type": "longrope",
