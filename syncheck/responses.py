@@ -108,7 +108,7 @@ def batches_of_like_length(
 ) -> Iterator[list[int]]:
     """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
 
-    Those that the model encodes in different ways, by the lengths of their prompts, are not put together.
+    Those that the model would encode in another way together than alone are not put together.
 
     Raises
     ------
@@ -119,12 +119,21 @@ def batches_of_like_length(
         raise InputError(f"batch_size must be at least 1; found {size}")
     switches = switches_of(model)
     order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
-    groups: dict[tuple[int, int], list[int]] = {}
+    batch: list[int] = []
     for i in order:
-        own, other = (len(ids) for ids in (prompts[i].with_context_ids, prompts[i].without_context_ids))
-        groups.setdefault((encoding_of(switches, own), encoding_of(switches, other)), []).append(i)
-    for group in groups.values():
-        yield from (group[first : first + size] for first in range(0, len(group), size))
+        together = [*batch, i]
+        longest = max(len(given[k].token_ids) for k in together)  # what the others are filled up to
+        pairs = [(len(prompts[k].with_context_ids), len(prompts[k].without_context_ids)) for k in together]
+        alike = all(
+            len({encoding_of(switches, n) for n in (*branch, max(branch) + longest)}) == 1
+            for branch in zip(*pairs, strict=True)
+        )
+        if batch and (len(batch) == size or not alike):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def _tokenized(

@@ -4,6 +4,7 @@ Weights are drawn wide, so that the next token's distribution is not flat and th
 branches has a median of 0.1 to 5 nats in every family. Windows are shorter than the prompts of the tests.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -51,6 +52,7 @@ LONGROPE = {
     "rope_theta": 1e4,
     "short_factor": [1.0, 1.1, 1.2, 1.3],
     "long_factor": [1.5, 2.0, 3.0, 4.0],
+    "attention_factor": 1.0,
 }
 SCALED_BY_POSITION = {
     "rope_type": "yarn",
@@ -86,7 +88,7 @@ class Recipe:
     first_hidden: int = 1
 
     def build(self) -> PreTrainedModel:
-        config = AutoConfig.for_model(self.model_type, **{**COMMON, **self.options})
+        config = AutoConfig.for_model(self.model_type, **copy.deepcopy({**COMMON, **self.options}))
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(20)
             if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
@@ -128,7 +130,7 @@ REWINDABLE = {
                 **LONGROPE,
                 "original_max_position_embeddings": SWITCH,
                 "short_mscale": 1.0,
-                "long_mscale": 1.3,
+                "long_mscale": 1.1,
             },
         },
     ),

@@ -94,6 +94,15 @@ def test_a_batch_with_prompts_on_both_sides(any_family, monitor):
         monitor.attach(prompts)
 
 
+def test_a_batch_whose_fill_would_cross(any_family, monitor, crossing):
+    """A short response is filled up to the longest of its batch; that must not carry a long prompt over."""
+    prompts = [crossing[0], any_family.prompt("Who?", ["He played."])]
+    ids = [any_family.encode(TEXT)[:2], any_family.encode(TEXT)]
+    assert [len(prompt.with_context_ids) + 14 > SWITCH for prompt in prompts] == [True, False]
+    for prompt, own, report in zip(prompts, ids, monitor.score_batch(prompts, response_token_ids=ids), strict=True):
+        assert_signals(report.tokens, from_scratch(any_family, prompt, own))
+
+
 def test_which_models_switch():
     assert {name: switches_of(family(name).model) for name in (*SWITCHING, "llama_dynamic", "ministral3", "llama")} == {
         "phi3_longrope": (SWITCH,),
