@@ -11,12 +11,23 @@ from typing import Any, Generic, Literal, TypeVar, overload
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.generation import GenerationConfig, LogitsProcessorList, MaxLengthCriteria, StoppingCriteriaList
+from transformers.generation import (
+    ExponentialDecayLengthPenalty,
+    ForcedEOSTokenLogitsProcessor,
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    MaxLengthCriteria,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    StoppingCriteriaList,
+    SuppressTokensAtBeginLogitsProcessor,
+)
 from transformers.generation.streamers import BaseStreamer
 
 from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
-from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, plan_of, prepare
+from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, check_reach, plan_of, prepare
 
 __all__ = ["AnswerGenerator", "plan_within"]
 
@@ -151,6 +162,7 @@ class AnswerGenerator(ABC, Generic[O]):
         plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
         given = _prompts_of(prompt)
         _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
+        check_reach(model, given, plan.config.max_length)
         outputs = self._outputs(given, plan, seed, None)
         if generation_config.return_dict_in_generate:
             return outputs[0] if isinstance(prompt, RagPrompt) else outputs
@@ -203,17 +215,41 @@ class AnswerGenerator(ABC, Generic[O]):
         return torch.tensor([[*prompt.with_context_ids, *response_ids]], device=self.monitor.model.device)
 
 
+_COUNTED: dict[type, str] = {
+    ExponentialDecayLengthPenalty: "regulation_start",
+    ForcedEOSTokenLogitsProcessor: "max_length",
+    MinLengthLogitsProcessor: "min_length",
+    MinNewTokensLengthLogitsProcessor: "prompt_length_to_skip",
+    SuppressTokensAtBeginLogitsProcessor: "begin_index",
+}
+"""Processors of transformers that count from the prompt's first token, and where they hold up to which."""
+
+
 def plan_within(plan: DecodingPlan, max_length: int) -> DecodingPlan:
-    """Return the plan with another limit on prompt and response together, in tokens."""
-    if max_length == plan.config.max_length:
+    """Return the plan with another limit on prompt and response together, in tokens.
+
+    It is for a prompt that is longer by as much, so what counts tokens from the prompt's start is moved alike.
+    """
+    longer = max_length - plan.config.max_length
+    if not longer:
         return plan
     config = copy.deepcopy(plan.config)
     config.max_length = max_length
+    processors = LogitsProcessorList(_moved(processor, longer) for processor in plan.processors)
     criteria = StoppingCriteriaList(
         MaxLengthCriteria(max_length) if isinstance(criterion, MaxLengthCriteria) else criterion
         for criterion in plan.criteria
     )
-    return replace(plan, criteria=criteria, config=config)
+    return replace(plan, processors=processors, criteria=criteria, config=config)
+
+
+def _moved(processor: LogitsProcessor, tokens: int) -> LogitsProcessor:
+    name = _COUNTED.get(type(processor))
+    if name is None:
+        return processor
+    moved = copy.copy(processor)
+    setattr(moved, name, getattr(processor, name) + tokens)
+    return moved
 
 
 def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O:

@@ -116,8 +116,7 @@ class SentenceProposer:
 
     def _step(self, *, greedy: bool) -> None:
         running = self._decoding.running
-        sequences, logits = self._decoding.sequences()[running], self._decoding.next_logits[running]
-        scores: Tensor = self._plan.processors(sequences, logits.to(torch.float32, copy=True))
+        scores = self._processed(running)
         tokens = torch.full((len(self._decoding.rows),), self._plan.pad_token, device=scores.device)
         tokens[running] = self._chosen(scores, greedy=greedy)
         self._decoding.push(tokens, end_tokens=self._plan.end_tokens, one_sentence=not greedy)
@@ -131,6 +130,20 @@ class SentenceProposer:
                 if (room is not None and room <= 0) or self._at_limit(index, scores[place : place + 1]):
                     row.end()
                     self._stops[index] = "length"
+
+    def _processed(self, running: Sequence[int]) -> Tensor:
+        """Return the scores (rows, V) of these rows.
+
+        Rows of unlike length are shown to the processors apart, since their padding would count as text.
+        """
+        scores = self._decoding.next_logits[running].to(torch.float32, copy=True)
+        sequences = [self._decoding.sequences(row) for row in running]  # each (1, n)
+        lengths = [ids.shape[1] for ids in sequences]
+        for length in dict.fromkeys(lengths):
+            places = [place for place, found in enumerate(lengths) if found == length]
+            own = torch.cat([sequences[place] for place in places])
+            scores[places] = self._plan.processors(own, scores[places])
+        return scores
 
     def _chosen(self, scores: Tensor, *, greedy: bool) -> Tensor:
         if greedy:

@@ -68,6 +68,13 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
                    the search, all beams may     round is thrown away, whatever had   and ranked like any other; the
                    be waited for                 passed in it, and the best beam of   search stops when one is kept,
                                                  the round before is the answer       or with until="all" when all are
+    same samples   all S are candidates, so that a sentence that a beam has had       identical samples of a beam, by
+                   a sentence can take several   before in the round is skipped       tokens and end, are dropped but
+                   of the K places                                                    for the first
+    beam's mean    over all its sentences: each  over all: what cannot be measured    over the sentences that have a
+                   has a score                   counts as 0 and is scored all the    score; those that claim nothing,
+                                                 same                                 or are kept unscored (annotate),
+                                                                                      are skipped; -1 if none has one
     =============  ============================  ===================================  ===============================
 
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves

@@ -17,7 +17,7 @@ from fod.release import Release
 from fod.search import walk
 from fod.trace import trace_of
 from fod.types import Progress, SearchResult
-from syncheck import DecodingPlan, Monitor, RagPrompt, Report, SentenceScore, TraceNode
+from syncheck import DecodingPlan, Monitor, RagPrompt, Report, SentenceScore, TraceNode, check_reach
 
 __all__ = ["Writing"]
 
@@ -87,6 +87,7 @@ class Writing:
         draft, config = self.draft, self._config
         prompt = continued(self.prompt, draft.token_ids, draft.text)
         limit = len(self.prompt.with_context_ids) + self._room
+        check_reach(self._monitor.model, [self.prompt], limit)
         left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
         with self._monitor.session(prompt) as watched:
             propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)

@@ -15,6 +15,7 @@ from .decoding import (
     Row as Row,
     Step as Step,
     Transcript as Transcript,
+    check_reach as check_reach,
     decode as decode,
     plan_of as plan_of,
     prepare as prepare,

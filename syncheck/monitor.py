@@ -347,7 +347,7 @@ class Monitor:
         rows = rows_given(prompts, responses, response_token_ids, sentences)
         read = [self._read(prompt, *row) for prompt, row in zip(prompts, rows, strict=True)]
         reports: dict[int, Report] = {}
-        for chosen in batches_of_like_length(prompts, read, batch_size):
+        for chosen in batches_of_like_length(self.model, prompts, read, batch_size):
             started = time.perf_counter()
             answers = self._replayed([prompts[i] for i in chosen], [read[i] for i in chosen])
             seconds = time.perf_counter() - started

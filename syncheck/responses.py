@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import accumulate, takewhile
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -14,7 +14,7 @@ from syncheck.decoding import Transcript, end_tokens_of
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
-from syncheck.signals import check_window
+from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
 from syncheck.types import RagPrompt, SentenceSpan
 
 __all__ = ["GivenResponse", "batches_of_like_length", "read_response", "rows_given"]
@@ -47,7 +47,8 @@ def read_response(
         If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
         go together), an id is outside the vocabulary, or a text holds half of a character (a lone surrogate).
     PromptError
-        If prompt and response do not fit the model's window, or the tokenizer rewrites the text without telling where.
+        If prompt and response do not fit the model's window or cross a length where it encodes every token anew (see
+        :func:`syncheck.signals.check_one_encoding`), or the tokenizer rewrites the text without telling where.
     WrongTypeError
         If one is of another type.
     """
@@ -66,8 +67,12 @@ def read_response(
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(tokenizer, prompt, text, segmenter)
+        read = _tokenized(tokenizer, prompt, text, segmenter, end_tokens=end_tokens_of(model, tokenizer))
+        if sentences is not None:
+            sentences = _cut(sentences, len(read.transcript.text))
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
+    for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+        check_one_encoding(model, len(ids), len(ids) + len(read.token_ids))
     if sentences is None:
         return read
     texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]
@@ -105,9 +110,11 @@ def rows_given(
 
 
 def batches_of_like_length(
-    prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
+    model: PreTrainedModel, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
 ) -> Iterator[list[int]]:
     """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
+
+    Those that the model would encode in another way together than alone are not put together.
 
     Raises
     ------
@@ -116,27 +123,64 @@ def batches_of_like_length(
     """
     if size < 1:
         raise InputError(f"batch_size must be at least 1; found {size}")
+    switches = switches_of(model)
     order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
-    yield from (order[first : first + size] for first in range(0, len(order), size))
+    batch: list[int] = []
+    for i in order:
+        together = [*batch, i]
+        longest = max(len(given[k].token_ids) for k in together)  # what the others are filled up to
+        pairs = [(len(prompts[k].with_context_ids), len(prompts[k].without_context_ids)) for k in together]
+        alike = all(
+            len({encoding_of(switches, n) for n in (*branch, max(branch) + longest)}) == 1
+            for branch in zip(*pairs, strict=True)
+        )
+        if batch and (len(batch) == size or not alike):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def _tokenized(
-    tokenizer: PreTrainedTokenizerBase, prompt: RagPrompt, text: str, segmenter: SegmenterConfig, *, cut: int = 0
+    tokenizer: PreTrainedTokenizerBase,
+    prompt: RagPrompt,
+    text: str,
+    segmenter: SegmenterConfig,
+    *,
+    end_tokens: Collection[int],
+    cut: int = 0,
 ) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters; characters are counted in the text.
+
+    It ends before the first end-of-text token that is written in it, as token ids do.
 
     The text of an answer that Llama-2 wrote begins with the space that its tokenizer puts before a text, so it is
     tokenized without its own.
     """
     encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
-    read = _decoded(tokenizer, prompt, list(encoded["input_ids"]), segmenter)
+    token_ids = _before_end(encoded["input_ids"], end_tokens)
+    offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
+    if len(token_ids) < len(encoded["input_ids"]):
+        text = _before_token(
+            tokenizer, text, encoded["input_ids"][len(token_ids)], offsets[len(token_ids)] if offsets else None
+        )
+        offsets = offsets[: len(token_ids)] if offsets else None
+    read = _decoded(tokenizer, prompt, token_ids, segmenter)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(tokenizer, prompt, text, segmenter, cut=1)
-    offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
+        return _tokenized(tokenizer, prompt, text, segmenter, end_tokens=end_tokens, cut=1)
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
     return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))
+
+
+def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
+    """Return what stands before a token in a text; all of it where the tokenizer has put the token behind the text."""
+    if place is None:  # a slow tokenizer does not tell where, but the token stands in the text as it is called
+        return text.partition(tokenizer.convert_ids_to_tokens(token_id))[0]
+    start, stop = place
+    return text[:start] if start < stop else text
 
 
 def _decoded(
@@ -148,6 +192,13 @@ def _decoded(
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
     return GivenResponse(token_ids, spans, Transcript(segmenter.text, segmenter.char_spans))
+
+
+def _cut(sentences: Sequence[str], length: int) -> list[str]:
+    """Return the sentences, that in which a text of so many characters is cut off without what follows."""
+    starts = accumulate(map(len, sentences), initial=0)
+    pairs = zip(sentences, starts, strict=False)
+    return [s[: length - start] if start <= length < start + len(s) else s for s, start in pairs]
 
 
 def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:

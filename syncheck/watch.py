@@ -14,13 +14,13 @@ from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.config import SegmenterConfig
-from syncheck.decoding import DecodingSession, Sequences, end_tokens_of
+from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.judging import SentenceJudge
 from syncheck.monitored import MonitoredSession
 from syncheck.report import Report
 from syncheck.scoped import Scoped
-from syncheck.signals import Branch, ForwardArguments, ReferenceBank, is_rewindable
+from syncheck.signals import Branch, ForwardArguments, ReferenceBank, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 __all__ = ["BatchWatch", "Watch"]
@@ -62,6 +62,9 @@ class BatchWatch(Scoped):
 
     As :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
     padded on the left and keep their places: beam search, which moves text between rows, is refused.
+
+    A row is over when a stopping criterion of ``generate`` says so of it, whatever fills it afterwards; in a loop
+    written by hand at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
     """
 
     def __init__(
@@ -77,7 +80,8 @@ class BatchWatch(Scoped):
     ) -> None:
         self._model = model
         self._arguments = ForwardArguments(model)
-        self._ends = tuple(end_tokens_of(model, tokenizer))
+        self._own_ends = tuple(end_tokens_of(model, tokenizer))
+        self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
         self._session = _ObservedSession(model, tokenizer, prompts, layers=layers, bank=bank, segmenter=segmenter)
@@ -109,6 +113,27 @@ class BatchWatch(Scoped):
                 "prompt that was attached, and without beam search"
             )
 
+    def end(self, row: int = 0, *, tokens: int) -> None:
+        """Say in a loop written by hand that a row is over; what the loop feeds to it from there on is no text.
+
+        Parameters
+        ----------
+        row
+            Its place in the batch.
+        tokens
+            Of its response, when it is over. All but the last may have been fed, and nothing behind them.
+
+        Raises
+        ------
+        InputError
+            If more has been fed.
+        """
+        fed = max(len(self._seen[row]) - self._width, 0)
+        if tokens < fed:
+            raise InputError(f"row {row} cannot end after {tokens} tokens: {fed} were fed; say it before that")
+        self._stops.over[row] = self._width + tokens
+        self._end_rows()
+
     def reports(self, output_ids: Any) -> list[Report]:  # noqa: ANN401 - a tensor, a list or what generate returns
         """Finish and return the report of each row.
 
@@ -133,17 +158,37 @@ class BatchWatch(Scoped):
             for row, p in zip(ids, self._prompts, strict=True)
         ):
             raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
-        responses = [row[self._width :] for row in ids]
-        stops = [next((i for i, t in enumerate(row) if t in self._ends), len(row)) for row in responses]
-        self._feed_rest([row[: self._width + max(stops)] for row in ids])
+        lengths, reasons = zip(*(self._end_of(row, response) for row, response in enumerate(ids)), strict=True)
+        self._feed_rest([row[: max(lengths)] for row in ids])
         for row in self._session.rows:
             row.end()
         self._judge_closed(is_last=True)
-        reasons = ["end_of_text" if i < len(row) else "criteria" for i, row in zip(stops, responses, strict=True)]
         return self._watched.reports(stops=reasons, seconds=time.perf_counter() - self._started)
+
+    @property
+    def _end_tokens(self) -> tuple[int, ...]:
+        """Those given to ``generate``; the model's and its tokenizer's in a loop written by hand."""
+        return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
+
+    def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
+        """Return how many columns of the final ids have text, and why there are no more."""
+        over, limit = self._stops.over[row], self._stops.limit
+        for column in range(self._width, len(ids) if over is None else min(over, len(ids))):
+            if ids[column] in self._end_tokens:
+                return column, "end_of_text"
+        if over is None:
+            return len(ids), "criteria"
+        return min(over, len(ids)), "criteria" if limit is None or over < limit else "length"
+
+    def _end_rows(self) -> None:
+        """End the rows that were over with what they have been fed."""
+        for row, seen, over in zip(self._session.rows, self._seen, self._stops.over, strict=True):
+            if over is not None and over <= len(seen):
+                row.end()
 
     def _enter(self, scope: ExitStack) -> None:
         scope.enter_context(self._watched)
+        scope.enter_context(self._stops.listening())
         before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
         scope.callback(before.remove)
         after = self._model.register_forward_hook(self._after_forward, with_kwargs=True)
@@ -220,7 +265,8 @@ class BatchWatch(Scoped):
             return
         if before < self._width or self._new != 1:
             raise InputError(f"a watched loop must feed one token a step; it fed {self._new}")
-        self._session.push(token_ids[:, 0], end_tokens=self._ends)
+        check_one_encoding(self._model, self._width, len(self._seen[0]))
+        self._session.push(token_ids[:, 0], end_tokens=self._end_tokens)
         self._judge_closed()
 
     def _after_forward(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:  # noqa: ANN401
@@ -231,6 +277,7 @@ class BatchWatch(Scoped):
         self._cache = None if isinstance(cache, StaticCache) else cache
         states = [layer[-1][:, -1:] for layer in self._recorded]
         self._session.observe(output.logits[:, -1:], states)
+        self._end_rows()
 
     def _judge_closed(self, *, is_last: bool = False) -> None:
         if self._watched.is_due() or (is_last and any(row.closed for row in self._session.rows)):

@@ -4,6 +4,7 @@ Weights are drawn wide, so that the next token's distribution is not flat and th
 branches has a median of 0.1 to 5 nats in every family. Windows are shorter than the prompts of the tests.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,9 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from doubles import PASSAGES, QUESTION
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from syncheck import RagPrompt, build_prompt
 
@@ -36,6 +45,33 @@ COMMON = {
 }
 EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
 ALTERNATING = {"sliding_window": 16, "layer_types": ["full_attention", "sliding_attention", "full_attention"]}
+SWITCH = 48
+"""Tokens past which LongRoPE turns by its other frequencies; prompts with the passages are longer, others shorter."""
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "short_factor": [1.0, 1.1, 1.2, 1.3],
+    "long_factor": [1.5, 2.0, 3.0, 4.0],
+    "attention_factor": 1.0,
+}
+SCALED_BY_POSITION = {
+    "rope_type": "yarn",
+    "rope_theta": 1e4,
+    "factor": 8.0,
+    "original_max_position_embeddings": SWITCH,
+    "llama_4_scaling_beta": 0.5,
+}
+LATENT = {
+    "num_key_value_heads": 4,
+    "n_group": 2,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 12,
+}
 
 
 @dataclass(frozen=True)
@@ -52,10 +88,13 @@ class Recipe:
     first_hidden: int = 1
 
     def build(self) -> PreTrainedModel:
-        config = AutoConfig.for_model(self.model_type, **{**COMMON, **self.options})
+        config = AutoConfig.for_model(self.model_type, **copy.deepcopy({**COMMON, **self.options}))
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(20)
-            model = AutoModelForCausalLM.from_config(config).eval()
+            if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+                model = AutoModelForCausalLM.from_config(config).eval()
+            else:  # it is known by its own class only
+                model = getattr(transformers, type(config).__name__.replace("Config", "ForCausalLM"))(config).eval()
             for name, parameter in model.named_parameters():
                 if name.endswith("A_log"):
                     parameter -= 3  # recurrent states decay slowly, or they would forget the passages
@@ -81,22 +120,27 @@ REWINDABLE = {
     "gpt_oss": Recipe(  # attention sinks
         "gpt_oss", {**EXPERTS, **ALTERNATING, "rope_parameters": {"rope_type": "default"}}
     ),
+    "llama_dynamic": Recipe("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4}}),
+    "phi3_longrope": Recipe("phi3", {"original_max_position_embeddings": SWITCH, "rope_parameters": LONGROPE}),
+    "phimoe_longrope": Recipe(
+        "phimoe",
+        {
+            **EXPERTS,
+            "rope_parameters": {
+                **LONGROPE,
+                "original_max_position_embeddings": SWITCH,
+                "short_mscale": 1.0,
+                "long_mscale": 1.1,
+            },
+        },
+    ),
+    "ministral3": Recipe("ministral3", {"rope_parameters": SCALED_BY_POSITION}),  # one token at a time: no switch
+    "mistral4": Recipe(
+        "mistral4", {**EXPERTS, **LATENT, "head_dim": 16, "n_routed_experts": 4, "rope_parameters": SCALED_BY_POSITION}
+    ),
     "deepseek_v3": Recipe(  # keys and values of different widths
         "deepseek_v3",
-        {
-            "num_key_value_heads": 4,
-            "n_routed_experts": 4,
-            "num_experts_per_tok": 2,
-            "n_group": 2,
-            "topk_group": 1,
-            "moe_intermediate_size": 24,
-            "first_k_dense_replace": 1,
-            "q_lora_rank": 16,
-            "kv_lora_rank": 16,
-            "qk_rope_head_dim": 8,
-            "qk_nope_head_dim": 8,
-            "v_head_dim": 12,
-        },
+        {**LATENT, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
     ),
 }
 STATEFUL = {

@@ -95,7 +95,7 @@ class TestLiveAttachedReplay:
             assert len(watch.sentences) == 4  # the fifth is certain only once the text has ended
             report = watch.report(out) if inside else None
         report = report or watch.report(out)
-        assert report.stop == ("end_of_text" if end else "criteria")
+        assert report.stop == ("end_of_text" if end else "length")
         assert_same(report, replayed)
 
     def test_attached_to_generate_that_returns_a_dictionary(self, monitor, prompt, replayed):

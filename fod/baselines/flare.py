@@ -27,6 +27,7 @@ from syncheck import (
     SentenceSignals,
     Transcript,
     WrongTypeError,
+    check_reach,
 )
 
 __all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "Retrieval", "Retriever"]
@@ -135,6 +136,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         while True:
             part = continued(current, answer.draft.token_ids, answer.draft.text)
             limited = plan_within(plan, len(current.with_context_ids) + room)
+            check_reach(self.monitor.model, [current], limited.config.max_length)
             with self.monitor.session(part) as watched:
                 retrieval = yield from self._part(watched, limited, generator, answer)
             if retrieval is None:

@@ -19,9 +19,10 @@ from transformers.generation.streamers import BaseStreamer
 
 from syncheck.decoding.sequences import Sequences
 from syncheck.errors import InputError
+from syncheck.signals import check_one_encoding
 from syncheck.types import RagPrompt
 
-__all__ = ["DecodingPlan", "StopReason", "end_tokens_of", "plan_of", "prepare"]
+__all__ = ["DecodingPlan", "StopReason", "check_reach", "end_tokens_of", "plan_of", "prepare"]
 
 _NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
 _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
@@ -149,6 +150,8 @@ def prepare(
     InputError
         For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
         ``stop_strings`` without ``tokenizer``.
+    PromptError
+        If a response may grow past where the model encodes every token anew; see :func:`check_reach`.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
     foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
@@ -180,4 +183,33 @@ def prepare(
     plan: DecodingPlan = model.generate(
         input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
     )
+    check_reach(model, prompts, plan.config.max_length)
     return plan
+
+
+def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
+    """Refuse responses that may grow past a length where the model encodes every token anew.
+
+    Parameters
+    ----------
+    model
+        The model that will decode.
+    prompts
+        One for each row.
+    max_length
+        Most tokens of prompt and response together, of the longest prompt.
+
+    Raises
+    ------
+    PromptError
+        If one may, under the prompt with the context or under that without it.
+
+    Notes
+    -----
+    Models with LongRoPE (Phi-3 and its kin) do so past ``original_max_position_embeddings``, and what is measured on
+    one side of it does not hold on the other.
+    """
+    room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
+    for prompt in prompts:
+        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+            check_one_encoding(model, len(ids), len(ids) + room)

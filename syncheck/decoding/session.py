@@ -22,7 +22,7 @@ from syncheck.decoding.sequences import Sequences
 from syncheck.errors import NotReadyError
 from syncheck.scoped import Scoped
 from syncheck.segments import IncrementalSegmenter
-from syncheck.signals import Branch, ReferenceBank, Taps, check_window, window_of
+from syncheck.signals import Branch, ReferenceBank, Taps, check_same_encoding, check_window, window_of
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
 __all__ = ["DecodingSession"]
@@ -67,6 +67,8 @@ class DecodingSession(Scoped):
     ------
     PromptError
         If a prompt does not fit the model's window.
+    InputError
+        If the model encodes some of the prompts in another way, being longer.
     UnsupportedModelError
         If the model's state is not in a cache of its own.
 
@@ -87,7 +89,9 @@ class DecodingSession(Scoped):
         segmenter: SegmenterConfig,
     ) -> None:
         prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
-        check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)
+        lengths = [len(prompt.with_context_ids) for prompt in prompts]
+        check_window(model, max(lengths) + 1)
+        check_same_encoding(model, lengths)
         self._model = model
         self._window = window_of(model)
         self._taps = Taps(model, layers)

@@ -12,6 +12,7 @@ from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments
 from syncheck.signals.padded_rows import PaddedRows
+from syncheck.signals.positions import check_one_encoding, check_same_encoding, switches_of
 from syncheck.signals.token_tree import TokenTree, reads_less, takes_token_tree
 
 __all__ = ["Branch", "check_window", "window_of"]
@@ -40,6 +41,8 @@ class Branch:
     ------
     PromptError
         If a prompt does not fit the model's window.
+    InputError
+        If the model encodes the prompts in different ways; see :func:`check_same_encoding`.
     UnsupportedModelError
         If the model takes no cache.
     """
@@ -49,7 +52,9 @@ class Branch:
         width = max(map(len, unique))
         self._window = window_of(model)
         _require_room(self._window, width)
+        check_same_encoding(model, list(map(len, unique)))
         self._model = model
+        self._switches = switches_of(model)
         self._arguments = ForwardArguments(model)
         self._cache = new_cache(model)
         self._layout: PaddedRows | TokenTree = PaddedRows(self._cache, list(map(len, unique)))
@@ -91,6 +96,9 @@ class Branch:
         """
         n = token_ids.shape[1]
         _require_room(self._window, self.width + n)
+        if self._switches:
+            longest = max(self._layout.lengths)
+            check_one_encoding(self._model, longest, longest + n)
         at_once = n if isinstance(self._cache, RewindableCache) else 1
         parts = [self._forward(chunk, keep=chunk.shape[1]) for chunk in torch.split(token_ids, at_once, dim=1)]
         logits = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

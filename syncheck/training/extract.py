@@ -111,7 +111,7 @@ def measure_records(
         prompts.append(prompt)
         given.append(response)
     answers: dict[int, JudgedAnswer] = {}
-    for batch in batches_of_like_length(prompts, given, batch_size):
+    for batch in batches_of_like_length(monitor.model, prompts, given, batch_size):
         with monitor.session([prompts[i] for i in batch]) as watched:
             chosen = [given[i] for i in batch]
             watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])

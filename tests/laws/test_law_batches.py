@@ -23,7 +23,7 @@ def prompts(any_family):
     return [
         any_family.prompt(QUESTION, PASSAGES),
         any_family.prompt("Was he signed?", PASSAGES[1:]),
-        any_family.prompt("Where did Scott grow up, and who signed him in 2003?", PASSAGES),
+        any_family.prompt("Where did Scott grow up? Who signed him?", PASSAGES),
     ]
 
 
