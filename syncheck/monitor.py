@@ -47,7 +47,7 @@ class Monitor:
     tokenizer
         Its tokenizer.
     config
-        What is measured.
+        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
     aggregator
         Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
         score (status ``no_aggregator``).
@@ -79,14 +79,16 @@ class Monitor:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        config: MonitorConfig,
+        config: MonitorConfig | None = None,
         aggregator: Aggregator | None = None,
         bank: ReferenceBank | None = None,
         aligner: Aligner | None = None,
         trained_on: Iterable[str] = (),
     ) -> None:
         require_watchable(model)
-        self.schema = feature_schema(config.schema, config.layers)
+        config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
+        self.layers = config.layers or ()
+        self.schema = feature_schema(config.schema, self.layers)
         if aggregator is not None:
             check_schema(aggregator.schema, self.schema)
         self.trained_on = frozenset(trained_on)
@@ -204,7 +206,7 @@ class Monitor:
     @property
     def _measuring(self) -> dict[str, Any]:
         """What a session measures, as its keyword arguments."""
-        return {"layers": self.config.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+        return {"layers": self.layers, "bank": self.bank, "segmenter": self.config.segmenter}
 
     def _judges(self, rows: Sequence[RagPrompt]) -> list[SentenceJudge]:
         """Return the judge of each row; rows of one prompt share theirs."""
