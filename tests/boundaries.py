@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-FOUNDATION = frozenset({"types", "config", "errors", "lexical", "pretrained"})
+FOUNDATION = frozenset({"types", "config", "errors", "lexical", "pretrained", "schemas"})
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {
     "feature_groups": "features",
     "phrasing": "features",
-    "schemas": "features",
     "templates": "prompts",
 }
 """Files that are part of the stage named, and so may be imported by it."""
