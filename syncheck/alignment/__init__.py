@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from syncheck.alignment.alignscore import AlignScoreAligner
 from syncheck.alignment.alignscore_checkpoint import convert_alignscore
+from syncheck.alignment.asked import AskedAligner, Unaligned
 from syncheck.alignment.bundled import BundledAligner
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.alignment.critic import CriticAligner
@@ -21,6 +22,7 @@ __all__ = [
     "ALIGNER_OPTIONS",
     "AlignScoreAligner",
     "Aligner",
+    "AskedAligner",
     "BundledAligner",
     "Chunk",
     "ClassifierAligner",
@@ -33,6 +35,7 @@ __all__ = [
     "LocalEvaluator",
     "QuestionAligner",
     "SpanAligner",
+    "Unaligned",
     "convert_alignscore",
     "identity_of",
     "is_same_aligner",
