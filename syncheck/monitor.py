@@ -25,7 +25,7 @@ from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.schemas import feature_schema, needs_lid
-from syncheck.signals import ReferenceBank, require_watchable
+from syncheck.signals import ReferenceBank, check_window, require_watchable
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch
 
@@ -109,7 +109,7 @@ class Monitor:
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
         """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
-        rows = _rows_of(prompts)
+        rows = self._fitting(prompts)
         judges = self._judges(rows)
         return MonitoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), judges)
 
@@ -135,7 +135,7 @@ class Monitor:
         -------
         Watch or BatchWatch
         """
-        rows = _rows_of(prompts)
+        rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
         return kind(self.model, self.tokenizer, rows, judges=self._judges(rows), **self._measuring)
 
@@ -207,6 +207,12 @@ class Monitor:
     def _measuring(self) -> dict[str, Any]:
         """What a session measures, as its keyword arguments."""
         return {"layers": self.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+
+    def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+        """Return the prompt of each row, once it is known that each fits the window: judges read the passages."""
+        rows = _rows_of(prompts)
+        check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
+        return rows
 
     def _judges(self, rows: Sequence[RagPrompt]) -> list[SentenceJudge]:
         """Return the judge of each row; rows of one prompt share theirs."""

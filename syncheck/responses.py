@@ -60,12 +60,13 @@ def read_response(
         raise WrongTypeError("sentences must be a list of strings")
     if response_token_ids is not None:
         token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
+        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # before what takes long of a long text
         read = _decoded(tokenizer, prompt, token_ids, segmenter)
     else:
         text = "".join(sentences) if sentences is not None else response
         if not isinstance(text, str):
             raise WrongTypeError(f"response must be a string; found {type(text).__name__}")
-        read = _tokenized(tokenizer, prompt, text, segmenter)
+        read = _tokenized(model, tokenizer, prompt, text, segmenter)
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
     if sentences is None:
         return read
@@ -115,18 +116,27 @@ def batches_of_like_length(
 
 
 def _tokenized(
-    tokenizer: PreTrainedTokenizerBase, prompt: RagPrompt, text: str, segmenter: SegmenterConfig, *, cut: int = 0
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prompt: RagPrompt,
+    text: str,
+    segmenter: SegmenterConfig,
+    *,
+    cut: int = 0,
 ) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters; characters are counted in the text.
 
     The text of an answer that Llama-2 wrote begins with the space that its tokenizer puts before a text, so it is
     tokenized without its own.
     """
-    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
+    # It may be the model's window that is too small; then we say so, and not the tokenizer.
+    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
+    without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
+    check_window(model, len(prompt.with_context_ids) + len(encoded["input_ids"]) - without_space)
     read = _decoded(tokenizer, prompt, list(encoded["input_ids"]), segmenter)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(tokenizer, prompt, text, segmenter, cut=1)
+        return _tokenized(model, tokenizer, prompt, text, segmenter, cut=1)
     offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
