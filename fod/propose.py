@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fod.config import FODConfig
 from fod.sampling import sample_nucleus
-from fod.types import Beam, Candidate
+from fod.types import Beam, Candidate, CandidateStop
 from syncheck import (
     DecodingPlan,
     JudgedAnswer,
@@ -22,8 +21,6 @@ from syncheck import (
 )
 
 __all__ = ["SentenceProposer"]
-
-Stop = Literal["end_of_text", "length"]
 
 
 class SentenceProposer:
@@ -60,7 +57,7 @@ class SentenceProposer:
         self._config = config
         self._generator = generator
         self._round = 0
-        self._stops: list[Stop | None] = []
+        self._stops: list[CandidateStop | None] = []
         self._signals: dict[tuple[int, int], tuple[SentenceSignals, ...]] = {}
         self._transcripts: dict[tuple[int, int], Transcript] = {}
         self._end_tokens: dict[tuple[int, int], int] = {}
@@ -116,7 +113,7 @@ class SentenceProposer:
 
     def _step(self, *, greedy: bool) -> None:
         running = self._decoding.running
-        scores = self._processed(running)
+        scores, lost = self._plan.choosable(self._processed(running), self._decoding.next_logits[running])
         tokens = torch.full((len(self._decoding.rows),), self._plan.pad_token, device=scores.device)
         tokens[running] = self._chosen(scores, greedy=greedy)
         self._decoding.push(tokens, end_tokens=self._plan.end_tokens, one_sentence=not greedy)
@@ -127,7 +124,10 @@ class SentenceProposer:
                 self._stops[index] = "end_of_text"
             elif greedy or not row.closed:
                 self.sampled_tokens += 1
-                if (room is not None and room <= 0) or self._at_limit(index, scores[place : place + 1]):
+                if lost[place]:
+                    row.end()
+                    self._stops[index] = "not_finite"
+                elif (room is not None and room <= 0) or self._at_limit(index, scores[place : place + 1]):
                     row.end()
                     self._stops[index] = "length"
 
@@ -155,7 +155,7 @@ class SentenceProposer:
         return bool(self._plan.criteria(self._decoding.sequences(index), scores).any())
 
     def _without_repeats(self, each: int) -> list[int]:
-        seen: set[tuple[int, tuple[int, ...], Stop | None]] = set()
+        seen: set[tuple[int, tuple[int, ...], CandidateStop | None]] = set()
         rows = []
         for row in range(len(self._decoding.rows)):
             key = (row // each, tuple(self._new_tokens(row)), self._stops[row])

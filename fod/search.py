@@ -104,7 +104,7 @@ def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, Searc
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
         candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)))
-        passed = [c for c in candidates if all(passes(s, config.prune_threshold) for s in c.sentences)]
+        passed = [c for c in candidates if _may_stay(c, config.prune_threshold)]
         pool = ended + [_extended(open_beams, c, config) for c in passed or (candidates if config.annotate else ())]
         is_over = not passed and not config.annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
@@ -123,6 +123,11 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
     return sentence.score is not None and sentence.score >= threshold
 
 
+def _may_stay(candidate: Candidate, threshold: float) -> bool:
+    """Whether all of its sentences may; a text that broke off for want of scores may not, though it has none."""
+    return candidate.stop != "not_finite" and all(passes(s, threshold) for s in candidate.sentences)
+
+
 def _greedy(
     propose: Propose, config: FODConfig
 ) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
@@ -130,7 +135,7 @@ def _greedy(
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
-        if not all(passes(s, config.backtrack_threshold) for s in candidate.sentences):
+        if not _may_stay(candidate, config.backtrack_threshold):
             yield Progress((beam,), beam.extended(candidate))
             return beam, candidate.sentences, None if config.beam_search else "backtracked"
         beam = beam.extended(candidate)

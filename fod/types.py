@@ -8,9 +8,13 @@ from typing import Literal
 
 from syncheck import SentenceScore
 
-__all__ = ["Beam", "Candidate", "Progress", "Round", "SearchResult", "StopReason"]
+__all__ = ["Beam", "Candidate", "CandidateStop", "Progress", "Round", "SearchResult", "StopReason"]
 
-StopReason = Literal["end_of_text", "length", "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
+CandidateStop = Literal["end_of_text", "length", "not_finite"]
+"""Why a text cannot go on; ``not_finite``: there were no scores to choose a token from, and the last sentence
+is ``failed``."""
+
+StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
 """Why the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another beam
 than the answer's came to its end, which stops the search with ``until="any"``; ``backtracked``: a greedy sentence fell
 below tau_1 and there is no stage 2."""
@@ -28,7 +32,7 @@ class Candidate:
         Empty when the text ended at once; more than one when the end of the text closed several.
     token_ids : tuple of int
         What is appended to the beam, without an end-of-text token.
-    stop : {"end_of_text", "length"} or None
+    stop : CandidateStop or None
         Set when the text cannot go on.
     handle : tuple of int
         The proposer's own key for this candidate: round and row.
@@ -37,7 +41,7 @@ class Candidate:
     parent: int
     sentences: tuple[SentenceScore, ...]
     token_ids: tuple[int, ...]
-    stop: Literal["end_of_text", "length"] | None
+    stop: CandidateStop | None
     handle: tuple[int, int]
 
 
@@ -51,7 +55,7 @@ class Beam:
 
     sentences: tuple[SentenceScore, ...] = ()
     token_ids: tuple[int, ...] = ()
-    stop: Literal["end_of_text", "length"] | None = None
+    stop: CandidateStop | None = None
     handles: tuple[tuple[int, int], ...] = ()
     marked: tuple[int, ...] = ()
 

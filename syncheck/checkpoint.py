@@ -159,7 +159,7 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         fields["layers"] = tuple(int(layer) for layer in fields["layers"])
         fields["segmenter"] = _segmenter(fields["segmenter"])
         decided = MonitorConfig(**fields)
-        return decided, feature_schema(decided.schema, decided.layers)
+        return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
 

@@ -183,8 +183,7 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v3)")
-    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
+    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
     parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
     add_extraction(parser)
 
@@ -192,8 +191,7 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v3)")
-    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
+    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
     add_evaluation(parser)
 
 

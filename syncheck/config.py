@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_share
+from syncheck.schemas import needs_lid
 
 __all__ = [
     "AggregatorKind",
@@ -25,7 +26,7 @@ AggregatorKind = Literal[ClassifierKind, "ensemble"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 DEFAULT_SCHEMA = "syncheck.v3"
-"""Features that a monitor is trained on when nothing is said."""
+"""Features that a monitor measures, and is trained on, when nothing is said."""
 
 LARGE_KL_NATS = 3.0
 """A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
@@ -109,15 +110,16 @@ class MonitorConfig:
     Raises
     ------
     InputError
-        If a threshold is outside [0, 1].
+        If the schema is unknown, or has LID features and ``layers`` is empty, or a threshold is outside [0, 1].
     WrongTypeError
-        If one is no number, or ``layers`` no sequence.
+        If a threshold is no number, or ``layers`` no sequence.
     """
 
-    schema: str = "paper.v1"
+    schema: str = DEFAULT_SCHEMA
     """Version of the feature schema."""
-    layers: tuple[int, ...] = ()
-    """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID."""
+    layers: tuple[int, ...] | None = None
+    """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID. None leaves the choice to the
+    monitor: :func:`default_layers` of its model, if the schema has LID."""
     segmenter: SegmenterConfig = SegmenterConfig()
     """How text is cut into sentences."""
     template: Template = "auto"
@@ -128,6 +130,19 @@ class MonitorConfig:
     """Suggested tau_2: a sampled sentence below it is dropped."""
 
     def __post_init__(self) -> None:
-        check_sequence(self.layers, "layers", of="whole numbers")
+        if self.layers is not None:
+            check_sequence(self.layers, "layers", of="whole numbers")
         for name in ("backtrack_threshold", "prune_threshold"):
             check_share(getattr(self, name), name)
+        has_lid = needs_lid(self.schema)
+        if self.layers is None and not has_lid:
+            object.__setattr__(self, "layers", ())
+        if self.layers is not None and not self.layers and has_lid:
+            raise InputError(
+                f"schema {self.schema!r} has LID features, one for each of layers; found layers={self.layers!r}. Name "
+                "decoder blocks, leave layers out to take the model's default ones, or use a schema without LID"
+            )
+
+    def for_blocks(self, num_blocks: int) -> MonitorConfig:
+        """Return this config with the layers chosen, for a model of so many decoder blocks."""
+        return self if self.layers is not None else replace(self, layers=default_layers(num_blocks))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, QuestionAligner
+from syncheck.alignment import Aligner, AskedAligner, Unaligned
 from syncheck.features import EarlierSentences, sentence_features
 from syncheck.lexical import ContextLexicon, content_words
 from syncheck.segments import is_checkable
@@ -23,9 +22,7 @@ from syncheck.types import (
     Support,
 )
 
-__all__ = ["SentenceJudge"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["SentenceJudge", "not_finite"]
 
 
 class SentenceJudge:
@@ -54,7 +51,7 @@ class SentenceJudge:
         self.prompt = prompt
         self._schema = schema
         self._aggregator = aggregator
-        self._aligner = aligner.about(prompt.question) if isinstance(aligner, QuestionAligner) else aligner
+        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question)
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
 
@@ -94,10 +91,11 @@ class SentenceJudge:
         sentences = [sentence for answer in answers for sentence in answer]
         if not sentences:
             return [[] for _ in answers]
-        supports, failure = self._supports([s.text for s in sentences])
+        supports, unaligned = self._supports([s.text for s in sentences])
         before = self._earlier(answers, earlier, supports)
         features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
-        statuses = [self._status(s, failure) for s in sentences]
+        verdicts = [self._verdict(s, reason) for s, reason in zip(sentences, unaligned, strict=True)]
+        statuses = [status for status, _ in verdicts]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
@@ -110,14 +108,14 @@ class SentenceJudge:
                 score=score,
                 status=status,
                 features=values.to_dict(),
-                reason=_reason(sentence, status, failure),
+                reason=reason,
                 attribution=attribution,
                 evidence=support.evidence if support else None,
                 latency_ms=latency_ms,
                 truncated=sentence.span.truncated,
             )
-            for sentence, support, values, status, score, attribution in zip(
-                sentences, supports, features, statuses, scores, attributions, strict=True
+            for sentence, support, values, (status, reason), score, attribution in zip(
+                sentences, supports, features, verdicts, scores, attributions, strict=True
             )
         )
         return [[next(scored) for _ in answer] for answer in answers]
@@ -154,29 +152,34 @@ class SentenceJudge:
                 before = before.followed_by(sentence.text, None if support is None else support.score)
         return found
 
-    def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], str | None]:
-        """Align what can be checked; a failing aligner is reported as the sentences' reason, not raised."""
+    def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], list[str | None]]:
+        """Align what can be checked; returns the support of each text, and why one that was asked for is missing."""
         supports: list[Support | None] = [None] * len(texts)
+        unaligned: list[str | None] = [None] * len(texts)
         wanted = [i for i, text in enumerate(texts) if is_checkable(text)]
         if self._aligner is None or not self.prompt.has_context or not wanted:
-            return supports, None
-        try:
-            found = self._aligner.align(self.prompt.passages, [texts[i] for i in wanted])
-        except Exception as error:  # an aligner is the user's code: generation must survive it
-            logger.exception("aligner %r failed; its sentences get the status 'failed'", self._aligner.name)
-            return supports, f"aligner {self._aligner.name!r} failed: {type(error).__name__}: {error}"
-        for i, support in zip(wanted, found, strict=True):
-            supports[i] = support
-        return supports, None
+            return supports, unaligned
+        for i, found in zip(wanted, self._aligner(self.prompt.passages, [texts[i] for i in wanted]), strict=True):
+            if isinstance(found, Unaligned):
+                unaligned[i] = found.reason
+            else:
+                supports[i] = found
+        return supports, unaligned
 
-    def _status(self, sentence: SentenceSignals, failure: str | None) -> Status:
+    def _verdict(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
+        """Return the status, and why there is no score."""
+        broken = not_finite(sentence, has_context=self.prompt.has_context)
+        if broken is not None:
+            return "failed", broken
         if not self.prompt.has_context:
-            return "no_context"
-        if not is_checkable(sentence.text) or not len(sentence.token_ids):
-            return "not_checkable"
-        if failure is not None:
-            return "failed"
-        return "scored" if self._aggregator is not None else "no_aggregator"
+            return "no_context", "the context is empty"
+        if not is_checkable(sentence.text):
+            return "not_checkable", "no letter or digit"
+        if not len(sentence.token_ids):
+            return "not_checkable", "no token of its own"
+        if unaligned is not None:
+            return "failed", unaligned
+        return ("scored" if self._aggregator is not None else "no_aggregator"), None
 
     def _aggregate(
         self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]
@@ -192,7 +195,31 @@ class SentenceJudge:
         return scores, attributions
 
 
-def _reason(sentence: SentenceSignals, status: Status, failure: str | None) -> str | None:
-    if status == "not_checkable":
-        return "no token of its own" if is_checkable(sentence.text) else "no letter or digit"
-    return {"failed": failure, "no_context": "the context is empty"}.get(status)
+def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
+    """Return what is not finite of what the model put out for a sentence, so that no score may rest on it.
+
+    Parameters
+    ----------
+    sentence
+        Its signals.
+    has_context
+        Whether there is a branch without the context; NaN is what its signals are where there is none.
+
+    Returns
+    -------
+    str or None
+        None where all is finite: each token was predicted, in both branches, by a row of logits that is a distribution
+        (no NaN or +inf; -inf only excludes entries, as padding of the vocabulary, but not the token itself), and the
+        tapped hidden states have no NaN or infinity.
+    """
+    branches = {"": sentence.log_prob}
+    if has_context:
+        branches[" without the context"] = sentence.log_prob_without_context
+    for branch, log_prob in branches.items():
+        if not np.isfinite(log_prob).all():
+            token = sentence.span.token_start + int(np.argmin(np.isfinite(log_prob)))
+            return f"the model's logits{branch} of token {token} are not finite"
+    for layer, states in sentence.activations.items():
+        if not np.isfinite(states).all():
+            return f"the model's hidden states after block {layer} are not finite"
+    return None

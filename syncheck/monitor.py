@@ -25,7 +25,7 @@ from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.schemas import feature_schema, needs_lid
-from syncheck.signals import ReferenceBank, require_watchable
+from syncheck.signals import ReferenceBank, check_window, require_watchable
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch
 
@@ -47,7 +47,7 @@ class Monitor:
     tokenizer
         Its tokenizer.
     config
-        What is measured.
+        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
     aggregator
         Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
         score (status ``no_aggregator``).
@@ -79,14 +79,16 @@ class Monitor:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        config: MonitorConfig,
+        config: MonitorConfig | None = None,
         aggregator: Aggregator | None = None,
         bank: ReferenceBank | None = None,
         aligner: Aligner | None = None,
         trained_on: Iterable[str] = (),
     ) -> None:
         require_watchable(model)
-        self.schema = feature_schema(config.schema, config.layers)
+        config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
+        self.layers = config.layers or ()
+        self.schema = feature_schema(config.schema, self.layers)
         if aggregator is not None:
             check_schema(aggregator.schema, self.schema)
         self.trained_on = frozenset(trained_on)
@@ -107,7 +109,7 @@ class Monitor:
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
         """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
-        rows = _rows_of(prompts)
+        rows = self._fitting(prompts)
         judges = self._judges(rows)
         return MonitoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), judges)
 
@@ -133,7 +135,7 @@ class Monitor:
         -------
         Watch or BatchWatch
         """
-        rows = _rows_of(prompts)
+        rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
         return kind(self.model, self.tokenizer, rows, judges=self._judges(rows), **self._measuring)
 
@@ -204,7 +206,13 @@ class Monitor:
     @property
     def _measuring(self) -> dict[str, Any]:
         """What a session measures, as its keyword arguments."""
-        return {"layers": self.config.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+        return {"layers": self.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+
+    def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+        """Return the prompt of each row, once it is known that each fits the window: judges read the passages."""
+        rows = _rows_of(prompts)
+        check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
+        return rows
 
     def _judges(self, rows: Sequence[RagPrompt]) -> list[SentenceJudge]:
         """Return the judge of each row; rows of one prompt share theirs."""

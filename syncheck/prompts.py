@@ -163,9 +163,10 @@ def _encoded(
     *,
     special_tokens: bool,
 ) -> RagPrompt:
-    # A chat template writes its special tokens into the text; adding them again would double the first.
+    # A chat template writes its special tokens into the text; adding them again would double the first. Whether the
+    # prompts fit the model's window is checked where they meet it, so the tokenizer need not warn.
     with_ids, without_ids = (
-        tuple(tokenizer(text, add_special_tokens=special_tokens)["input_ids"])
+        tuple(tokenizer(text, add_special_tokens=special_tokens, verbose=False)["input_ids"])
         for text in (with_context, without_context)
     )
     return RagPrompt(question, passages, with_context, without_context, with_ids, without_ids)

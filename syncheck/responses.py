@@ -62,12 +62,13 @@ def read_response(
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
         token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
+        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # before what takes long of a long text
         read = _decoded(tokenizer, prompt, token_ids, segmenter)
     else:
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(tokenizer, prompt, text, segmenter, end_tokens=end_tokens_of(model, tokenizer))
+        read = _tokenized(model, tokenizer, prompt, text, segmenter)
         if sentences is not None:
             sentences = _cut(sentences, len(read.transcript.text))
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
@@ -143,12 +144,12 @@ def batches_of_like_length(
 
 
 def _tokenized(
+    model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     prompt: RagPrompt,
     text: str,
     segmenter: SegmenterConfig,
     *,
-    end_tokens: Collection[int],
     cut: int = 0,
 ) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters; characters are counted in the text.
@@ -158,8 +159,11 @@ def _tokenized(
     The text of an answer that Llama-2 wrote begins with the space that its tokenizer puts before a text, so it is
     tokenized without its own.
     """
-    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
-    token_ids = _before_end(encoded["input_ids"], end_tokens)
+    # It may be the model's window that is too small; then we say so, and not the tokenizer.
+    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
+    token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer))
+    without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
+    check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
     offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
     if len(token_ids) < len(encoded["input_ids"]):
         text = _before_token(
@@ -169,7 +173,7 @@ def _tokenized(
     read = _decoded(tokenizer, prompt, token_ids, segmenter)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(tokenizer, prompt, text, segmenter, end_tokens=end_tokens, cut=1)
+        return _tokenized(model, tokenizer, prompt, text, segmenter, cut=1)
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
     return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))

@@ -7,13 +7,23 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
-    {"types", "config", "errors", "field_names", "given", "labels_found", "lexical", "pretrained", "printable"}
+    {
+        "types",
+        "config",
+        "errors",
+        "field_names",
+        "given",
+        "labels_found",
+        "lexical",
+        "pretrained",
+        "printable",
+        "schemas",
+    }
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {
     "feature_groups": "features",
     "phrasing": "features",
-    "schemas": "features",
     "templates": "prompts",
 }
 """Files that are part of the stage named, and so may be imported by it."""

@@ -179,7 +179,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         probabilities = [math.exp(value) for value in signals.log_prob.tolist()]
         if is_rewritten or len(answer.retrievals) >= self.max_retrievals:
             return None
-        if min(probabilities, default=1.0) >= self.threshold:
+        if all(probability >= self.threshold for probability in probabilities):  # NaN is not
             return None
         spans = row.char_spans[signals.span.token_start : signals.span.token_stop]
         texts = [row.text[start:stop] for start, stop in spans]

@@ -1,5 +1,6 @@
 from .alignscore import AlignScoreAligner as AlignScoreAligner
 from .alignscore_checkpoint import convert_alignscore as convert_alignscore
+from .asked import AskedAligner as AskedAligner, Unaligned as Unaligned
 from .bundled import BundledAligner as BundledAligner
 from .classifier import ClassifierAligner as ClassifierAligner
 from .critic import CriticAligner as CriticAligner

@@ -96,8 +96,7 @@ def add_extraction(parser: argparse.ArgumentParser) -> None:
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
     add_corpus(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--schema", help="features of a --model without --monitor (syncheck.v3)")
-    parser.set_defaults(untrained_schema=DEFAULT_SCHEMA)
+    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
     parser.add_argument(
         "--aggregator", choices=get_args(AggregatorKind), default="mlp", help="%(default)s, as in the paper"
     )

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.commands.aligner_options import aligner_options
-from syncheck.config import MonitorConfig, SegmenterConfig, default_layers
+from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
 from syncheck.field_names import fields_found
 from syncheck.jsonlines import field
@@ -68,13 +68,10 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     if args.monitor is not None:
         return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     bank = None if reference is None else ReferenceBank.load(Path(reference), device=args.device)
-    layers = bank.layers if bank else default_layers(model.config.get_text_config().num_hidden_layers)
     aligner = aligner_for(args)
-    default: str = getattr(args, "untrained_schema", MonitorConfig().schema)
-    schema = chosen or default
-    config = MonitorConfig(
-        schema=schema, layers=layers if needs_lid(schema) else (), segmenter=segmenter or SegmenterConfig()
-    )
+    schema = chosen or DEFAULT_SCHEMA
+    layers = tuple(bank.layers) if bank and needs_lid(schema) else None
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter or SegmenterConfig())
     return Monitor(model, tokenizer, config=config, bank=bank, aligner=aligner)
 
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from syncheck.commands.labelled import check_folder, chosen_responses, measured_by, report_left_out
 from syncheck.commands.monitors import aligner_for, load_model, monitor_for, segmenter_of
 from syncheck.commands.panels import panels_of
-from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig, default_layers
+from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
 from syncheck.report.plots import check_plot, plot_intervals
-from syncheck.schemas import needs_lid
 from syncheck.training import (
     EvaluationTable,
     LabelledSet,
@@ -44,7 +43,7 @@ def train(args: argparse.Namespace) -> int:
     untrained = Monitor(
         model,
         tokenizer,
-        config=_config(args, model.config.get_text_config().num_hidden_layers),
+        config=MonitorConfig(schema=args.schema, segmenter=segmenter_of(args) or SegmenterConfig()),
         aligner=aligner_for(args),
     )
     measured = measured_by(untrained, args, Path(args.data))
@@ -118,8 +117,3 @@ def _compared(
         seed=args.seed,
         kinds=None if args.aggregator == "best" else (args.aggregator,),
     )
-
-
-def _config(args: argparse.Namespace, blocks: int) -> MonitorConfig:
-    layers = default_layers(blocks) if needs_lid(args.schema) else ()
-    return MonitorConfig(schema=args.schema, layers=layers, segmenter=segmenter_of(args) or SegmenterConfig())

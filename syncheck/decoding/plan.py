@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from transformers.generation.streamers import BaseStreamer
 
 from syncheck.decoding.sequences import Sequences
 from syncheck.errors import InputError
-from syncheck.signals import check_one_encoding
+from syncheck.signals import check_one_encoding, check_window
 from syncheck.types import RagPrompt
 
 __all__ = ["DecodingPlan", "StopReason", "check_reach", "end_tokens_of", "plan_of", "prepare"]
@@ -27,8 +28,9 @@ __all__ = ["DecodingPlan", "StopReason", "check_reach", "end_tokens_of", "plan_o
 _NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
 _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
 
-StopReason = Literal["end_of_text", "length", "criteria", "window"]
-"""An end-of-text token, ``max_new_tokens``, another stopping criterion, or a full window."""
+StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
+"""An end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores that no token can be
+chosen from, see :meth:`DecodingPlan.choosable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class DecodingPlan:
         pad = self.config.pad_token_id
         return int(pad) if pad is not None else (self.end_tokens[0] if self.end_tokens else 0)
 
-    def choose(self, sequences: Tensor, logits: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    def choose(
+        self, sequences: Tensor, logits: Tensor, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, list[bool]]:
         """Choose a token for each row, as ``generate`` does.
 
         Returns
@@ -69,11 +73,41 @@ class DecodingPlan:
         token_ids : Tensor of shape (B,)
         scores : Tensor of shape (B, V), float32
             What the processors made of the logits.
+        lost : list of bool
+            Rows that no token could be chosen for; see :meth:`choosable`.
         """
-        scores: Tensor = self.processors(sequences, logits.to(torch.float32, copy=True))
+        scores, lost = self.choosable(self.processors(sequences, logits.to(torch.float32, copy=True)), logits)
         if not self.config.do_sample:
-            return scores.argmax(-1), scores
-        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0], scores
+            return scores.argmax(-1), scores, lost
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0], scores, lost
+
+    def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
+        """Return scores that a token can be chosen from in every row.
+
+        Parameters
+        ----------
+        scores
+            (B, V) float32, what the processors made of the logits.
+        logits
+            (B, V) raw logits.
+
+        Returns
+        -------
+        scores : Tensor of shape (B, V), float32
+            The same, but for the rows that are lost: they are left one token. It does not end the text, so that it
+            falls to a sentence, which gets no score.
+        lost : list of bool
+            Rows with a NaN or +inf, and those that exclude every token as the logits do. They have to end there.
+        """
+        best = scores.amax(-1)  # NaN where there is one
+        lost = ~best.isfinite() & ~(best.isneginf() & logits.amax(-1).isfinite())
+        found: list[bool] = lost.tolist()
+        if any(found):
+            known = scores.nan_to_num(nan=math.inf, posinf=torch.finfo(scores.dtype).max)
+            known[:, [token for token in self.end_tokens if token < scores.shape[-1]]] = -math.inf
+            left = torch.full_like(scores, -math.inf).scatter_(-1, known.argmax(-1, keepdim=True), 0.0)
+            scores = torch.where(lost[:, None], left, scores)
+        return scores, found
 
 
 def plan_of(
@@ -151,9 +185,11 @@ def prepare(
         For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
         ``stop_strings`` without ``tokenizer``.
     PromptError
-        If a response may grow past where the model encodes every token anew; see :func:`check_reach`.
+        If a prompt does not fit the model's window, or a response may grow past where the model encodes every token
+        anew; see :func:`check_reach`.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
+    check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns of it
     foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
     if foreign:
         raise InputError(

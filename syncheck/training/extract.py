@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.errors import EvaluatorError, InputError, PromptError
+from syncheck.judging import not_finite
 from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
 from syncheck.training.datasets import LabelledResponse, labelled_responses
@@ -51,7 +52,8 @@ def measure(
     Returns
     -------
     MeasuredSentences
-        Records whose prompts cannot be used, or do not fit the model's window, are in ``left_out``, with the reason.
+        Records whose prompts cannot be used, do not fit the model's window, or for which the model puts out something
+        that is not finite, are in ``left_out``, with the reason.
 
     Raises
     ------
@@ -117,9 +119,20 @@ def measure_records(
             watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
         answers |= dict(zip(batch, watched.answers, strict=True))
         for i in batch:
-            _check_aligned(kept[i], answers[i])
+            broken = _not_finite(answers[i])
+            if broken is None:
+                _check_aligned(kept[i], answers[i])
+            else:
+                left_out[kept[i].id] = broken
+                del answers[i]
         bar.update(len(batch))
-    return _measured(monitor, kept, left_out, [answers[i] for i in range(len(kept))])
+    finite = sorted(answers)
+    return _measured(monitor, [kept[i] for i in finite], left_out, [answers[i] for i in finite])
+
+
+def _not_finite(answer: JudgedAnswer) -> str | None:
+    has_context = answer.judge.prompt.has_context
+    return next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
 
 
 def _check_aligned(record: LabelledResponse, answer: JudgedAnswer) -> None:

@@ -13,10 +13,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, MonitorConfig, default_layers
+from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.errors import InputError, LeftOutWarning
 from syncheck.monitor import Monitor
-from syncheck.schemas import needs_lid
 from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure
 from syncheck.training.kinds import best_aggregator
@@ -56,7 +55,7 @@ def fit_monitor(
     kind
         Which aggregator; ``"best"`` is that with the best grouped cross-validation, see :func:`best_aggregator`.
     config
-        None takes the schema ``syncheck.v3`` with the default layers of the model.
+        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
         None leaves ``align_score`` unmeasured.
     rule
@@ -86,10 +85,6 @@ def fit_monitor(
     LeftOutWarning
         If responses are not trained on, since they do not fit the window, say, or have no context.
     """
-    if config is None:
-        config = MonitorConfig(schema=DEFAULT_SCHEMA)
-    if needs_lid(config.schema) and not config.layers:
-        config = replace(config, layers=default_layers(model.config.get_text_config().num_hidden_layers))
     untrained = Monitor(
         model,
         tokenizer,
