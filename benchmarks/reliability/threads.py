@@ -1,4 +1,4 @@
-"""Do threads that share a model get the answers that one thread gets, to the last bit?
+"""Compares the answers of threads that share a model with those of one thread alone, to the last bit.
 
     python benchmarks/reliability/threads.py --threads 4 --count 25 --seed 0
 

@@ -99,8 +99,10 @@ def kit_jobs(monitor: Monitor, questions: int, *, seed: int, tokens: int) -> Seq
     prompted = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()]
     make = partial(Job, response="", tokens=tokens)
     jobs = [make(prompt=prompted[i % len(prompted)], seed=seed + i) for i in range(questions)]
-    answers = [monitor.generate(j.prompt, max_new_tokens=tokens, do_sample=True, generator=_generator(monitor, j))
-               for j in jobs]
+    answers = [
+        monitor.generate(j.prompt, max_new_tokens=tokens, do_sample=True, generator=_generator(monitor, j))
+        for j in jobs
+    ]
     return [replace(job, response=report.response or " None.") for job, report in zip(jobs, answers, strict=True)]
 
 
