@@ -36,6 +36,10 @@ TOLERATED_MIB = 64.0
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
+Way = tuple[str, int, Callable[[int], object]]
+"""Its name, how many answers it gives, and what gives the i-th."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What the process holds.
@@ -89,9 +93,7 @@ def growth(before: Held, after: Held, memory: Sequence[float]) -> list[str]:
     return found
 
 
-def soak(
-    monitor: Monitor, ways: Sequence[tuple[str, int, Callable[[int], object]]], *, say_every: int = 100
-) -> tuple[Held, Held, list[float]]:
+def soak(monitor: Monitor, ways: Sequence[Way], *, say_every: int = 100) -> tuple[Held, Held, list[float]]:
     """Answer by each way in turn and return what was held before and after, and the memory in between, in MiB.
 
     Parameters
@@ -99,7 +101,7 @@ def soak(
     monitor
         Whose model is looked at.
     ways
-        Name, how many answers, and what gives the i-th.
+        One after another.
     say_every
         Answers between two lines on the standard error.
     """
@@ -124,9 +126,10 @@ def soak(
     return before, held(monitor.model), memory
 
 
-def kit_ways(monitor: Monitor, generations: int, searches: int, *, seed: int, tokens: int):  # noqa: ANN201
-    """Return both ways over the bundled questions, as :func:`soak` takes them; each answer has a seed of its own."""
-    prompts: list[RagPrompt] = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()]
+def ways_over(
+    monitor: Monitor, prompts: Sequence[RagPrompt], generations: int, searches: int, *, seed: int, tokens: int
+) -> list[Way]:
+    """Return both ways over some prompts, as :func:`soak` takes them; each answer has a seed of its own."""
     decoder = FODGenerator(monitor.model, monitor.tokenizer, monitor)
 
     def generate(i: int) -> object:
@@ -155,7 +158,9 @@ def main() -> int:
         f"{args.tokens} tokens; Python's own threads: {threading.active_count()}"
     )
     began = time.perf_counter()
-    before, after, memory = soak(monitor, kit_ways(monitor, args.count, args.fod, seed=args.seed, tokens=args.tokens))
+    prompts = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()]
+    ways = ways_over(monitor, prompts, args.count, args.fod, seed=args.seed, tokens=args.tokens)
+    before, after, memory = soak(monitor, ways)
     print(f"before {before}\nafter  {after}\nin {time.perf_counter() - began:.0f} s")
     tenths = [round(float(np.median(part))) for part in np.array_split(memory, 10) if len(part)]
     print(f"resident memory, median of each tenth of the run, MiB: {tenths}")

@@ -23,15 +23,19 @@ def monitor(llama, make_monitor):
     return make_monitor(llama)
 
 
-def test_nothing_grows(soak, monitor):
-    ways = soak.kit_ways(monitor, 30, 5, seed=0, tokens=8)
+@pytest.fixture(scope="module")
+def prompt(monitor):
+    return monitor.prompt(question=QUESTION, context=PASSAGES)
+
+
+def test_nothing_grows(soak, monitor, prompt):
+    ways = soak.ways_over(monitor, [prompt], 30, 5, seed=0, tokens=8)
     before, after, memory = soak.soak(monitor, ways, say_every=10)
     assert soak.growth(before, after, memory) == []
     assert len(memory) == 1 + 3  # at the start, and every ten answers
 
 
-def test_a_hook_that_stays_is_noticed(soak, monitor):
-    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+def test_a_hook_that_stays_is_noticed(soak, monitor, prompt):
     handles = []
 
     def answer(i):
