@@ -6,6 +6,7 @@ from syncheck.signals.branch import Branch, check_window, window_of
 from syncheck.signals.cache import GrowLayer, RewindableCache, is_rewindable, require_rewindable
 from syncheck.signals.forward import ForwardArguments, require_watchable
 from syncheck.signals.lid import LidVariant, ReferenceBank
+from syncheck.signals.rotary import take_turns_in_rotary
 from syncheck.signals.taps import Taps, decoder_blocks
 from syncheck.signals.token_tree import reads_less, takes_token_tree
 from syncheck.signals.tokenwise import TokenStatistics, context_sensitivity_ratio, token_statistics
@@ -26,6 +27,7 @@ __all__ = [
     "reads_less",
     "require_rewindable",
     "require_watchable",
+    "take_turns_in_rotary",
     "takes_token_tree",
     "token_statistics",
     "window_of",
