@@ -79,7 +79,7 @@ def growth(before: Held, after: Held, memory: Sequence[float]) -> list[str]:
     before, after
         What was held after the first answers, and at the end.
     memory
-        Readings in between, in MiB. It has kept growing when the median of the last third is above that of the second
+        At least three readings in between, in MiB. It has kept growing when the median of the last third is above that of the second
         by more than :data:`TOLERATED_MIB`: what caches and arenas take levels off, a leak does not.
     """
     found = [
@@ -114,7 +114,7 @@ def soak(monitor: Monitor, ways: Sequence[Way], *, say_every: int = 100) -> tupl
         began = time.perf_counter()
         for i in range(count):
             answer(i)
-            if (i + 1) % EVERY == 0:
+            if (i + 1) % EVERY == 0 or i + 1 == count:
                 memory.append(held(monitor.model).memory_mib)
             if (i + 1) % say_every == 0 or i + 1 == count:
                 seconds, began = time.perf_counter() - began, time.perf_counter()

@@ -28,11 +28,12 @@ def prompt(monitor):
     return monitor.prompt(question=QUESTION, context=PASSAGES)
 
 
+@pytest.mark.slow
 def test_nothing_grows(soak, monitor, prompt):
     ways = soak.ways_over(monitor, [prompt], 30, 5, seed=0, tokens=8)
     before, after, memory = soak.soak(monitor, ways, say_every=10)
     assert soak.growth(before, after, memory) == []
-    assert len(memory) == 1 + 3  # at the start, and every ten answers
+    assert len(memory) == 1 + 3 + 1  # at the start, every ten answers, and at the end of each way
 
 
 def test_a_hook_that_stays_is_noticed(soak, monitor, prompt):
@@ -42,11 +43,11 @@ def test_a_hook_that_stays_is_noticed(soak, monitor, prompt):
         handles.append(monitor.model.register_forward_hook(lambda *_: None))
         return monitor.score(prompt, ANSWER[:20])
 
-    found = soak.growth(*soak.soak(monitor, [("score", 4, answer)]))
+    before, after, memory = soak.soak(monitor, [("score", 2, answer), ("again", 2, answer)])
+    found = soak.growth(before, after, memory)
     for handle in handles:
         handle.remove()
-    assert len(found) == 1
-    assert found[0].startswith("hooks")
+    assert found == [f"hooks: {before.hooks} before, {before.hooks + 4} after"]
 
 
 def test_memory_may_level_off_but_not_go_on_growing(soak):

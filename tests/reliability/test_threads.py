@@ -58,6 +58,7 @@ def in_threads(work, count):
         return [future.result() for future in [pool.submit(work, i) for i in range(count)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one monitor", "a monitor each"])
 def test_every_way_beside_every_other(scripts, monitor, jobs, shared):
     threads, ways = scripts
