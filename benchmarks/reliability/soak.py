@@ -79,8 +79,8 @@ def growth(before: Held, after: Held, memory: Sequence[float]) -> list[str]:
     before, after
         What was held after the first answers, and at the end.
     memory
-        At least three readings in between, in MiB. It has kept growing when the median of the last third is above that of the second
-        by more than :data:`TOLERATED_MIB`: what caches and arenas take levels off, a leak does not.
+        At least three readings in between, in MiB. It has kept growing when the median of the last third is above that
+        of the second by more than :data:`TOLERATED_MIB`: what caches and arenas take levels off, a leak does not.
     """
     found = [
         f"{field.name}: {getattr(before, field.name)} before, {getattr(after, field.name)} after"
