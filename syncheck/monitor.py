@@ -25,7 +25,7 @@ from syncheck.prompts import build_prompt
 from syncheck.report import Report
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.schemas import feature_schema, needs_lid
-from syncheck.signals import ReferenceBank, check_window, require_watchable
+from syncheck.signals import ReferenceBank, check_window, require_watchable, take_turns_in_rotary
 from syncheck.types import RagPrompt
 from syncheck.watch import BatchWatch, Watch
 
@@ -66,6 +66,21 @@ class Monitor:
     MismatchError
         If the aggregator reads other features than the config's schema has, or in another order.
 
+    Notes
+    -----
+    Threads may share a monitor, or have one each on the same model, and get the answers that one thread would get, to
+    the last bit: what is measured is measured in the forwards of the thread that asks. This holds for :meth:`score`,
+    :meth:`generate`, :meth:`stream` and :meth:`attach` in any mixture, and for the decoders of :mod:`fod`. A stream may
+    be advanced by another thread each time, but by one at a time. A watch belongs to the thread, or the asyncio task,
+    that enters its ``with`` block: the loop runs there, or in a worker that is given its context, as
+    ``asyncio.to_thread`` does. Other threads may use the model meanwhile, monitored or not.
+
+    What must not change while threads run is the model (its weights, its ``config``, its device), and the truncation,
+    padding and ``split_special_tokens`` of the tokenizer. Sampling without a ``generator`` draws from torch's global
+    source, in which threads take turns by chance: pass a generator to each call. Loading a model changes torch's
+    default dtype for all threads; load before they start. Processors, criteria, streamers and aligners of your own are
+    called by the threads that use them.
+
     Examples
     --------
     >>> monitor = Monitor.from_pretrained("my-monitor", model=model, tokenizer=tokenizer)  # doctest: +SKIP
@@ -86,6 +101,7 @@ class Monitor:
         trained_on: Iterable[str] = (),
     ) -> None:
         require_watchable(model)
+        take_turns_in_rotary(model)
         config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()
         self.schema = feature_schema(config.schema, self.layers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,6 +26,9 @@ from syncheck.types import RagPrompt, SentenceScore
 
 __all__ = ["BatchWatch", "Watch"]
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
+"""What torch leaves out of the call of a hook that has been removed while another thread was within a forward."""
+
 
 class _ObservedSession(DecodingSession):
     """A session whose main branch is run by somebody else and only looked at."""
@@ -32,6 +36,11 @@ class _ObservedSession(DecodingSession):
     def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
         """Collect what the tapped blocks put out in the loop's own forwards, one list per layer."""
         return self._taps.recording()
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a forward that is run here, in this thread or asyncio task, is the loop's."""
+        return self._taps.is_recording
 
     def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
         """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
@@ -110,7 +119,7 @@ class BatchWatch(Scoped):
         if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those the watched model was fed; generate from prompt.inputs() of the "
-                "prompt that was attached, and without beam search"
+                "prompt that was attached, without beam search, and in the thread that entered the with block"
             )
 
     def end(self, row: int = 0, *, tokens: int) -> None:
@@ -121,7 +130,7 @@ class BatchWatch(Scoped):
         row
             Its place in the batch.
         tokens
-            Of its response, when it is over. All but the last may have been fed, and nothing behind them.
+            Of its response, when it is over. All but the last may have been fed, and nothing after them.
 
         Raises
         ------
@@ -191,7 +200,7 @@ class BatchWatch(Scoped):
         scope.enter_context(self._stops.listening())
         before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
         scope.callback(before.remove)
-        after = self._model.register_forward_hook(self._after_forward, with_kwargs=True)
+        after = self._model.register_forward_hook(self._after_forward)
         scope.callback(after.remove)
         self._recorded = scope.enter_context(self._session.recording())
         scope.callback(setattr, self, "_attached", False)
@@ -206,6 +215,10 @@ class BatchWatch(Scoped):
         with ExitStack() as hooks, torch.inference_mode():
             if not self._attached:
                 hooks.enter_context(self)
+            elif not self._session.is_recording:
+                raise NotReadyError(
+                    "another thread is inside the with block of this watch; call report(out) there, or after the block"
+                )
             if not self._seen[0]:  # another loop made the ids: all of them are fed now
                 self._cache = DynamicCache(config=self._model.config)
             while (seen := len(self._seen[0])) < stop:
@@ -215,8 +228,8 @@ class BatchWatch(Scoped):
                 arguments = self._arguments.of(mask, positions[:, begin:], self._cache, 1, is_first=begin == 0)
                 self._model(input_ids=ids[:, begin:end], **arguments)
 
-    def _before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if self._busy:
+    def _before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] = _NONE) -> None:
+        if self._busy or not self._session.is_recording:
             return
         input_ids = kwargs.get("input_ids", args[0] if args else None)
         if not isinstance(input_ids, Tensor):
@@ -269,14 +282,14 @@ class BatchWatch(Scoped):
         self._session.push(token_ids[:, 0], end_tokens=self._end_tokens)
         self._judge_closed()
 
-    def _after_forward(self, module: nn.Module, args: object, kwargs: object, output: Any) -> None:  # noqa: ANN401
-        if self._busy or not self._new or len(self._seen[0]) < self._width:
+    def _after_forward(self, module: nn.Module, args: object, output: Any) -> None:  # noqa: ANN401
+        if self._busy or not self._session.is_recording or not self._new or len(self._seen[0]) < self._width:
             return
         cache = getattr(output, self._arguments.cache, None)
         # A static cache of generate has no room for the last token, which is then fed with all before it.
         self._cache = None if isinstance(cache, StaticCache) else cache
         states = [layer[-1][:, -1:] for layer in self._recorded]
-        self._session.observe(output.logits[:, -1:], states)
+        self._session.observe(output.logits[:, -1:].detach(), states)
         self._end_rows()
 
     def _judge_closed(self, *, is_last: bool = False) -> None:

@@ -243,7 +243,8 @@ class MiniCheckScorer:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return P(supported) of each pair."""
         prompts = [self._prompt(premise, claim) for premise, claim in pairs]
-        inputs = self._tokenizer(prompts, padding=True, return_tensors="pt", verbose=False)
+        # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
+        inputs = self._tokenizer.pad(self._tokenizer(prompts, verbose=False), return_tensors="pt")
         inputs = inputs.to(self._model.device)
         start = torch.full((len(pairs), 1), self._model.config.decoder_start_token_id, device=self._model.device)
         with torch.inference_mode():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +14,14 @@ from syncheck.errors import InputError, UnsupportedModelError
 
 __all__ = ["Taps", "decoder_blocks"]
 
+_recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
+"""The taps that record what runs in this context. A thread has a context of its own, and so has an asyncio task."""
+
 
 class Taps:
     """Collects what chosen decoder blocks put out, while it is told to.
+
+    Forwards of other threads, or of other asyncio tasks, run through the same hooks and leave nothing in them.
 
     Block k is counted from 0; what it puts out is ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of
     Mamba), except for the last block, where transformers shows the state after the final norm.
@@ -37,6 +43,11 @@ class Taps:
         self._blocks = [blocks[k] for k in layers]
         self._sink: list[list[Tensor]] | None = None
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether a forward that is run here, in this thread or asyncio task, is recorded."""
+        return self._sink is not None and self in _recording.get()
+
     @contextmanager
     def attached(self) -> Iterator[Taps]:
         """Attach the hooks; they go on exit, also after an exception."""
@@ -49,17 +60,19 @@ class Taps:
 
     @contextmanager
     def recording(self) -> Iterator[list[list[Tensor]]]:
-        """Collect while inside; yields one list per layer, to which each forward adds a (B, n, H) tensor."""
-        before, sink = self._sink, [[] for _ in self.layers]  # type: list[list[Tensor]] | None, list[list[Tensor]]
-        self._sink = sink
+        """Collect while inside; yields one list per layer, to which each forward run here adds a (B, n, H) tensor."""
+        self._sink = [[] for _ in self.layers]
+        _recording.set((*_recording.get(), self))
         try:
-            yield sink
+            yield self._sink
         finally:
-            self._sink = before
+            self._sink = None
+            # Not reset by a token, which is refused where a generator is closed in another context.
+            _recording.set(tuple(taps for taps in _recording.get() if taps is not self))
 
     def _hook(self, index: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - torch's hook signature
         def collect(module: nn.Module, args: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            if self._sink is not None:
+            if self._sink is not None and self in _recording.get():  # else another thread runs its own
                 # A block puts out a tensor in transformers 5 and a tuple in some older models.
                 states = output if isinstance(output, torch.Tensor) else output[0]
                 if states.ndim != 3:  # Gemma 3n and DeepSeek V4 carry several streams from block to block
@@ -67,7 +80,7 @@ class Taps:
                         f"{type(module).__name__} puts out states of shape {tuple(states.shape)}; expected (rows, "
                         "tokens, width). Its hidden states cannot be tapped, use a schema without LID"
                     )
-                self._sink[index].append(states)
+                self._sink[index].append(states.detach())  # a loop by hand may keep gradients
 
         return collect
 
