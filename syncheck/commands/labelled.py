@@ -152,7 +152,7 @@ def measured_by(
 
 def report_left_out(measured: MeasuredSentences, path: Path) -> None:
     """Say on standard error which responses of a file do not count, and why, and whose labels were carried over."""
-    carried = carried_line(measured)
+    carried = carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
     for line in [*left_out_lines(measured), *([] if carried is None else [carried])]:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from syncheck.errors import InputError, RecordError
 from syncheck.segments import is_checkable
 from syncheck.training.responses import LabelledResponse
-
-if TYPE_CHECKING:
-    from syncheck.training.measured import MeasuredSentences
 
 __all__ = ["carried_line", "check_cut", "shortened"]
 
@@ -51,11 +47,16 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     raise RecordError(message, source=record.source, line=record.line, field="sentences")
 
 
-def carried_line(measured: MeasuredSentences) -> str | None:
-    """Say how many labelled sentences were carried over to how many others, None if every one was measured as one."""
+def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:
+    """Say how many labelled sentences were carried over to how many others, None if every one was measured as one.
+
+    Parameters
+    ----------
+    measured
+        Each response with the bounds of its measured sentences.
+    """
     names, given, became = [], 0, 0
-    for index, record in enumerate(measured.records):
-        bounds = measured.bounds_of(index)
+    for record, bounds in measured:
         if _cut_otherwise(record, bounds) is not None:
             names.append(record.id)
             given += len(_checkable(record.response, _labelled(record)))
