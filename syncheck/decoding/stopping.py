@@ -96,10 +96,10 @@ def _begin(model: PreTrainedModel) -> None:
         _listeners[model] = _listeners.get(model, 0) + 1
         if _listeners[model] > 1:
             return
-        prepare = model._get_stopping_criteria  # noqa: SLF001 - see above
+        made_by_model = model._get_stopping_criteria  # noqa: SLF001 - see above
 
         def prepared(*args: Any, **kwargs: Any) -> StoppingCriteriaList:  # noqa: ANN401
-            criteria: StoppingCriteriaList = prepare(*args, **kwargs)
+            criteria: StoppingCriteriaList = made_by_model(*args, **kwargs)
             listeners = [listener for listener in _listening.get() if listener.model is model]
             return _Overheard(criteria, listeners) if listeners else criteria
 
