@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
+from syncheck.errors import CheckpointError, InputError
+from syncheck.files import parse_object
 from syncheck.types import FeatureSchema
 
 __all__ = ["Column", "signal_column"]
+
+MAX_FEATURES = 100_000
+"""Columns that a file may count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +72,20 @@ class Column:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        return cls(**json.loads(data))
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, or names no column.
+        """
+        fields = parse_object(data, Path("the signal's file"))
+        index, count, missing = (fields.get(name) for name in ("index", "features", "missing"))
+        known = set(fields) == {"index", "features", "missing"} and type(index) is int and type(count) is int
+        share = missing is None or (type(missing) in (int, float) and 0 <= missing <= 1)
+        if not (known and share and 0 <= index < count <= MAX_FEATURES):
+            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fields}")
+        return cls(index, count, missing)
 
 
 def signal_column(name: str, schema: FeatureSchema, missing: float | None) -> Column:
