@@ -166,10 +166,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
     if missing:
         raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
     wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
-    wrong += ["layers"] if not all(type(layer) is int for layer in config["layers"]) else []
-    wrong += ["trained_on"] if not all(type(question) is str for question in config["trained_on"]) else []
-    if wrong:
-        raise CheckpointError(f"{path} has another type than save_pretrained writes in {wrong}; save the monitor anew")
+    if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
+        raise CheckpointError(
+            f"{path} has another type than save_pretrained writes in {wrong or 'a list'}; save the monitor anew"
+        )
     check_digests(directory, _parts(config))
     return config
 

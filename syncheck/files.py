@@ -44,7 +44,7 @@ REMEDY = "copy the folder again or train anew"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
-    """Raise CheckpointError unless this is a file that can be read to its end: no pipe, device or folder, not too large.
+    """Raise CheckpointError unless this can be read to its end: a file, no pipe, device or folder, and not too large.
 
     A symbolic link counts as what it leads to.
     """

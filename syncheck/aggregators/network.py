@@ -179,7 +179,12 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
     count, flagged = arrays["fill"].size, arrays["flagged"]
     inputs = count + flagged.size
     widths = [inputs, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
-    shapes = {"fill": (count,), "flagged": (flagged.size,), "mean": (inputs,), "scale": (inputs,)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "fill": (count,),
+        "flagged": (flagged.size,),
+        "mean": (inputs,),
+        "scale": (inputs,),
+    }
     for index, (rows, columns) in enumerate(pairwise(widths)):
         shapes |= {f"layers.{index}.weight": (rows, columns), f"layers.{index}.bias": (columns,)}
     if wrong := [name for name, shape in shapes.items() if arrays[name].shape != shape]:

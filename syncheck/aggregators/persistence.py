@@ -1,7 +1,7 @@
 """An aggregator as files: a readable ``aggregator.json`` and one file of weights, never a pickle.
 
-The JSON file holds the digest of the weights, so a half-written or swapped file is found before it is parsed. What is read
-is validated beside that: whoever altered the weights could have altered their digest.
+The JSON file holds the digest of the weights, so a half-written or swapped file is found before it is parsed. What is
+read is validated beside that: whoever altered the weights could have altered their digest.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,13 +80,22 @@ class Column:
         CheckpointError
             If it is anything else, or names no column.
         """
-        fields = parse_object(data, Path("the signal's file"))
-        index, count, missing = (fields.get(name) for name in ("index", "features", "missing"))
-        known = set(fields) == {"index", "features", "missing"} and type(index) is int and type(count) is int
-        share = missing is None or (type(missing) in (int, float) and 0 <= missing <= 1)
-        if not (known and share and 0 <= index < count <= MAX_FEATURES):
-            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fields}")
-        return cls(index, count, missing)
+        fields: Any = parse_object(data, Path("the signal's file"))
+        if fault := _fault(fields):
+            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fault}")
+        return cls(**fields)
+
+
+def _fault(fields: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the fields of a file; None where nothing is."""
+    if set(fields) != {"index", "features", "missing"}:
+        return f"the fields {sorted(fields)}"
+    index, count, missing = fields["index"], fields["features"], fields["missing"]
+    if not (type(index) is type(count) is int and 0 <= index < count <= MAX_FEATURES):
+        return f"column {index!r} of {count!r}"
+    if missing is not None and not (type(missing) in (int, float) and 0 <= missing <= 1):
+        return f"the score {missing!r} for a missing signal"
+    return None
 
 
 def signal_column(name: str, schema: FeatureSchema, missing: float | None) -> Column:

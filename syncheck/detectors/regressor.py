@@ -224,8 +224,8 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
         )
     if config["weights"] != _WEIGHTS:
         raise CheckpointError(
-            f"{folder / _CONFIG} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. XGBoost's "
-            "own .ubj files are not read, since a damaged one ends the program: train and save the regression anew"
+            f"{folder / _CONFIG} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
+            "XGBoost's own .ubj files are not read, since a damaged one ends the program: fit and save it anew"
         )
     weights = read_bytes(folder / _WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != digest:
@@ -250,7 +250,7 @@ def _config(path: Path) -> Mapping[str, Any]:
         wrong += ["sources"] if any(_record_fault(record) for record in records) else []
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
-            f"{path} is no config of a span regressor ({type(error).__name__}: {error}); pass a folder that "
+            f"{path} is no folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
             "SpanRegressor.save wrote"
         ) from error
     if wrong:
