@@ -139,6 +139,7 @@ def _exchanged(process: subprocess.Popen[bytes], request: bytes, seconds: float)
         return None
     finally:
         stop.cancel()
+        stop.join()
     return dict(json.loads(line)) if line.endswith(b"\n") else None
 
 

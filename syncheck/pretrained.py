@@ -17,7 +17,14 @@ from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBas
 from syncheck.errors import CheckpointError
 from syncheck.files import require_regular
 
-__all__ = ["load_pretrained", "load_tokenizer", "same_weights", "weights_sha256"]
+__all__ = [
+    "load_pretrained",
+    "load_tokenizer",
+    "require_few_layers",
+    "require_plain_folder",
+    "same_weights",
+    "weights_sha256",
+]
 
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
@@ -98,9 +105,9 @@ def require_plain_folder(folder: Path) -> None:
             require_regular(path, most=MAX_FILE_BYTES)
 
 
-def require_few_layers(name: str | Path, options: Mapping[str, Any]) -> None:
+def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
     """Raise CheckpointError if a config asks for more layers than can be; without a config, loading says so itself."""
-    given = {option: value for option, value in options.items() if option in _HUB_OPTIONS}
+    given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
     try:
         config, _ = PreTrainedConfig.get_config_dict(name, **given)
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ HOSTILE = {
     "never ends": "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}"
     "{% endfor %}{% endfor %}",
     "a product of strings": "{{ 'x' * 10**11 }}",
-    "a power": "{{ 10**10**10 }}",
+    "a power": "{{ 10 ** (10 ** 10) }}",
     "doubled": "{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
     "padding": "{{ '%01000000000000d' % 1 }}",
     "shared lists": "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}"

@@ -19,6 +19,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+import syncheck
 from syncheck import CheckpointError, LocalEvaluator, load_aligner
 from syncheck.commands.monitors import load_model
 from syncheck.pretrained import load_pretrained, load_tokenizer
@@ -176,3 +177,28 @@ def test_a_pipe_or_a_device_in_place_of_a_checkpoints_file_is_refused(tmp_path, 
     for load in (WAYS[way] for way in ("language model", "classifier", "evaluator")):
         with pytest.raises(CheckpointError, match="regular"):
             load(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_in_place_of_an_aligners_or_a_published_file_is_refused(tmp_path):
+    packed = shutil.copytree(Path(syncheck.__file__).parent / "assets" / "aligner", tmp_path / "packed")
+    (packed / "tokenizer.json").unlink()
+    os.mkfifo(packed / "tokenizer.json")
+    for name in ("AlignScore.ckpt", "mlp.pkl"):
+        os.mkfifo(tmp_path / name)
+    for load in (
+        lambda: load_aligner(packed),
+        lambda: load_aligner(tmp_path / "AlignScore.ckpt", backbone=ROBERTA),
+        lambda: syncheck.Aggregator.from_published(tmp_path / "mlp.pkl"),
+    ):
+        with pytest.raises(CheckpointError, match="regular"):
+            load()
+
+
+def test_a_bundled_aligner_of_countless_layers_is_refused_at_once(tmp_path):
+    packed = shutil.copytree(Path(syncheck.__file__).parent / "assets" / "aligner", tmp_path / "packed")
+    config = json.loads((packed / "config.json").read_text())
+    config["encoder"]["num_hidden_layers"] = 10**7
+    (packed / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="layers"):
+        load_aligner(packed)
