@@ -84,7 +84,7 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
     MismatchError
         If ``schema`` has other features.
     """
-    if path.exists():
+    if path.exists() and not path.is_dir():
         require_regular(path)
     try:
         with path.open("rb") as file:
