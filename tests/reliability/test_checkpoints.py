@@ -14,6 +14,6 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "reliability"
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_altered_files_are_refused_or_used(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    found = importlib.import_module("checkpoints").run(10, 0)
-    assert found.total() == 10 * (3 * 5 + 2)
+    found = importlib.import_module("checkpoints").run(12, 0)
+    assert found.total() == 12 * (3 * 5 + 2)
     assert {outcome for _, _, outcome in found} == {"refused", "loaded"}
