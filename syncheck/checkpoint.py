@@ -1,4 +1,7 @@
-"""A monitor on disk: ``config.json``, the aggregator's files, LID references. No pickle."""
+"""A monitor on disk: ``config.json``, the aggregator's files, LID references, the digests of all these. No pickle.
+
+A folder may come from anybody, digests included, so every value is checked before it is used.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import json
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.persistence import check_folder
+from syncheck.aggregators.persistence import check_folder, file_names
 from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
-from syncheck.config import MonitorConfig, SegmenterConfig
-from syncheck.errors import CheckpointError, MismatchError
+from syncheck.config import MonitorConfig, SegmenterConfig, Template
+from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.files import check_digests, read_object, write_digests
 from syncheck.pretrained import same_weights, weights_sha256
 from syncheck.schemas import feature_schema
 from syncheck.signals import ReferenceBank
@@ -27,10 +32,24 @@ if TYPE_CHECKING:
 
 __all__ = ["fingerprint", "load", "save"]
 
-FORMAT = 1
+FORMAT = 2
 _CONFIG = "config.json"
 _REFERENCES = "lid_references.safetensors"
-_KINDS = {"model": dict, "trained_on": list, "segmenter": dict, "layers": list, "aligner_options": dict}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "aggregator": (str, NoneType),
+    "aligner": (str, NoneType),
+    "aligner_options": (dict,),
+    "aligner_weights_sha256": (str, NoneType),
+    "backtrack_threshold": (float, int),
+    "layers": (list,),
+    "lid_references": (bool,),
+    "model": (dict,),
+    "prune_threshold": (float, int),
+    "schema": (str,),
+    "segmenter": (dict,),
+    "template": (str,),
+    "trained_on": (list,),
+}
 _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
 
 
@@ -52,7 +71,7 @@ def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> d
 
 
 def save(directory: Path, monitor: Monitor) -> None:
-    """Write a monitor; the config comes last, so that a half-written folder is not taken for a monitor."""
+    """Write a monitor; the digests come last, so that a half-written folder is not taken for a monitor."""
     directory.mkdir(parents=True, exist_ok=True)
     if monitor.aggregator is not None:
         monitor.aggregator.save(directory)
@@ -71,6 +90,7 @@ def save(directory: Path, monitor: Monitor) -> None:
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
     }
     (directory / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_digests(directory, _parts(config))
 
 
 def load(
@@ -86,7 +106,7 @@ def load(
     _check_model(directory, config["model"], fingerprint(model, tokenizer))
     aligner = _aligner(directory, config, aligner, model.device)
     decided, schema = _decided(directory, config)
-    bank = ReferenceBank.load(directory / _REFERENCES, device=str(model.device)) if config["lid_references"] else None
+    bank = _bank(directory, decided, model) if config["lid_references"] else None
     return kind(
         model,
         tokenizer,
@@ -133,35 +153,61 @@ def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
 def _read_config(directory: Path) -> dict[str, Any]:
     check_folder(directory, written_by="Monitor.save_pretrained")
     path = directory / _CONFIG
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{directory} holds no {_CONFIG}; pass a folder written by save_pretrained") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{path} holds no JSON object; it is no monitor's config")
+    if not path.exists():
+        raise CheckpointError(f"{directory} holds no {_CONFIG}; pass a folder written by save_pretrained")
+    config = read_object(path)
+    if config.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "
+            "save the monitor anew with syncheck train or Monitor.fit"
+        )
     expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
     missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
     if missing:
         raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
-    wrong = [name for name, kind in _KINDS.items() if name in config and not isinstance(config[name], kind)]
-    if wrong:
-        raise CheckpointError(f"{path} has another type than save_pretrained writes in {wrong}; save the monitor anew")
-    if config["format"] != FORMAT:
-        raise CheckpointError(f"{path} has format {config['format']}; this version reads {FORMAT}. Upgrade syncheck")
+    wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
+    if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
+        raise CheckpointError(
+            f"{path} has another type than save_pretrained writes in {wrong or 'a list'}; save the monitor anew"
+        )
+    check_digests(directory, _parts(config))
     return config
+
+
+def _parts(config: dict[str, Any]) -> list[str]:
+    """Return the files that belong to a monitor."""
+    aggregator = [] if config["aggregator"] is None else file_names(config["aggregator"])
+    return [_CONFIG, *aggregator, *([_REFERENCES] if config["lid_references"] else [])]
 
 
 def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, FeatureSchema]:
     fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
     try:
-        fields["layers"] = tuple(int(layer) for layer in fields["layers"])
+        fields["layers"] = tuple(fields["layers"])
         fields["segmenter"] = _segmenter(fields["segmenter"])
         decided = MonitorConfig(**fields)
+        if decided.template not in get_args(Template):
+            raise InputError(f"template must be one of {get_args(Template)}; found {decided.template!r}")
         return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
+
+
+def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> ReferenceBank:
+    """Read the references and check that they are of this model's activations at the monitor's layers."""
+    path = directory / _REFERENCES
+    try:
+        bank = ReferenceBank.load(path, device=str(model.device))
+    except InputError as error:
+        raise CheckpointError(f"{path} holds no references that can be used: {error}") from error
+    width = model.config.get_text_config().hidden_size
+    shapes = {layer: tuple(array.shape) for layer, array in bank.references.items()}
+    if set(decided.layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
+        raise MismatchError(
+            f"{path} must hold references of layers {list(decided.layers)}, {width} wide as the model is; found the "
+            f"shapes {shapes} by layer. Train the monitor anew for this model"
+        )
+    return bank
 
 
 def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:

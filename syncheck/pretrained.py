@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,19 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError
+from syncheck.files import require_regular
 
-__all__ = ["load_pretrained", "load_tokenizer", "same_weights", "weights_sha256"]
+__all__ = [
+    "load_pretrained",
+    "load_tokenizer",
+    "require_few_layers",
+    "require_plain_folder",
+    "same_weights",
+    "weights_sha256",
+]
 
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
@@ -29,6 +38,15 @@ LOADING_ERRORS = (
 WORDS = "the water of 1 年 и"
 """A tokenizer that was not made up knows some of them, at least by their letters."""
 
+MAX_LAYERS = 512
+"""Most layers that a config may ask for, in any part of a model: each takes milliseconds to make, before any weight is
+read. Widths need no limit, since weights of other shapes are refused before anything of that size is made."""
+
+MAX_FILE_BYTES = 1 << 40
+"""Largest file of a checkpoint; weights are mapped, not read into memory at once."""
+
+_HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token")
+_LAYERS = re.compile("(^|_)(layers?|blocks)$")
 _HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
 """Hexadecimal ones, of each half of a digest."""
@@ -56,9 +74,12 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     Raises
     ------
     CheckpointError
-        It is missing, damaged or of a kind that transformers does not know, or needs code of its own.
+        It is missing, damaged or of a kind that transformers does not know, needs code of its own, has a pipe or a
+        device in place of a file, or its config asks for more than 512 layers.
     """
+    require_plain_folder(Path(name))
     try:
+        require_few_layers(name, options)
         return auto.from_pretrained(name, trust_remote_code=False, **options)
     except torch.OutOfMemoryError:
         raise
@@ -73,6 +94,43 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
             f"cannot load {what} from {str(name)!r}: {error}. Pass a folder with config.json, the weights and the "
             "tokenizer's files, or the name of a model that can be downloaded or is in the cache"
         ) from error
+
+
+def require_plain_folder(folder: Path) -> None:
+    """Raise CheckpointError if a file of a folder is no regular one; a name that is no folder passes."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
+            require_regular(path, most=MAX_FILE_BYTES)
+
+
+def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
+    """Raise CheckpointError if a config asks for more layers than can be; without a config, loading says so itself."""
+    given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
+    try:
+        config, _ = PreTrainedConfig.get_config_dict(name, **given)
+    except (OSError, ValueError):
+        return
+    for field, count in _counts(config):
+        if count > MAX_LAYERS:
+            raise CheckpointError(
+                f"the config of {str(name)!r} asks for {count} in {field!r}; at most {MAX_LAYERS} layers are made. "
+                "Pass another checkpoint"
+            )
+
+
+def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
+    """Yield the counts of layers in a config and its parts, with their names."""
+    if isinstance(config, list):
+        for part in config:
+            yield from _counts(part)
+    if not isinstance(config, dict):
+        return
+    for field, value in config.items():
+        if type(value) in (int, float) and _LAYERS.search(field):
+            yield field, value
+        yield from _counts(value)
 
 
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:

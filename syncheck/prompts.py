@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
+from syncheck.chats import write_chat
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.given import check_text, check_texts
@@ -142,13 +142,7 @@ def prompt_from_texts(
 def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:
     user = {"role": "user", "content": text}
     turns = [{"role": "system", "content": system}, user] if system else [user]
-    try:
-        written = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-    except TemplateError as error:
-        raise InputError(
-            f"the tokenizer's chat template refuses these turns: {error}; leave the system prompt out, or write it "
-            "into prompts of your own with prompt_from_texts"
-        ) from error
+    written = write_chat(tokenizer, turns)
     if system and system not in written:
         raise InputError("the tokenizer's chat template leaves the system prompt out; write prompts of your own")
     return written

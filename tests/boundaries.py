@@ -7,18 +7,9 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
-    {
-        "types",
-        "config",
-        "errors",
-        "field_names",
-        "given",
-        "labels_found",
-        "lexical",
-        "pretrained",
-        "printable",
-        "schemas",
-    }
+    """
+    chat_worker chats config errors field_names files given labels_found lexical pretrained printable schemas types
+    """.split()
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {

@@ -1,14 +1,18 @@
 """Stand-ins with exact behaviour: texts a random model would never write, scores and support by formula."""
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from transformers.generation import LogitsProcessor
 
 from syncheck import Evidence, FeatureSchema, Support
+from syncheck.files import write_digests
 
 LAYERS = (2, 3, 4)
 """Decoder blocks, of six, with references in tests/golden/signals."""
@@ -113,3 +117,16 @@ class BrokenAligner:
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         raise RuntimeError("out of order")
+
+
+def rewrite(path: Path, change: Mapping[str, Any], *, without: Collection[str] = ()) -> None:
+    """Change fields of a JSON file, and keep its folder's digests, if it has any, those of the files."""
+    config = {name: value for name, value in json.loads(path.read_text()).items() if name not in without}
+    path.write_text(json.dumps(config | dict(change)))
+    reseal(path.parent)
+
+
+def reseal(folder: Path) -> None:
+    """Make the digests of a saved monitor those of its files as they are."""
+    if (folder / "digests.json").exists():
+        write_digests(folder, json.loads((folder / "digests.json").read_text())["sha256"])

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, rewrite
 
 from syncheck import MismatchError, Monitor, MonitorConfig, load_aligner
 from syncheck.cli import main
@@ -122,10 +122,7 @@ class TestMonitor:
         assert self.load(folder, llama, aligner=same).aligner is same
 
     def test_of_an_older_file_without_options_is_not_guessed(self, folder, llama):
-        path = folder / "config.json"
-        config = json.loads(path.read_text())
-        del config["aligner_options"]
-        path.write_text(json.dumps(config))
+        rewrite(folder / "config.json", {}, without=["aligner_options"])
         shutil.copytree(ROBERTA, folder.parent / "roberta-base")
         with pytest.raises(MismatchError, match=r"its options \{\}; found"):
             self.load(folder, llama)

@@ -3,7 +3,9 @@
 import ast
 import io
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+import syncheck
 from syncheck import CheckpointError, LocalEvaluator, load_aligner
 from syncheck.commands.monitors import load_model
 from syncheck.pretrained import load_pretrained, load_tokenizer
@@ -136,3 +139,66 @@ def test_every_auto_class_is_told_not_to_run_code():
     ]
     assert calls
     assert [call[:2] for call in calls if "trust_remote_code" not in call[2]] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"num_hidden_layers": 10**7},
+        {"num_hidden_layers": 1e9},
+        {"model_type": "gpt2", "n_layer": 10**7},
+        {"model_type": "t5", "num_decoder_layers": 513},
+        {"model_type": "gemma3", "text_config": {"num_hidden_layers": 10**7}},
+    ],
+    ids=str,
+)
+def test_a_config_that_asks_for_countless_layers_is_refused_at_once(tmp_path, change):
+    folder = shutil.copytree(LLAMA, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text()) | change
+    (folder / "config.json").write_text(json.dumps(config))
+    start = time.monotonic()
+    for load in (WAYS[way] for way in ("language model", "classifier", "evaluator")):
+        with pytest.raises(CheckpointError, match="layers"):
+            load(folder)
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_pipe_or_a_device_in_place_of_a_checkpoints_file_is_refused(tmp_path, name):
+    folder = shutil.copytree(LLAMA, tmp_path / "model")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    for load in (WAYS[way] for way in ("language model", "classifier", "evaluator")):
+        with pytest.raises(CheckpointError, match="regular"):
+            load(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    for load in (WAYS[way] for way in ("language model", "classifier", "evaluator")):
+        with pytest.raises(CheckpointError, match="regular"):
+            load(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_in_place_of_an_aligners_or_a_published_file_is_refused(tmp_path):
+    packed = shutil.copytree(Path(syncheck.__file__).parent / "assets" / "aligner", tmp_path / "packed")
+    (packed / "tokenizer.json").unlink()
+    os.mkfifo(packed / "tokenizer.json")
+    for name in ("AlignScore.ckpt", "mlp.pkl"):
+        os.mkfifo(tmp_path / name)
+    for load in (
+        lambda: load_aligner(packed),
+        lambda: load_aligner(tmp_path / "AlignScore.ckpt", backbone=ROBERTA),
+        lambda: syncheck.Aggregator.from_published(tmp_path / "mlp.pkl"),
+    ):
+        with pytest.raises(CheckpointError, match="regular"):
+            load()
+
+
+def test_a_bundled_aligner_of_countless_layers_is_refused_at_once(tmp_path):
+    packed = shutil.copytree(Path(syncheck.__file__).parent / "assets" / "aligner", tmp_path / "packed")
+    config = json.loads((packed / "config.json").read_text())
+    config["encoder"]["num_hidden_layers"] = 10**7
+    (packed / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="layers"):
+        load_aligner(packed)

@@ -128,7 +128,7 @@ class Aggregator:
         return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.release)
 
     def save(self, directory: str | Path) -> None:
-        """Write ``aggregator.json`` and the weights, in safetensors or XGBoost's own ``.ubj``."""
+        """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
         saved = persistence.Saved(self.schema, self.kind, self.medians, self.model, self.calibration, self.release)
         persistence.save(Path(directory), saved)
 

@@ -17,6 +17,8 @@ from scipy.special import expit
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import ClassifierKind
+from syncheck.errors import CheckpointError
+from syncheck.files import parse_arrays
 
 __all__ = ["Ensemble", "MEMBERS"]
 
@@ -63,6 +65,17 @@ class Ensemble:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        files = safetensors.numpy.load(data)
-        return cls({kind: reader.from_bytes(files[kind].tobytes()) for kind, reader in MEMBERS.items()})
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, a member is damaged, or they are not for the same number of features.
+        """
+        files = parse_arrays(data, what="an ensemble's members")
+        if set(files) != set(MEMBERS) or any(file.dtype != np.uint8 for file in files.values()):
+            raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train anew")
+        members = {kind: reader.from_bytes(files[kind].tobytes()) for kind, reader in MEMBERS.items()}
+        if len(counts := {member.features for member in members.values()}) > 1:
+            raise CheckpointError(f"the members of the ensemble are for {sorted(counts)} features; train anew")
+        return cls(members)

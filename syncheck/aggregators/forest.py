@@ -1,4 +1,4 @@
-"""XGBoost's trees, saved in its own binary format."""
+"""XGBoost's trees, saved as plain arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from syncheck.aggregators.trees import Trees
 
 __all__ = ["Forest"]
 
@@ -44,14 +46,16 @@ class Forest:
         return np.asarray(values[0, :-1], dtype=np.float64)
 
     def to_bytes(self) -> bytes:
-        """Return the trees as XGBoost's UBJSON."""
-        return bytes(self.booster.save_raw("ubj"))
+        """Return the trees as arrays; see :class:`~syncheck.aggregators.trees.Trees`."""
+        return Trees.from_booster(self.booster).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        from xgboost import Booster
+        """Read what :meth:`to_bytes` wrote, validated before XGBoost sees it.
 
-        booster = Booster({"nthread": 1})
-        booster.load_model(bytearray(data))
-        return cls(booster)
+        Raises
+        ------
+        CheckpointError
+            If it is anything else.
+        """
+        return cls(Trees.from_bytes(data).to_booster())

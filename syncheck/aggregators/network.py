@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,18 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from syncheck.errors import CheckpointError
+from syncheck.files import parse_arrays
+
 __all__ = ["Network"]
+
+MAX_DEPTH = 16
+"""Layers of a network that is read."""
+
+MAX_VALUE = 1e15
+"""Largest number in a network that is read, either sign, so that no sum of products overflows."""
+
+SMALLEST_SCALE = 1e-30
 
 Floats = NDArray[np.float64]
 
@@ -124,9 +136,17 @@ class Network:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        arrays: Mapping[str, NDArray[Any]] = safetensors.numpy.load(data)
-        depth = sum(name.endswith(".weight") for name in arrays)
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, or the arrays make no network of finite numbers.
+        """
+        arrays = parse_arrays(data, what="a network's weights")
+        if fault := _fault(arrays):
+            raise CheckpointError(f"the arrays make no network: {fault}; copy the file again or train anew")
+        depth = _depth(arrays)
         return cls(
             fill=arrays["fill"],
             flagged=arrays["flagged"],
@@ -135,3 +155,44 @@ class Network:
             weights=tuple(arrays[f"layers.{index}.weight"] for index in range(depth)),
             biases=tuple(arrays[f"layers.{index}.bias"] for index in range(depth)),
         )
+
+
+def _depth(arrays: Mapping[str, NDArray[Any]]) -> int:
+    return sum(name.endswith(".weight") for name in arrays)
+
+
+def _fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
+    """Say what is wrong with a network's arrays; None where nothing is."""
+    depth = _depth(arrays)
+    layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
+    if not 1 <= depth <= MAX_DEPTH or set(arrays) != {"fill", "flagged", "mean", "scale", *layers}:
+        return f"found {sorted(arrays)}"
+    floats = {name: array for name, array in arrays.items() if name != "flagged"}
+    if arrays["flagged"].dtype != np.int64 or any(array.dtype != np.float64 for array in floats.values()):
+        return "an array has another type"
+    if any(not (np.abs(array) <= MAX_VALUE).all() for array in floats.values()):
+        return f"a number is not finite or beyond {MAX_VALUE:g}"
+    return _shape_fault(arrays, depth)
+
+
+def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
+    count, flagged = arrays["fill"].size, arrays["flagged"]
+    inputs = count + flagged.size
+    widths = [inputs, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
+    shapes: dict[str, tuple[int, ...]] = {
+        "fill": (count,),
+        "flagged": (flagged.size,),
+        "mean": (inputs,),
+        "scale": (inputs,),
+    }
+    for index, (rows, columns) in enumerate(pairwise(widths)):
+        shapes |= {f"layers.{index}.weight": (rows, columns), f"layers.{index}.bias": (columns,)}
+    if wrong := [name for name, shape in shapes.items() if arrays[name].shape != shape]:
+        return f"the shapes of {wrong} do not fit the others"
+    if widths[-1] != 1 or not count:
+        return f"it has {count} features and {widths[-1]} outputs"
+    if ((flagged < 0) | (flagged >= count)).any() or len(np.unique(flagged)) != len(flagged):
+        return f"a flag is for none of the {count} features, or two are for one"
+    if (arrays["scale"] < SMALLEST_SCALE).any():
+        return f"a scale is below {SMALLEST_SCALE:g}"
+    return None

@@ -1,6 +1,7 @@
 """An aggregator as files: a readable ``aggregator.json`` and one file of weights, never a pickle.
 
-The JSON file holds the digest of the weights, so a half-written or swapped file is found before it is parsed.
+The JSON file holds the digest of the weights, so a half-written or swapped file is found before it is parsed. What is
+read is validated beside that: whoever altered the weights could have altered their digest.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from syncheck.aggregators.release import ReleaseThreshold
 from syncheck.aggregators.single import Column
 from syncheck.config import AggregatorKind
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.files import REMEDY, read_bytes, read_object
 from syncheck.types import FeatureSchema
 
-__all__ = ["Kind", "Saved", "check_folder", "check_schema", "load", "save"]
+__all__ = ["Kind", "Saved", "check_folder", "check_schema", "file_names", "load", "save"]
 
 Kind = AggregatorKind | Literal["signal"]
 """The trained kinds, and one signal taken as it is."""
@@ -36,12 +38,11 @@ FORMAT = "syncheck.aggregator.v1"
 WEIGHTS: Mapping[Kind, str] = {
     "lr": "aggregator.safetensors",
     "mlp": "aggregator.safetensors",
-    "xgb": "aggregator.ubj",
+    "xgb": "aggregator.safetensors",
     "ensemble": "aggregator.safetensors",
     "signal": "aggregator.signal.json",
 }
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
-REMEDY = "copy the folder again or train anew"
 _READERS: Mapping[Kind, type[Network | Forest | Ensemble | Column]] = {
     "lr": Network,
     "mlp": Network,
@@ -96,18 +97,24 @@ def load(directory: Path) -> Saved:
     config = _config(directory / CONFIG)
     try:
         schema = _schema(config["schema"])
-        kind, digest = config["kind"], config["weights_sha256"]
-        medians = np.array([np.nan if value is None else value for value in config["medians"]], dtype=np.float64)
+        kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
+        medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
         # Files of before there was a calibration lack both.
         calibration, release = config.get("calibration"), config.get("release")
         calibration = None if calibration is None else calibration_from_dict(calibration)
         release = None if release is None else ReleaseThreshold.from_dict(release)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
     if kind not in tuple(WEIGHTS):
         raise CheckpointError(f"{directory / CONFIG} has an aggregator of unknown kind {kind!r}; update syncheck")
     path = directory / WEIGHTS[kind]
-    weights = _read(path)
+    if named != path.name:
+        raise CheckpointError(
+            f"{directory / CONFIG} keeps its weights in {named!r}; this version reads {path.name!r}. XGBoost's own "
+            ".ubj files are not read, since a damaged one ends the program: train and save the monitor anew, with "
+            "syncheck train or Monitor.fit"
+        )
+    weights = read_bytes(path)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
     model = _READERS[kind].from_bytes(weights)
@@ -117,6 +124,20 @@ def load(directory: Path) -> Saved:
             f"weights are for {model.features}; {REMEDY}"
         )
     return Saved(schema, kind, medians, model, calibration, release)
+
+
+def file_names(kind: str) -> list[str]:
+    """Return the names of the two files of an aggregator.
+
+    Raises
+    ------
+    CheckpointError
+        If the kind is unknown.
+    """
+    found = [CONFIG, *(name for known, name in WEIGHTS.items() if known == kind)]
+    if len(found) == 1:
+        raise CheckpointError(f"an aggregator of kind {kind!r} is unknown; update syncheck")
+    return found
 
 
 def check_folder(directory: Path, *, written_by: str) -> None:
@@ -140,29 +161,36 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
 
 
 def _schema(stored: Mapping[str, Any]) -> FeatureSchema:
-    return FeatureSchema(
-        version=str(stored["version"]),
-        names=tuple(stored["names"]),
-        units=tuple(stored["units"]),
+    schema = FeatureSchema(
+        version=_text(stored["version"]),
+        names=tuple(map(_text, stored["names"])),
+        units=tuple(map(_text, stored["units"])),
         directions=tuple(stored["directions"]),
     )
+    if not len(set(schema.names)) == len(schema.names) == len(schema.units) == len(schema.directions):
+        raise ValueError("a schema needs names that differ, with a unit and a direction each")
+    if not all(type(direction) is int and -1 <= direction <= 1 for direction in schema.directions):
+        raise ValueError(f"directions must be -1, 0 or 1; found {schema.directions}")
+    return schema
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string; found {value!r}")
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"expected a number; found {value!r}")
+    return float(value)  # type: ignore[arg-type]  # the line above
 
 
 def _config(path: Path) -> Mapping[str, Any]:
-    try:
-        config = json.loads(_read(path))
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not JSON ({error}); {REMEDY}") from error
-    found = config.get("format") if isinstance(config, dict) else None
+    config = read_object(path)
+    found = config.get("format")
     if found != FORMAT:
         raise CheckpointError(
             f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator anew"
         )
-    return dict(config)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path} does not exist; pass a folder that Aggregator.save wrote") from error
+    return config

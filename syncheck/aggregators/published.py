@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.network import Network
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.files import require_regular
 from syncheck.types import FeatureSchema
 
 __all__ = ["read"]
@@ -83,6 +84,8 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
     MismatchError
         If ``schema`` has other features.
     """
+    if path.exists() and not path.is_dir():
+        require_regular(path)
     try:
         with path.open("rb") as file:
             state = _classifier_state(file)

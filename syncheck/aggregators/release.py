@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,12 @@ class ReleaseThreshold:
     one_per_question: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.unfaithful <= self.released <= self.sentences or self.bound > self.risk:
+        if not (0 < self.risk < 1 and 0 < self.confidence < 1 and math.isfinite(self.threshold) and self.released):
+            raise InputError(
+                "a release threshold needs a finite threshold, released sentences, and a risk and a confidence between "
+                f"0 and 1; found {self.threshold}, {self.released}, {self.risk} and {self.confidence}"
+            )
+        if not 0 <= self.unfaithful <= self.released <= self.sentences or not 0 <= self.bound <= self.risk:
             raise InputError(
                 "a release threshold needs unfaithful <= released <= sentences and a bound of at most its risk; found "
                 f"{self.unfaithful}, {self.released}, {self.sentences} and a bound of {self.bound} for {self.risk}"

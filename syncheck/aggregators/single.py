@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
+from syncheck.errors import CheckpointError, InputError
+from syncheck.files import parse_object
 from syncheck.types import FeatureSchema
 
 __all__ = ["Column", "signal_column"]
+
+MAX_FEATURES = 100_000
+"""Columns that a file may count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,29 @@ class Column:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        return cls(**json.loads(data))
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, or names no column.
+        """
+        fields: Any = parse_object(data, Path("the signal's file"))
+        if fault := _fault(fields):
+            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fault}")
+        return cls(**fields)
+
+
+def _fault(fields: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the fields of a file; None where nothing is."""
+    if set(fields) != {"index", "features", "missing"}:
+        return f"the fields {sorted(fields)}"
+    index, count, missing = fields["index"], fields["features"], fields["missing"]
+    if not (type(index) is type(count) is int and 0 <= index < count <= MAX_FEATURES):
+        return f"column {index!r} of {count!r}"
+    if missing is not None and not (type(missing) in (int, float) and 0 <= missing <= 1):
+        return f"the score {missing!r} for a missing signal"
+    return None
 
 
 def signal_column(name: str, schema: FeatureSchema, missing: float | None) -> Column:

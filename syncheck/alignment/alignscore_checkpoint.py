@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedTokenizerBase, RobertaConfig, RobertaModel
 
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.files import require_regular
+from syncheck.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 
 __all__ = ["AlignScoreModel", "convert_alignscore", "load_alignscore"]
 
@@ -119,7 +120,8 @@ def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path |
     model, tokenizer = load_alignscore(path, backbone=backbone)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({k: v.contiguous() for k, v in model.state_dict().items()}, folder / "model.safetensors")
+    # Not by safetensors' save_file, which leaves the file readable to its owner alone, whatever the umask says.
+    (folder / "model.safetensors").write_bytes(save({k: v.contiguous() for k, v in model.state_dict().items()}))
     model.base_model.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     (folder / MANIFEST).write_text(json.dumps({"format": FORMAT}) + "\n")
@@ -155,6 +157,8 @@ def _file(path: Path | str) -> Path:
 
 
 def _read_lightning(path: Path) -> dict[str, Any]:
+    if path.exists():
+        require_regular(path, most=MAX_FILE_BYTES)
     try:
         with torch.serialization.safe_globals(_AS_DICT):
             checkpoint = torch.load(path, map_location="cpu", weights_only=True)

@@ -13,6 +13,7 @@ from typing import IO, Protocol
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from syncheck.chats import write_chat
 from syncheck.errors import EvaluatorError, InputError
 from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 
@@ -111,9 +112,7 @@ class LocalEvaluator:
         if self._tokenizer.chat_template is None:
             ids: list[int] = self._tokenizer(prompt, verbose=False)["input_ids"]
             return ids
-        text = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-        )
+        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}])
         ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 

@@ -16,6 +16,7 @@ from syncheck.alignment.packed import is_packed
 from syncheck.alignment.protocol import Aligner
 from syncheck.alignment.spans_asked import SpanAligner
 from syncheck.errors import InputError
+from syncheck.pretrained import require_few_layers, require_plain_folder
 
 __all__ = ["ALIGNER_OPTIONS", "load_aligner"]
 
@@ -76,6 +77,9 @@ def load_aligner(
     InputError
         The name is that of an endpoint, whose key is not stored; or an option is given that this kind does not take.
     """
+    if Path(name).is_dir():
+        require_plain_folder(Path(name))
+        require_few_layers(name)
     kind = _kind(name)
     given = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
     foreign = [option for option, value in given.items() if value is not None and option not in _TAKES.get(kind, ())]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load, save
+from safetensors.numpy import save
+
+from syncheck.errors import CheckpointError
+from syncheck.files import parse_arrays
 
 __all__ = ["KernelMachine"]
 
 Floats = NDArray[np.float64]
 
 _ROWS = 4096
+
+MAX_VALUE = 1e15
+"""Largest number in a machine that is read, either sign, so that no sum of squares overflows."""
+
+SMALLEST_SCALE = 1e-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,5 +83,31 @@ class KernelMachine:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote."""
-        return cls(**load(data))
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, or the arrays make no machine of finite numbers.
+        """
+        arrays = parse_arrays(data, what="a kernel machine's arrays")
+        names = {field.name for field in fields(cls)}
+        if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):
+            raise CheckpointError(f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train anew")
+        if fault := _fault(found := cls(**arrays)):
+            raise CheckpointError(f"the arrays make no kernel machine: {fault}; copy the file again or train anew")
+        return found
+
+
+def _fault(machine: KernelMachine) -> str | None:
+    """Say what is wrong with the arrays; None where nothing is."""
+    count, width = machine.weights.size, machine.medians.size
+    shapes = {"vectors": (count, width), "weights": (count,), "constants": (2,)}
+    shapes |= dict.fromkeys(("medians", "means", "scales"), (width,))
+    if wrong := [name for name, shape in shapes.items() if getattr(machine, name).shape != shape]:
+        return f"the shapes of {wrong} do not fit the others"
+    if not all((np.abs(getattr(machine, name)) <= MAX_VALUE).all() for name in shapes):
+        return f"a number is not finite or beyond {MAX_VALUE:g}"
+    if machine.constants[0] <= 0 or (machine.scales < SMALLEST_SCALE).any():
+        return f"gamma is not above 0, or a scale is below {SMALLEST_SCALE:g}"
+    return None

@@ -31,6 +31,7 @@ from syncheck.detectors.word_sources import (
     source_records,
 )
 from syncheck.errors import CheckpointError, InputError
+from syncheck.files import read_bytes, read_object
 from syncheck.spans import (
     SpanItem,
     SpanLabels,
@@ -47,7 +48,7 @@ RegressorKind = Literal["xgb", "svr"]
 
 FORMAT = "syncheck.spans.v1"
 _CONFIG = "spans.json"
-_WEIGHTS: Mapping[str, str] = {"xgb": "spans.ubj", "svr": "spans.safetensors"}
+_WEIGHTS = "spans.safetensors"
 _READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
 
@@ -176,11 +177,11 @@ class SpanRegressor:
             "schema": self.schema,
             "features": list(regression_names(self.schema, self.sources)),
             "sources": source_records(self.sources),
-            "weights": _WEIGHTS[self.kind],
+            "weights": _WEIGHTS,
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
         }
-        (folder / _WEIGHTS[self.kind]).write_bytes(weights)
+        (folder / _WEIGHTS).write_bytes(weights)
         (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
@@ -188,9 +189,8 @@ def reads_signals(path: str | Path) -> bool:
     """Whether :func:`load_span_regressor` needs a language model for what lies here; False where nothing does."""
     file = _folder(path) / _CONFIG
     try:
-        saved = _saved_sources(json.loads(file.read_text(encoding="utf-8")))
-        return SIGNALS in [record["name"] for record in saved]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return SIGNALS in [record["name"] for record in _saved_sources(read_object(file))]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return False  # load_span_regressor says what is wrong
 
 
@@ -215,27 +215,54 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
         If a source is missing, or was not there when the regression was fitted.
     """
     folder = _folder(path)
-    try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-        weights = (folder / _WEIGHTS[config["kind"]]).read_bytes()
-        found, digest, schema, features = (config[key] for key in ("format", "weights_sha256", "schema", "features"))
-        saved = _saved_sources(config)
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(
-            f"{folder} is no folder of a span regressor ({type(error).__name__}: {error}); pass one that "
-            "SpanRegressor.save wrote"
-        ) from error
+    config = _config(folder / _CONFIG)
+    found, digest, schema, features = (config[key] for key in ("format", "weights_sha256", "schema", "features"))
     if found != FORMAT or schema not in get_args(SpanSchema):
         raise CheckpointError(
             f"{folder / _CONFIG} has format {found!r} and schema {schema!r}, expected {FORMAT!r} and one of "
             f"{get_args(SpanSchema)}; update syncheck or train anew"
         )
+    if config["weights"] != _WEIGHTS:
+        raise CheckpointError(
+            f"{folder / _CONFIG} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
+            "XGBoost's own .ubj files are not read, since a damaged one ends the program: fit and save it anew"
+        )
+    weights = read_bytes(folder / _WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{folder}: the weights are not those that {_CONFIG} was saved with; copy it again")
     model = _READERS[config["kind"]].from_bytes(weights)
     if model.features != len(features):
         raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
-    return SpanRegressor(schema, config["kind"], model, matched_sources(sources, saved, owner=str(folder)))
+    saved = matched_sources(sources, _saved_sources(config), owner=str(folder))
+    if features != list(regression_names(schema, saved)):
+        raise CheckpointError(f"{folder / _CONFIG} names other features than schema {schema!r} has; train anew")
+    return SpanRegressor(schema, config["kind"], model, saved)
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    """Read the config and check the fields' types."""
+    config = read_object(path)
+    try:
+        records = _saved_sources(config)
+        wrong = [name for name in ("format", "weights_sha256", "schema", "weights") if type(config[name]) is not str]
+        wrong += [name for name in ("features",) if set(map(type, config[name])) != {str}]
+        wrong += ["kind"] if config["kind"] not in get_args(RegressorKind) else []
+        wrong += ["sources"] if any(_record_fault(record) for record in records) else []
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path} is no folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
+            "SpanRegressor.save wrote"
+        ) from error
+    if wrong:
+        raise CheckpointError(f"{path} has another value than SpanRegressor.save writes in {wrong}; train anew")
+    return config
+
+
+def _record_fault(record: Mapping[str, Any]) -> bool:
+    """Whether a source's record has a field of another type than is saved."""
+    columns = record["columns"]
+    named = type(record["name"]) is str and isinstance(record["fingerprint"], dict)
+    return not (named and isinstance(columns, list) and all(type(column) is str for column in columns))
 
 
 def _saved_sources(config: Mapping[str, Any]) -> list[dict[str, Any]]:

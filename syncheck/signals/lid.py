@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -11,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from torch import Tensor
 
 from syncheck.errors import CheckpointError, InputError
+from syncheck.files import require_regular
 from syncheck.signals.distances import ReferenceStack
 
 __all__ = ["LidVariant", "ReferenceBank"]
@@ -24,6 +26,7 @@ LidVariant = Literal["mle", "official"]
 _FLOOR = 1e-8
 _ROUNDING = 1e-5
 _QUERIES_AT_ONCE = 256
+_LAYER = re.compile("0|[1-9][0-9]{0,5}")
 
 
 class ReferenceBank:
@@ -158,7 +161,8 @@ class ReferenceBank:
         with np.errstate(over="ignore"):
             halves = {name: array.astype(np.float16) for name, array in arrays.items()}
         lossless = all((halves[name] == array).all() for name, array in arrays.items())
-        save_file(halves if lossless else arrays, path, metadata={"variant": self.variant})
+        # Not by safetensors' own save_file, which leaves the file readable to its owner alone, whatever the umask says.
+        path.write_bytes(save(halves if lossless else arrays, metadata={"variant": self.variant}))
 
     @classmethod
     def load(cls, path: Path, *, device: str | torch.device = "cpu") -> ReferenceBank:
@@ -172,6 +176,7 @@ class ReferenceBank:
             If the file is missing, damaged, holds other names or an unknown variant.
         """
         metadata: dict[str, str] = {}
+        require_regular(path)
         try:
             if path.suffix == ".npz":
                 # Opened here, since numpy leaves a file open that turns out to be no archive.
@@ -239,6 +244,6 @@ def _checked(layer: int, array: NDArray[np.floating]) -> NDArray[np.float32]:
 
 def _layer_of(name: str, path: Path) -> int:
     prefix, _, number = name.rpartition("_")
-    if prefix != "layer" or not number.isdigit():
+    if prefix != "layer" or not _LAYER.fullmatch(number):
         raise CheckpointError(f"{path} holds an array {name!r}; expected names layer_<k> of shape (T, H)")
     return int(number)

@@ -65,7 +65,7 @@ def test_a_folder_of_another_kind_is_refused(fitted, tmp_path, change):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"SpanRegressor\.save"):
+    with pytest.raises(CheckpointError, match="does not exist"):
         load_span_regressor(tmp_path / "none")
 
 

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from doubles import rewrite
 
 from syncheck import CheckpointError, InputError, Monitor, MonitorConfig, SegmenterConfig
 from syncheck.segments import ENGLISH_ABBREVIATIONS
@@ -62,7 +63,7 @@ def test_a_loaded_monitor_cuts_as_the_saved_one(llama, tmp_path):
 
 def test_a_monitor_from_before_the_options_has_the_defaults(llama, tmp_path):
     path = saved(llama, tmp_path, ALL)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"segmenter": {"max_tokens": 40}}))
+    rewrite(path, {"segmenter": {"max_tokens": 40}})
     assert loaded(llama, tmp_path).config.segmenter == SegmenterConfig(max_tokens=40)
 
 
@@ -80,6 +81,6 @@ def test_a_monitor_from_before_the_options_has_the_defaults(llama, tmp_path):
 def test_a_saved_value_that_cannot_be_is_refused(llama, tmp_path, change):
     path = saved(llama, tmp_path, ALL)
     config = json.loads(path.read_text())
-    path.write_text(json.dumps(config | {"segmenter": config["segmenter"] | change}))
+    rewrite(path, {"segmenter": config["segmenter"] | change})
     with pytest.raises(CheckpointError, match="holds a value that cannot be used"):
         loaded(llama, tmp_path)

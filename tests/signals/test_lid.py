@@ -353,7 +353,7 @@ def test_files_that_cannot_be_read(tmp_path, suffix, content):
     path = tmp_path / f"bank{suffix}"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a readable file of LID references"):
+    with pytest.raises(CheckpointError, match="not a readable file of LID references|does not exist"):
         ReferenceBank.load(path)
 
 

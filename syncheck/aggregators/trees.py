@@ -1,0 +1,190 @@
+"""Decision trees as plain arrays: what is stored of XGBoost's, and validated before XGBoost sees any of it.
+
+XGBoost trusts the files it reads: a damaged one ends the interpreter. So it is only ever given a document written here,
+from arrays that make trees.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from syncheck.aggregators.tree_checks import NO_CHILD, tree_fault
+from syncheck.errors import CheckpointError
+from syncheck.files import parse_arrays
+
+__all__ = ["Trees"]
+
+_NO_PARENT = 2147483647  # how XGBoost writes it
+
+Ints = NDArray[np.int32]
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """T trees of N nodes together over F features; their leaves' values, summed, are the log-odds above the base.
+
+    A tree's nodes follow one another, the root first and children after their parent.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (T,), int32
+        Nodes of each tree.
+    left, right : ndarray of shape (N,), int32
+        Place of a node's children in its tree; -1 for both at a leaf.
+    feature : ndarray of shape (N,), int32
+        Feature that a node splits on.
+    value : ndarray of shape (N,), float32
+        What goes left is below it; at a leaf, what the leaf adds to the log-odds.
+    missing_left : ndarray of shape (N,), uint8
+        Whether NaN goes left.
+    cover : ndarray of shape (N,), float32
+        Sum of hessians of the training rows that came to the node: its weight in tree SHAP.
+    base : ndarray of shape (1,), float32
+        P(faithful) before any tree, in (0, 1).
+    features : ndarray of shape (1,), int32
+        F.
+    """
+
+    sizes: Ints
+    left: Ints
+    right: Ints
+    feature: Ints
+    value: Singles
+    missing_left: NDArray[np.uint8]
+    cover: Singles
+    base: Singles
+    features: Ints
+
+    @classmethod
+    def from_booster(cls, booster: Any) -> Self:  # noqa: ANN401 (XGBoost has no types)
+        """Take the arrays out of a ``xgboost.Booster`` with logistic output."""
+        learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+        trees = learner["gradient_booster"]["model"]["trees"]
+        orders = [_breadth_first(tree) for tree in trees]
+
+        def joined(name: str, dtype: type) -> NDArray[Any]:
+            return np.concatenate([np.array(t[name], dtype)[o] for t, o in zip(trees, orders, strict=True)])
+
+        def children(name: str) -> Ints:
+            return np.concatenate([_renumbered(t[name], o) for t, o in zip(trees, orders, strict=True)])
+
+        base = learner["learner_model_param"]["base_score"].strip("[]")
+        return cls(
+            sizes=np.array([len(order) for order in orders], np.int32),
+            left=children("left_children"),
+            right=children("right_children"),
+            feature=joined("split_indices", np.int32),
+            value=joined("split_conditions", np.float32),
+            missing_left=joined("default_left", np.uint8),
+            cover=joined("sum_hessian", np.float32),
+            base=np.array([base], np.float32),
+            features=np.array([booster.num_features()], np.int32),
+        )
+
+    def to_booster(self) -> Any:  # noqa: ANN401 (XGBoost has no types)
+        """Rebuild a ``xgboost.Booster`` of the same predictions and attributions, of one thread."""
+        from xgboost import Booster
+
+        booster = Booster({"nthread": 1})
+        booster.load_model(bytearray(json.dumps(self._document()).encode()))
+        return booster
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays in the safetensors format."""
+        return bytes(safetensors.numpy.save(asdict(self)))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        CheckpointError
+            If it is anything else, or the arrays make no trees; see
+            :func:`~syncheck.aggregators.tree_checks.tree_fault`.
+        """
+        arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
+        if fault := tree_fault(arrays):
+            raise CheckpointError(f"the arrays make no decision trees: {fault}; copy the file again or train anew")
+        return cls(**arrays)
+
+    def _document(self) -> dict[str, Any]:
+        width = str(self.features[0])
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        trees = [self._tree(number, slice(*ends), width) for number, ends in enumerate(pairwise(starts.tolist()))]
+        count = len(trees)
+        parameters = {"num_feature": width, "num_class": "0", "num_target": "1", "boost_from_average": "1"}
+        model = {
+            "gbtree_model_param": {"num_trees": str(count), "num_parallel_tree": "1"},
+            "iteration_indptr": list(range(count + 1)),
+            "tree_info": [0] * count,
+            "trees": trees,
+        }
+        return {
+            "version": [3, 0, 0],
+            "learner": {
+                "attributes": {},
+                "feature_names": [],
+                "feature_types": [],
+                "gradient_booster": {"name": "gbtree", "model": model},
+                "learner_model_param": {**parameters, "base_score": str(self.base[0])},
+                "objective": {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}},
+            },
+        }
+
+    def _tree(self, number: int, nodes: slice, width: str) -> dict[str, Any]:
+        left, right = self.left[nodes], self.right[nodes]
+        inner = np.flatnonzero(left != NO_CHILD)
+        parents = np.full(len(left), _NO_PARENT)
+        parents[left[inner]] = parents[right[inner]] = inner
+        value = _numbers(self.value[nodes])
+        zeros = [0] * len(left)
+        return {
+            "id": number,
+            "tree_param": {
+                "num_nodes": str(len(left)),
+                "num_deleted": "0",
+                "num_feature": width,
+                "size_leaf_vector": "1",
+            },
+            "left_children": left.tolist(),
+            "right_children": right.tolist(),
+            "parents": parents.tolist(),
+            "split_indices": self.feature[nodes].tolist(),
+            "split_conditions": value,
+            "split_type": zeros,
+            "default_left": self.missing_left[nodes].tolist(),
+            "sum_hessian": _numbers(self.cover[nodes]),
+            "base_weights": value,
+            "loss_changes": [0.0] * len(left),
+            **{f"categories{suffix}": [] for suffix in ("", "_nodes", "_segments", "_sizes")},
+        }
+
+
+def _numbers(singles: Singles) -> list[float]:
+    """Return float64 values whose JSON has the fewest digits that tell the float32 from its neighbours."""
+    return [float(str(value)) for value in singles]
+
+
+def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
+    """Return the nodes of one of XGBoost's trees from the root on, those left out that it has deleted."""
+    left, right = tree["left_children"], tree["right_children"]
+    order = [0]
+    for node in order:
+        if left[node] != NO_CHILD:
+            order += [left[node], right[node]]
+    return order
+
+
+def _renumbered(children: Sequence[int], order: Sequence[int]) -> Ints:
+    places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
+    return np.array([places[children[node]] for node in order], np.int32)

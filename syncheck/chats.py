@@ -1,0 +1,156 @@
+"""Chats written by a tokenizer's template, which is a program from wherever the tokenizer came from: bounded.
+
+The template runs in a process of its own (:mod:`syncheck.chat_worker`), started with the first chat and kept. A loop or
+a product inside Python's own code can be stopped in no other way, on whatever thread it runs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock, Timer
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from syncheck.errors import InputError
+
+__all__ = ["write_chat"]
+
+MAX_SECONDS = 5.0
+"""Longest that one chat may take to write; ordinary ones take less than a millisecond."""
+
+MAX_CHARACTERS = 10_000_000
+"""Longest chat that is taken."""
+
+START_SECONDS = 60.0
+"""Longest that the process may take to start; one to two seconds are usual."""
+
+WORKER = Path(__file__).with_name("chat_worker.py")
+REMEDY = "leave the system prompt out, use template='plain', or write prompts of your own with prompt_from_texts"
+
+
+def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
+    """Return turns as the tokenizer's chat template writes them, with the beginning of the answer.
+
+    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``.
+
+    Parameters
+    ----------
+    tokenizer
+        One with a chat template.
+    turns
+        ``role`` and ``content`` of each.
+
+    Raises
+    ------
+    InputError
+        If the template refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no limit of memory on
+        Windows), or writes more than ten million characters.
+    """
+    try:
+        template = tokenizer.get_chat_template()
+    except ValueError as error:  # several templates, none of which is the default
+        raise InputError(f"the tokenizer has no chat template of its own choice: {error}; {REMEDY}") from error
+    request = {
+        "turns": [dict(turn) for turn in turns],
+        "template": template,
+        "special_tokens": tokenizer.special_tokens_map,
+        "most": MAX_CHARACTERS,
+    }
+    answer = _worker.ask(json.dumps(request, default=str).encode() + b"\n")
+    if "text" not in answer:
+        raise InputError(f"the tokenizer's chat template refuses these turns: {answer['error']}; {REMEDY}")
+    return str(answer["text"])
+
+
+class _Worker:
+    """The process and its pipes; one question at a time, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, request: bytes) -> dict[str, Any]:
+        """Send a line and return the answer; ``error`` where the process had to be stopped or ended by itself."""
+        with self._lock:
+            try:
+                process = self._started()
+                answer = _exchanged(process, request, MAX_SECONDS)
+            except BaseException:  # Ctrl-C, for one: the answer to this would be taken for that to the next
+                self.stop()
+                raise
+            if answer is None:
+                self.stop()
+                return {"error": f"it took more than {MAX_SECONDS:g} seconds, or more memory than there is"}
+            return answer
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.stop()
+            self._process = _start()
+        return self._process
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # -P: the folder of the file, in which a types.py lies, stays off the path.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(WORKER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,  # Ctrl-C is for us
+    )
+    if _exchanged(process, b"", START_SECONDS) is None:
+        process.kill()
+        process.communicate()
+        raise InputError(
+            f"the process that writes chats did not start with {sys.executable!r} (status {process.returncode}); "
+            f"{REMEDY}"
+        )
+    return process
+
+
+def _exchanged(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> dict[str, Any] | None:
+    """Write a line, if there is one, and return the next answer; None if there is none within the time."""
+    assert process.stdin is not None and process.stdout is not None
+    stop = Timer(seconds, process.kill)
+    stop.daemon = True
+    stop.start()
+    try:
+        process.stdin.write(request)
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except BrokenPipeError:
+        return None
+    finally:
+        stop.cancel()
+        stop.join()
+    return dict(json.loads(line)) if line.endswith(b"\n") else None
+
+
+_worker = _Worker()
+atexit.register(_worker.stop)
+
+
+def _forget() -> None:
+    """Let a forked copy of this process start one of its own."""
+    _worker.__init__()  # type: ignore[misc]  # the lock may be held by a thread that was not copied
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
