@@ -202,9 +202,10 @@ def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> Re
         raise CheckpointError(f"{path} holds no references that can be used: {error}") from error
     width = model.config.get_text_config().hidden_size
     shapes = {layer: tuple(array.shape) for layer, array in bank.references.items()}
-    if set(decided.layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
+    layers = decided.layers or ()
+    if set(layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
         raise MismatchError(
-            f"{path} must hold references of layers {list(decided.layers)}, {width} wide as the model is; found the "
+            f"{path} must hold references of layers {list(layers)}, {width} wide as the model is; found the "
             f"shapes {shapes} by layer. Train the monitor anew for this model"
         )
     return bank
