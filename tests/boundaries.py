@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-FOUNDATION = frozenset({"types", "config", "errors", "lexical", "pretrained"})
+FOUNDATION = frozenset({"types", "config", "errors", "failures", "lexical", "pretrained", "unfinished"})
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
 ONE_STAGE = {
     "feature_groups": "features",

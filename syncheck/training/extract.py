@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import EvaluatorError, InputError, PromptError, WrongTypeError
+from syncheck.errors import EvaluatorError, InputError, PromptError, SyncheckError, WrongTypeError
+from syncheck.failures import describe_failure
 from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
 from syncheck.training.datasets import LabelledResponse
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from syncheck.monitored import JudgedAnswer
 
 __all__ = ["measure", "measure_records"]
+
+logger = logging.getLogger(__name__)
 
 
 def measure(
@@ -48,7 +52,8 @@ def measure(
     Returns
     -------
     MeasuredSentences
-        Records whose prompts cannot be used, or do not fit the model's window, are in ``left_out``, with the reason.
+        Records whose prompts cannot be used, or do not fit the model's window or memory, are in ``left_out``, with the
+        reason. A batch for which memory runs out is measured in halves, which is logged.
 
     Raises
     ------
@@ -84,8 +89,10 @@ def measure_records(
         try:
             prompt = _prompt_of(monitor, record)
             response = _read(monitor, prompt, record.response)
-        except PromptError as error:
-            left_out[record.id] = str(error)
+        except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
+            if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
+                raise
+            left_out[record.id] = describe_failure(error)
             bar.update()
             continue
         kept.append(record)
@@ -93,14 +100,36 @@ def measure_records(
         given.append(response)
     answers: dict[int, JudgedAnswer] = {}
     for batch in batches_of_like_length(prompts, given, batch_size):
+        for i, answer in _replayed(monitor, prompts, given, batch).items():
+            if isinstance(answer, str):
+                left_out[kept[i].id] = answer
+            else:
+                _check_aligned(kept[i], answer)
+                answers[i] = answer
+        bar.update(len(batch))
+    done = sorted(answers)
+    return _measured(monitor, [kept[i] for i in done], left_out, [answers[i] for i in done])
+
+
+def _replayed(
+    monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], batch: Sequence[int]
+) -> dict[int, JudgedAnswer | str]:
+    """Replay a batch, in halves where it fails; what fails alone is given as the reason."""
+    try:
         with monitor.session([prompts[i] for i in batch]) as watched:
             chosen = [given[i] for i in batch]
             watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
-        answers |= dict(zip(batch, watched.answers, strict=True))
-        for i in batch:
-            _check_aligned(kept[i], answers[i])
-        bar.update(len(batch))
-    return _measured(monitor, kept, left_out, [answers[i] for i in range(len(kept))])
+        return dict(zip(batch, watched.answers, strict=True))
+    except SyncheckError:
+        raise
+    except Exception as error:  # whatever a model's forward raises, the other responses are measured
+        reason = describe_failure(error)
+    if len(batch) == 1:
+        return {batch[0]: reason}
+    # Outside the handler, which would keep the tensors of the failed forward alive.
+    middle = len(batch) // 2
+    logger.warning("%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle)
+    return _replayed(monitor, prompts, given, batch[:middle]) | _replayed(monitor, prompts, given, batch[middle:])
 
 
 def _check_aligned(record: LabelledResponse, answer: JudgedAnswer) -> None:
