@@ -63,8 +63,8 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
                 "pass the objects"
             ) from error
         raise CheckpointError(
-            f"cannot load {what} from {str(name)!r}: {describe_failure(error)}. Pass a folder with config.json, the weights and the "
-            "tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+            f"cannot load {what} from {str(name)!r}: {describe_failure(error)}. Pass a folder with config.json, the "
+            "weights and the tokenizer's files, or the name of a model that can be downloaded or is in the cache"
         ) from error
 
 
