@@ -58,8 +58,12 @@ def _kept(args: argparse.Namespace) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     command = _command(args.command)
+    from transformers.utils.logging import disable_progress_bar
+
     from syncheck.commands.monitors import check_device
 
+    if not sys.stderr.isatty():
+        disable_progress_bar()
     check_device(getattr(args, "device", "cpu"))
     return int(command(args))
 

@@ -70,6 +70,9 @@ def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _is_same(path: Path, known: Path) -> bool:
+    # A page may be named as a file of the folder that `spans` reads or writes.
+    if path.suffix == ".jsonl" and path.parent == known:
+        return True
     return path == known or (path.exists() and known.exists() and path.samefile(known))
 
 
