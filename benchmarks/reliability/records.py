@@ -32,7 +32,7 @@ from syncheck.cli import main as syncheck
 from syncheck.commands import monitors, train
 
 MODEL = Path(__file__).parents[2] / "tests" / "golden" / "signals" / "llama"
-"""A random model of 26 thousand words' worth of noise: records are tried here, not scores."""
+"""A small random model: records are tried here, not scores."""
 BY_RECORD = ("score", "generate", "spans")
 LABELLED = ("features", "train", "evaluate", "ablate", "transfer", "calibrate")
 COMMANDS = (*BY_RECORD, *LABELLED, "spans-score")
@@ -72,12 +72,16 @@ VALUES: tuple[Callable[[random.Random], Any], ...] = (
     lambda rng: None,
     lambda rng: True,
     lambda rng: rng.choice((0, -1, 3.5, 10**400, -(2**63), 1e308)),
-    lambda rng: rng.choice(("", " ", "\n\n", "\0", "\x1b[31mred\x1b[0m", "\u202egnirts", "\ufeff", "\u0085\u2028", "a" * 50)),
+    lambda rng: rng.choice(
+        ("", " ", "\n\n", "\0", "\x1b[31mred\x1b[0m", "\u202egnirts", "\ufeff", "\u0085\u2028", "a" * 50)
+    ),
     lambda rng: rng.choice(([], [[]], [None], [""], [1], {}, {"text": "x"}, [{"start": -1, "end": 10**9}])),
     lambda rng: rng.choice((float("nan"), float("inf"), [float("-inf")])),
     lambda rng: rng.choice(("\ud800", "a\udfffb", ["\udc80"])),
     lambda rng: "word " * rng.choice((500, 5000)),
-    lambda rng: "".join(chr(rng.choice((rng.randint(1, 0x2FF), rng.randint(0x4E00, 0x4EFF), 0x1F600))) for _ in range(60)),
+    lambda rng: "".join(
+        chr(rng.choice((rng.randint(1, 0x2FF), rng.randint(0x4E00, 0x4EFF), 0x1F600))) for _ in range(60)
+    ),
     lambda rng: nested(rng.choice((10, 200, 900, 5000))),
     lambda rng: "<s></s><pad>{{ 1 / 0 }}{% for %}<|im_end|>",
 )
@@ -114,7 +118,10 @@ def hostile(record: dict[str, Any], rng: random.Random) -> bytes:
         return bytes(line)
     if how == 10:
         return MARK + line_of(record)
-    return line_of(record | {rng.choice(("system", "sentences", "response_token_ids", "lang", "labels", "x")): rng.choice(VALUES)(rng)})
+    return line_of(
+        record
+        | {rng.choice(("system", "sentences", "response_token_ids", "lang", "labels", "x")): rng.choice(VALUES)(rng)}
+    )
 
 
 @contextlib.contextmanager
@@ -207,8 +214,11 @@ def one_by_one(command: str, count: int, rng: random.Random, folder: Path) -> tu
         "spans-score": ["--reference", str(data), "--draws", "10"],
     }[command]
     if command == "calibrate":
-        data.write_bytes(b"\n".join(line_of(labelled(100 + i, random.Random(i))) for i in range(12)))
-        code, shown = run("train", *model, "--data", str(data), "--aggregator", "lr", "--output", str(folder / "monitor"))
+        known = [labelled(i, rng) | {"question": f"Which of {i}?"} for i in range(12)]
+        data.write_bytes(b"\n".join(map(line_of, known)))
+        code, shown = run(
+            "train", *model, "--data", str(data), "--aggregator", "lr", "--output", str(folder / "monitor")
+        )
         if code != 0:
             raise SystemExit(f"no monitor to calibrate: {shown}")
     outcomes: Counter[str] = Counter()
@@ -246,7 +256,9 @@ def main(argv: list[str] | None = None) -> int:
     torch.set_num_threads(1)
     outcomes, broken, seconds = fuzz(args.command, args.count, args.seed)
     versions = f"syncheck {__version__}, torch {torch.__version__}, transformers {transformers.__version__}"
-    print(f"records: {args.command}, count {args.count}, seed {args.seed}; {versions}, Python {platform.python_version()}")
+    print(
+        f"records: {args.command}, count {args.count}, seed {args.seed}; {versions}, Python {platform.python_version()}"
+    )
     print(", ".join(f"{what} {number}" for what, number in sorted(outcomes.items())))
     print(f"broken {len(broken)}; {seconds:.1f} s, {1000 * seconds / args.count:.1f} s per 1,000")
     for fault in broken[:20]:
