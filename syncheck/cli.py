@@ -1,6 +1,7 @@
 """The ``syncheck`` command: reads arguments, calls a command, turns errors into exit codes.
 
-Exit codes: 0 done, 1 a score below ``--fail-under``, 2 bad usage or input.
+Exit codes: 0 done, 1 ``--fail-under`` missed, 2 bad usage or input or a failure of any kind, 130 interrupted by
+Ctrl-C, 141 the reader of the output left (``| head``); the last two as a shell reports them of any program.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from syncheck import __version__
 from syncheck.commands.aligner_options import add_aligner, add_conversion
 from syncheck.commands.corpus_options import add_corpus, add_labels
 from syncheck.commands.decoder_options import add_decoding
+from syncheck.commands.endings import INTERRUPTED, one_line_logs, reader_left
 from syncheck.commands.evaluation_options import add_ablation, add_evaluation, add_extraction, add_transfer
 from syncheck.commands.evaluation_options import count as _count
+from syncheck.commands.files import check_files, held
+from syncheck.commands.gate_options import add_gate
 from syncheck.commands.span_options import add_opening, add_spans, add_spans_score
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, LineBreaks
-from syncheck.errors import SyncheckError
+from syncheck.failures import describe_failure
 
 __all__ = ["main"]
 
@@ -27,10 +31,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     args = _parser().parse_args(argv)
     try:
-        return int(_command(args.command)(args))
-    except (SyncheckError, OSError) as error:  # a file or folder that cannot be written, say
-        sys.stderr.write(f"syncheck {args.command}: {error}\n")
+        with one_line_logs():
+            check_files(args)
+            with held(args):
+                code = _run(args)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        return reader_left()
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nsyncheck {args.command}: interrupted{_kept(args)}\n")
+        return INTERRUPTED
+    except Exception as error:  # exit code 1 means a missed threshold, so nothing may end with a traceback
+        sys.stderr.write(f"syncheck {args.command}: {describe_failure(error)}\n")
         return 2
+
+
+def _kept(args: argparse.Namespace) -> str:
+    """Say what an interrupted run leaves behind, and how to go on."""
+    if args.command in ("score", "generate") and args.output != "-":
+        return f"; {args.output} holds what was answered, and the same command with --resume goes on after it"
+    if args.command == "features":
+        return "; the same command goes on after the parts that are finished"
+    return ""
+
+
+def _run(args: argparse.Namespace) -> int:
+    command = _command(args.command)
+    from transformers.utils.logging import disable_progress_bar
+
+    from syncheck.commands.monitors import check_device
+
+    if not sys.stderr.isatty():
+        disable_progress_bar()
+    check_device(getattr(args, "device", "cpu"))
+    return int(command(args))
 
 
 def _command(name: str) -> Callable[[argparse.Namespace], int]:
@@ -124,6 +159,14 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output (%(default)s)")
 
 
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on after the records that --output answers already; refused if records, models or options are others",
+    )
+
+
 def _add_score(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
@@ -141,13 +184,15 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         help="reference activations for a --model without --monitor, arrays layer_<k> of (T, H) (none: LID stays null)",
     )
     add_opening(parser)
-    parser.add_argument("--fail-under", type=float, metavar="SCORE", help="exit 1 if a sentence scores below (never)")
+    add_gate(parser)
+    _add_resume(parser)
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     _add_files(parser)
+    _add_resume(parser)
     add_decoding(parser)
 
 

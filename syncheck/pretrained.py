@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError
+from syncheck.failures import describe_failure, is_out_of_memory
 from syncheck.files import require_regular
 
 __all__ = [
@@ -28,12 +27,6 @@ __all__ = [
 
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
-
-LOADING_ERRORS = (
-    *(OSError, ValueError, KeyError, AttributeError, TypeError, ImportError, RuntimeError),
-    *(SafetensorError, StrictDataclassError),
-)
-"""What transformers raises for files that are missing, damaged or do not go together."""
 
 WORDS = "the water of 1 年 и"
 """A tokenizer that was not made up knows some of them, at least by their letters."""
@@ -81,9 +74,9 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     try:
         require_few_layers(name, options)
         return auto.from_pretrained(name, trust_remote_code=False, **options)
-    except torch.OutOfMemoryError:
-        raise
-    except LOADING_ERRORS as error:
+    except Exception as error:  # damaged files raise anything, and so does a pickle that is refused
+        if is_out_of_memory(error):
+            raise
         if "trust_remote_code" in str(error):
             raise CheckpointError(
                 f"cannot load {what} from {str(name)!r}: it brings code of its own, which is never run. Pass a "
@@ -91,8 +84,8 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
                 "pass the objects"
             ) from error
         raise CheckpointError(
-            f"cannot load {what} from {str(name)!r}: {error}. Pass a folder with config.json, the weights and the "
-            "tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+            f"cannot load {what} from {str(name)!r}: {describe_failure(error)}. Pass a folder with config.json, the "
+            "weights and the tokenizer's files, or the name of a model that can be downloaded or is in the cache"
         ) from error
 
 

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
     """
-    chat_worker chats config errors field_names files given labels_found lexical pretrained printable schemas types
+    chat_worker chats config errors failures field_names files given labels_found lexical pretrained printable schemas
+    types unfinished
     """.split()
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})

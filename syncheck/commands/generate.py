@@ -12,9 +12,10 @@ import torch
 from syncheck.commands.decoder_options import chosen_options
 from syncheck.commands.monitors import monitor_for, prompt_for
 from syncheck.commands.passages import read_passages
+from syncheck.commands.record_runs import process
+from syncheck.commands.run_digest import digest_of_run
 from syncheck.commands.score import sentence_dicts
 from syncheck.errors import InputError, NotReadyError
-from syncheck.jsonlines import process
 from syncheck.monitor import Monitor
 from syncheck.report import Report
 from syncheck.types import SentenceScore
@@ -44,8 +45,9 @@ def run(args: argparse.Namespace) -> int:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
-    work = _plain if args.decoder in ("greedy", "sample") else _by_fod
-    return 2 if process(args.input, args.output, work(monitor, args, options)) else 0
+    work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
+    run_digest = digest_of_run(args, monitor)
+    return 2 if process(args.input, args.output, work, run=run_digest, resume=args.resume) else 0
 
 
 def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:

@@ -24,7 +24,22 @@ from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import ReferenceBank
 from syncheck.types import RagPrompt
 
-__all__ = ["aligner_for", "load_model", "monitor_for", "prompt_for", "segmenter_of"]
+__all__ = ["aligner_for", "check_device", "load_model", "monitor_for", "prompt_for", "segmenter_of"]
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that is not there.
+
+    Raises
+    ------
+    InputError
+        If it is ``cuda`` and torch finds none.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
+            "together, or pass --device cpu"
+        )
 
 
 def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

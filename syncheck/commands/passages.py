@@ -15,7 +15,7 @@ def read_passages(name: str, *, option: str) -> list[str]:
     Parameters
     ----------
     name
-        The file, in UTF-8.
+        The file, in UTF-8, with a byte-order mark or without.
     option
         Of the command line, for the messages.
 
@@ -25,7 +25,7 @@ def read_passages(name: str, *, option: str) -> list[str]:
         If it cannot be read or holds no text.
     """
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        text = Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {option} {name!r} as UTF-8 text: {error}") from error
     passages = [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]

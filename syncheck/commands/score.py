@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
+from syncheck.commands.gate import ScoreGate
 from syncheck.commands.monitors import monitor_for, prompt_for
+from syncheck.commands.record_runs import process
+from syncheck.commands.run_digest import digest_of_run
 from syncheck.commands.span_sources import unread
 from syncheck.detectors import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 from syncheck.errors import InputError
-from syncheck.jsonlines import field, process
+from syncheck.jsonlines import field
 from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html
 from syncheck.spans import label_dict
@@ -33,16 +37,16 @@ _SENTENCE_FIELDS = (
 
 def run(args: argparse.Namespace) -> int:
     """Score the responses of a file; returns the exit code."""
+    _check(args)
     monitor = monitor_for(args, "surrogate")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
+    gate = ScoreGate(0.0 if args.fail_under is None else args.fail_under)
     page, (opener, replay) = page_file(args.html), _opener(args, monitor)
-    lowest: list[float] = []
     cases: list[Case] = []
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         report = _score(monitor, record, given=args.sentences == "given")
-        lowest.extend(s.score for s in report.sentences if s.score is not None)
         output: dict[str, Any] = {"id": record.get("id"), "sentences": sentence_dicts(report)}
         if opener is not None:
             lang = field(record, "lang", str, default="")
@@ -53,12 +57,23 @@ def run(args: argparse.Namespace) -> int:
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
-    refused = process(args.input, args.output, work)
+    run_digest = digest_of_run(args, monitor)
+    refused = process(args.input, args.output, work, run=run_digest, resume=args.resume, seen=gate.add)
     if page is not None:
         page.write_text(render_html(cases, refused=refused), encoding="utf-8")
-    if refused:
-        return 2
-    return int(args.fail_under is not None and any(score < args.fail_under for score in lowest))
+    missed = None if args.fail_under is None else gate.missed(allow_unscored=args.allow_unscored)
+    if missed is not None:
+        sys.stderr.write(f"syncheck score: {missed}\n")
+    return 2 if refused else int(missed is not None)
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.allow_unscored and args.fail_under is None:
+        raise InputError("--allow-unscored would have no effect without --fail-under SCORE; add it, or leave it out")
+    if args.resume and args.html is not None:
+        raise InputError(
+            "--html draws the answers of one run, and --resume leaves some to an earlier one; leave one out"
+        )
 
 
 def page_file(name: str | None) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from syncheck.commands.evaluation_options import count
+from syncheck.commands.gate_options import share
 
 __all__ = ["SPAN_METHODS", "add_asked", "add_opening", "add_spans", "add_spans_score", "add_word_sources"]
 
@@ -110,5 +111,5 @@ def add_spans_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--draws", type=count, default=1000, metavar="N", help="bootstrap resamples (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", metavar="FILE", help="the table as JSON")
-    parser.add_argument("--fail-under", type=float, metavar="IOU", help="exit 1 if the mean IoU is below")
+    parser.add_argument("--fail-under", type=share, metavar="IOU", help="exit 1 if the mean IoU is below, 0 to 1")
     parser.add_argument("--html", metavar="FILE", help="also draw the answers, predicted spans above the annotators'")

@@ -11,6 +11,7 @@ from typing import Any
 from syncheck.alignment import LocalEvaluator
 from syncheck.commands.labelled import write_json
 from syncheck.commands.monitors import load_model
+from syncheck.commands.record_runs import process
 from syncheck.commands.score import page_file
 from syncheck.commands.span_sources import (
     asked_model,
@@ -44,7 +45,6 @@ from syncheck.detectors import (
     span_item,
 )
 from syncheck.errors import InputError, RecordError
-from syncheck.jsonlines import process
 from syncheck.kit import kit_language_model
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.spans import SpanItem
@@ -91,7 +91,7 @@ def score(args: argparse.Namespace) -> int:
     if page is not None:
         answers = [SpanAnswer(item, found[item.id]) for item in items]
         page.write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
-    return int(args.fail_under is not None and table.mean.iou < args.fail_under)
+    return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 
 def _files(source: str, target: str) -> list[tuple[str, str]]:

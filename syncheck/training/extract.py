@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import EvaluatorError, InputError, PromptError
+from syncheck.errors import EvaluatorError, InputError, PromptError, SyncheckError
+from syncheck.failures import describe_failure
 from syncheck.judging import not_finite
 from syncheck.prompts import prompt_from_texts
 from syncheck.responses import GivenResponse, batches_of_like_length, read_response
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from syncheck.monitored import JudgedAnswer
 
 __all__ = ["check_sentences", "measure", "measure_records"]
+
+logger = logging.getLogger(__name__)
 
 
 def measure(
@@ -52,8 +56,9 @@ def measure(
     Returns
     -------
     MeasuredSentences
-        Records whose prompts cannot be used, do not fit the model's window, or for which the model puts out something
-        that is not finite, are in ``left_out``, with the reason.
+        Records whose prompts cannot be used, or do not fit the model's window or memory, or for which the model puts
+        out something that is not finite, are in ``left_out``, with the reason. A batch for which memory runs out is
+        measured in halves, which is logged.
 
     Raises
     ------
@@ -105,8 +110,10 @@ def measure_records(
         try:
             prompt = _prompt_of(monitor, record)
             response = _read(monitor, prompt, record.response)
-        except PromptError as error:
-            left_out[record.id] = str(error)
+        except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
+            if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
+                raise
+            left_out[record.id] = describe_failure(error)
             bar.update()
             continue
         kept.append(record)
@@ -114,25 +121,42 @@ def measure_records(
         given.append(response)
     answers: dict[int, JudgedAnswer] = {}
     for batch in batches_of_like_length(monitor.model, prompts, given, batch_size):
-        with monitor.session([prompts[i] for i in batch]) as watched:
-            chosen = [given[i] for i in batch]
-            watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
-        answers |= dict(zip(batch, watched.answers, strict=True))
-        for i in batch:
-            broken = _not_finite(answers[i])
-            if broken is None:
-                _check_aligned(kept[i], answers[i])
-            else:
+        for i, answer in _replayed(monitor, prompts, given, batch).items():
+            broken = answer if isinstance(answer, str) else _not_finite(answer)
+            if broken is not None:
                 left_out[kept[i].id] = broken
-                del answers[i]
+            elif not isinstance(answer, str):
+                _check_aligned(kept[i], answer)
+                answers[i] = answer
         bar.update(len(batch))
-    finite = sorted(answers)
-    return _measured(monitor, [kept[i] for i in finite], left_out, [answers[i] for i in finite])
+    done = sorted(answers)
+    return _measured(monitor, [kept[i] for i in done], left_out, [answers[i] for i in done])
 
 
 def _not_finite(answer: JudgedAnswer) -> str | None:
     has_context = answer.judge.prompt.has_context
     return next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
+
+
+def _replayed(
+    monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], batch: Sequence[int]
+) -> dict[int, JudgedAnswer | str]:
+    """Replay a batch, in halves where it fails; what fails alone is given as the reason."""
+    try:
+        with monitor.session([prompts[i] for i in batch]) as watched:
+            chosen = [given[i] for i in batch]
+            watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
+        return dict(zip(batch, watched.answers, strict=True))
+    except SyncheckError:
+        raise
+    except Exception as error:  # whatever a model's forward raises, the other responses are measured
+        reason = describe_failure(error)
+    if len(batch) == 1:
+        return {batch[0]: reason}
+    # Outside the handler, which would keep the tensors of the failed forward alive.
+    middle = len(batch) // 2
+    logger.warning("%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle)
+    return _replayed(monitor, prompts, given, batch[:middle]) | _replayed(monitor, prompts, given, batch[middle:])
 
 
 def _check_aligned(record: LabelledResponse, answer: JudgedAnswer) -> None:

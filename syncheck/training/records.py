@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from syncheck.errors import InputError, RecordError
 from syncheck.field_names import fields_found
-from syncheck.jsonlines import parsed_record
+from syncheck.jsonlines import parsed_record, record_lines
 
 __all__ = ["Record", "read_records"]
 
@@ -90,9 +90,8 @@ def read_records(path: Path) -> Iterator[Record]:
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
     with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield Record(parsed_record(line, str(path), number), str(path), number)
+        for number, line in record_lines(lines):
+            yield Record(parsed_record(line, str(path), number), str(path), number)
 
 
 def _shown(value: object) -> str:

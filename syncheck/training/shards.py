@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -18,7 +17,8 @@ from syncheck.training.datasets import LabelledResponse, labelled_responses
 from syncheck.training.extract import check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.provenance import instrument_of
-from syncheck.training.tables import UNFINISHED, provenance_of, read_parquet, write_parquet
+from syncheck.training.tables import provenance_of, read_parquet, write_parquet
+from syncheck.unfinished import UNFINISHED, replaced
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -126,7 +126,7 @@ def measure_to_parquet(
     whole = _joined(parts)
     write_parquet(whole, output, provenance=provenance)
     if shard.count == 1:
-        _remove(folder)
+        _remove(folder, output)
     return whole
 
 
@@ -179,9 +179,8 @@ def _enter(folder: Path, provenance: dict[str, str]) -> None:
         if any(_parts(folder)):
             raise MismatchError(f"{folder} holds parts but no {_RUN}; delete the folder, or pass another output")
         folder.mkdir(exist_ok=True)
-        unfinished = folder / f"{_RUN}{UNFINISHED}{os.getpid()}"
-        unfinished.write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(run)
+        with replaced(run) as (file, _):
+            file.write(f"{json.dumps(provenance, indent=2)}\n".encode())
         return
     try:
         found = dict(json.loads(run.read_text(encoding="utf-8")))
@@ -209,7 +208,9 @@ def _parts(folder: Path) -> Iterator[Path]:
     yield from folder.glob("part-*.parquet")
 
 
-def _remove(folder: Path) -> None:
-    for path in (*folder.glob("part-*.parquet*"), *folder.glob(f"{_RUN}*")):
+def _remove(folder: Path, output: Path) -> None:
+    """Remove the parts, and what processes that were killed had not finished writing."""
+    unfinished = (path for path in output.parent.iterdir() if path.name.startswith(f"{output.name}{UNFINISHED}"))
+    for path in (*folder.glob("part-*.parquet*"), *folder.glob(f"{_RUN}*"), *unfinished):
         path.unlink(missing_ok=True)
     folder.rmdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from syncheck.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.schemas import feature_schema
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.responses import LabelledResponse, response_from_json, response_to_json
+from syncheck.unfinished import replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,9 +30,6 @@ _RESPONSE = "labelled_response"
 
 _LAYOUT = 2
 """Of the files that are written; those of layout 1 have all labelled responses in the metadata, which has a limit."""
-
-UNFINISHED = ".unfinished-"
-"""In the name of a file that is still being written, or was when its process ended."""
 
 
 def write_parquet(
@@ -104,13 +101,10 @@ def write_parquet(
     table, noted = pa.table(columns), json.dumps(facts, ensure_ascii=False).encode()
     table = table.replace_schema_metadata({_KEY: noted, _DIGEST: _digest(noted, table.schema)})
     place = Path(path)
-    unfinished = place.with_name(f"{place.name}{UNFINISHED}{os.getpid()}")
-    try:
-        parquet.write_table(table, unfinished, write_page_checksum=True)
+    with replaced(place) as (file, unfinished):
+        parquet.write_table(table, file, write_page_checksum=True)
+        file.flush()
         _check_readable(unfinished, place)
-        unfinished.replace(place)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def read_parquet(path: str | Path) -> MeasuredSentences:

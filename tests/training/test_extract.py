@@ -184,3 +184,36 @@ def test_a_progress_bar_is_only_for_a_terminal(monitor, capsys):
     assert capsys.readouterr().err == ""
     measure(monitor, records(1), show_progress=True)
     assert "responses" in capsys.readouterr().err
+
+
+def test_a_batch_without_memory_is_halved_and_said_and_a_response_without_is_left_out(monitor, monkeypatch, caplog):
+    whole = type(monitor).session
+
+    def small(self, prompts):
+        if len(prompts) > 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        if any(prompt.question == "too large" for prompt in prompts):
+            raise MemoryError
+        return whole(self, prompts)
+
+    given = [*records(4), replace(record(4), question="too large")]
+    one = measure(monitor, records(4), show_progress=False)
+    monkeypatch.setattr(type(monitor), "session", small)
+    found = measure(monitor, given, batch_size=5, show_progress=False)
+    np.testing.assert_allclose(found.values, one.values, atol=2e-4, equal_nan=True)
+    assert found.records == tuple(given[:4])
+    assert "out of memory" in found.left_out["r4"]
+    assert "5 responses at once" in caplog.text and "measured as 2 and 3" in caplog.text
+
+
+def test_what_breaks_a_prompt_leaves_that_record_out(monitor, monkeypatch):
+    whole = type(monitor).prompt
+
+    def breaks(self, *, question, **given):
+        if question == "break":
+            raise ZeroDivisionError("division by zero")
+        return whole(self, question=question, **given)
+
+    monkeypatch.setattr(type(monitor), "prompt", breaks)
+    found = measure(monitor, [record(0), replace(record(1), question="break")], show_progress=False)
+    assert found.left_out == {"r1": "ZeroDivisionError: division by zero"}

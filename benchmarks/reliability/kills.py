@@ -1,0 +1,120 @@
+"""SIGKILL at random moments of ``score --resume`` and ``features``, run again until they are done.
+
+``python benchmarks/reliability/kills.py --count 50 --seed 0 --command score``
+
+The output must be, byte by byte, that of a run that nobody killed: nothing lost, nothing twice, nothing left beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import transformers
+
+from syncheck import __version__
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
+RECORDS = 30
+"""Of each run: it works on them for about as long as it takes to start."""
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from records import answered, labelled, line_of  # noqa: E402
+
+
+def command_of(command: str, source: Path, target: Path) -> list[str]:
+    """Return the whole command line of a run."""
+    code = "import sys; from syncheck.cli import main; sys.exit(main())"
+    options = ["--model", str(MODEL), "--aligner", "none", "--output", str(target)]
+    own = (
+        ["--resume", "--tokens", "--input", str(source)]
+        if command == "score"
+        else ["--part-size", "2", "--data", str(source)]
+    )
+    return [sys.executable, "-c", code, command, *options, *own]
+
+
+def run(line: list[str], *, seconds: float | None) -> tuple[bool, int]:
+    """Run to the end, or kill after a time; returns whether it was killed, and the exit code."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _, shown = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True, process.returncode
+    if b"Traceback" in shown:
+        raise SystemExit(f"traceback: {shown.decode()}")
+    return False, process.returncode
+
+
+def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[int, int, list[str]]:
+    """Kill ``count`` times; returns how often a run had something to go on with, how many outputs were made, faults."""
+    rng = random.Random(seed)
+    broken: list[str] = []
+    kills = midway = outputs = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ending = ".jsonl" if command == "score" else ".parquet"
+        source, whole = folder / "in.jsonl", folder / f"whole{ending}"
+        lines = [line_of((answered if command == "score" else labelled)(i, rng)) for i in range(records)]
+        if command == "score":
+            lines[records // 2] = b"nonsense"
+        source.write_bytes(b"".join(line + b"\n" for line in lines))
+        started = time.perf_counter()
+        _, expected = run(command_of(command, source, whole), seconds=None)
+        lasts = time.perf_counter() - started
+        while kills < count:
+            target = folder / f"out{outputs}{ending}"
+            outputs += 1
+            code = None
+            while code is None:
+                # Only so often: a run that goes on may have little left to do, and be done before it is killed.
+                wait = rng.uniform(0.2 * lasts, lasts) if kills < count else None
+                killed, found = run(command_of(command, source, target), seconds=wait)
+                kills += killed
+                midway += killed and any(path.name.startswith(target.name) for path in folder.iterdir())
+                code = None if killed else found
+            if code != expected:
+                broken.append(f"output {outputs}: exit code {code}, {expected} without kills")
+            if target.read_bytes() != whole.read_bytes():
+                broken.append(f"output {outputs} differs from that of a run without kills")
+            beside = sorted(path.name for path in folder.iterdir() if path.name.startswith(f"{target.name}."))
+            broken += [f"output {outputs}: {name} is left beside it" for name in beside]
+    return midway, outputs, broken
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print what ran and what came of it; returns 1 if something broke."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--command", choices=("score", "features"), default="score")
+    parser.add_argument("--count", type=int, default=50, metavar="N", help="kills (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    started = time.perf_counter()
+    midway, outputs, broken = trial(args.command, args.count, args.seed)
+    seconds = time.perf_counter() - started
+    versions = f"syncheck {__version__}, torch {torch.__version__}, transformers {transformers.__version__}"
+    print(
+        f"kills: {args.command}, count {args.count}, seed {args.seed}; {versions}, Python {platform.python_version()}"
+    )
+    print(f"{midway} kills with something written, {outputs} outputs of {RECORDS} records made")
+    print(f"broken {len(broken)}; {seconds:.1f} s")
+    for fault in broken:
+        print(f"  {fault}")
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""``score --fail-under`` is a gate that fails closed: what could not be checked misses the threshold."""
+
+import pytest
+from command_runs import record, write
+from doubles import BrokenAligner
+
+from syncheck.cli import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, llama, make_monitor):
+    """Score records with a monitor whose scores are all 0.8; returns the exit code."""
+
+    def score(*records, threshold="0.5", options=(), aligner=None):
+        monitor = make_monitor(llama, formula=lambda values: 0.8, aligner=aligner)
+        monkeypatch.setattr("syncheck.commands.score.monitor_for", lambda args, purpose: monitor)
+        source, target = write(tmp_path / "in.jsonl", *records), str(tmp_path / "out.jsonl")
+        return main(["score", "--input", source, "--output", target, "--fail-under", threshold, *options])
+
+    return score
+
+
+def test_scores_decide_where_all_is_scored(run, capsys):
+    assert run(record(0)) == 0
+    assert capsys.readouterr().err == ""
+    assert run(record(0), threshold="0.9") == 1
+    assert "2 sentences below 0.9" in capsys.readouterr().err
+
+
+def test_an_aligner_that_is_down_misses(run, capsys):
+    assert run(record(0), aligner=BrokenAligner()) == 1
+    shown = capsys.readouterr().err
+    assert "2 sentences with status failed" in shown
+    assert "Traceback" not in shown
+    assert run(record(0), aligner=BrokenAligner(), options=["--allow-unscored"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "counted"),
+    [
+        ({"context": ""}, "2 sentences with status no_context"),
+        ({"context": []}, "2 sentences with status no_context"),
+        ({"response": ""}, "1 records without a sentence to check"),
+        ({"response": " \n"}, "1 records without a sentence to check"),
+        ({"response": "***"}, "1 records without a sentence to check"),
+    ],
+    ids=str,
+)
+def test_what_has_no_score_misses(run, capsys, fields, counted):
+    assert run(record(0), record(1, **fields)) == 1
+    assert counted in capsys.readouterr().err
+    assert run(record(0), record(1, **fields), options=["--allow-unscored"]) == 0
+
+
+def test_a_sentence_that_says_nothing_does_not_count(run):
+    assert run(record(0, response="Angus Scott is a rugby player. ***")) == 0
+
+
+def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
+    assert run(record(0), "nonsense") == 2
+    assert "1 records with an error" in capsys.readouterr().err
+    assert run(record(0), "nonsense", options=["--allow-unscored"]) == 2
+
+
+def test_no_record_at_all_misses(run, capsys):
+    assert run() == 1
+    assert "0 records" in capsys.readouterr().err
+    assert run(options=["--allow-unscored"]) == 0
+
+
+def test_what_is_allowed_does_not_hide_a_low_score(run):
+    assert run(record(0), record(1, response=""), threshold="0.9", options=["--allow-unscored"]) == 1
+
+
+@pytest.mark.parametrize("threshold", ["nan", "-0.1", "1.5", "inf", "half"])
+@pytest.mark.parametrize("command", ["score", "spans-score --reference r --predictions p"])
+def test_a_threshold_that_is_none_is_refused(threshold, command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([*command.split(), f"--fail-under={threshold}"])
+    assert stopped.value.code == 2
+    assert "--fail-under" in capsys.readouterr().err
+
+
+def test_allowing_without_a_gate_is_refused(capsys):
+    assert main(["score", "--allow-unscored"]) == 2
+    assert "--fail-under" in capsys.readouterr().err
+
+
+def test_records_of_an_earlier_run_count(run, tmp_path, capsys):
+    assert run(record(0, response=""), record(1)) == 1
+    lines = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "out.jsonl").write_bytes(lines[0])
+    capsys.readouterr()
+    assert run(record(0, response=""), record(1), options=["--resume"]) == 1
+    assert "1 records without a sentence to check" in capsys.readouterr().err
