@@ -177,8 +177,8 @@ def by_record(command: str, count: int, rng: random.Random, folder: Path) -> tup
         source, target = folder / f"{name}.jsonl", folder / f"{name}.out"
         source.write_bytes(b"".join(line + b"\n" for line in given))
         code, shown = run(command, "--model", str(MODEL), *options, "--input", str(source), "--output", str(target))
-        written = target.read_text(encoding="utf-8").splitlines() if target.exists() else []
-        return [json.loads(row, parse_constant=no_constant) for row in written], faults(code, shown)
+        written = target.read_text(encoding="utf-8").split("\n") if target.exists() else []  # U+2028 ends no line
+        return [json.loads(row, parse_constant=no_constant) for row in written if row], faults(code, shown)
 
     rows, broken = rows_of("all", lines)
     if len(rows) != len(lines):
