@@ -82,7 +82,10 @@ def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[
             while code is None:
                 # Only so often: a run that goes on may have little left to do, and be done before it is killed.
                 wait = rng.uniform(0.2 * lasts, lasts) if kills < count else None
+                begun = time.perf_counter()
                 killed, found = run(command_of(command, source, target), seconds=wait)
+                if not killed:
+                    lasts = min(lasts, time.perf_counter() - begun)  # the machine may have been busier before
                 kills += killed
                 midway += killed and any(path.name.startswith(target.name) for path in folder.iterdir())
                 code = None if killed else found
