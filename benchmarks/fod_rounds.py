@@ -72,19 +72,20 @@ class Sampled(LogitsProcessor):  # type: ignore[misc]
         self._random = random.Random(seed)
         self._between = between
         self._rest: dict[Ids, Ids] = {}
+        self._is_beginning = False
         self.rounds = 0
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Return scores of 0 at each row's token and -inf elsewhere."""
         answers = [self._answer(row) for row in input_ids.tolist()]
-        if not all(answer in self._rest for answer in answers):
+        begins = not all(answer in self._rest for answer in answers)
+        if begins and not self._is_beginning:  # rows of unlike length come one call after another
             self._between(self.rounds)
             self.rounds += 1
             self._taken: dict[Ids, set[int]] = {}
-            drawn = [(answer, self._draw(answer)) for answer in answers]
-        else:
-            drawn = [(answer, self._rest[answer]) for answer in answers]
-        self._rest = {(*answer, rest[0]): rest[1:] for answer, rest in drawn if len(rest) > 1}
+        self._is_beginning = begins
+        drawn = [(answer, self._draw(answer) if begins else self._rest.pop(answer)) for answer in answers]
+        self._rest |= {(*answer, rest[0]): rest[1:] for answer, rest in drawn if len(rest) > 1}
         tokens = torch.tensor([rest[0] for _, rest in drawn], device=scores.device)
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0.0)
 

@@ -163,7 +163,7 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on after the records that --output answers already; refused if records, models or options are others",
+        help="go on after what --output answers already; refused if records, models or options changed (off)",
     )
 
 

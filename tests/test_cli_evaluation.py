@@ -282,7 +282,10 @@ def test_evaluate_refuses_options_without_effect(options, message, capsys):
     ],
 )
 @pytest.mark.parametrize("command", ["ablate", "transfer"])
-def test_options_of_measuring_are_refused_where_nothing_is_measured(command, options, named, table, capsys):
+def test_options_of_measuring_are_refused_where_nothing_is_measured(
+    command, options, named, table, capsys, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert main([command, "--data", table, *FOLDS, *options]) == 2
     assert f"{named} would have no effect: {table} was measured already" in capsys.readouterr().err
 

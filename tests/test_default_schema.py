@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from doubles import PASSAGES, QUESTION
+from doubles import PASSAGES, QUESTION, rewrite
 
 from syncheck import CheckpointError, InputError, Monitor, MonitorConfig, feature_schema
 from syncheck.cli import main
@@ -50,7 +50,6 @@ def test_the_command_line_measures_the_default_schema(tmp_path, llama, capsys):
 
 def test_a_saved_monitor_whose_schema_lacks_its_layers_is_refused(tmp_path, llama):
     Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper.v1")).save_pretrained(tmp_path)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"layers": []}), encoding="utf-8")
+    rewrite(tmp_path / "config.json", {"layers": []})
     with pytest.raises(CheckpointError, match="LID"):
         Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer=llama.tokenizer)

@@ -11,8 +11,8 @@ import pytest
 
 from syncheck import Evidence, InputError, MissingExtraError, RecordError, SentenceScore
 from syncheck.cli import main
+from syncheck.commands.record_runs import process
 from syncheck.errors import LeftOutWarning
-from syncheck.jsonlines import process
 from syncheck.printable import printable
 from syncheck.report import Answer, Case, Report, render_text
 from syncheck.training import AurocMatrix, Cell, auroc_table

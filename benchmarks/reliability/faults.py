@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 from transformers.generation import LogitsProcessorList
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,7 @@ from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, FormulaAggregator, Sente
 
 from fod import FODGenerator  # noqa: E402
 from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, Report, Support, feature_schema  # noqa: E402
+from syncheck.pretrained import load_pretrained, load_tokenizer  # noqa: E402
 
 MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
 WAYS = ("score", "generate", "stream", "attach", "fod")
@@ -115,7 +116,7 @@ class Subject:
     """A monitor of a small random model, with faults, and the ways to use it."""
 
     def __init__(self) -> None:
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(MODEL).eval(), AutoTokenizer.from_pretrained(MODEL)
+        model, tokenizer = load_pretrained(AutoModelForCausalLM, MODEL, what="the model").eval(), load_tokenizer(MODEL)
         schema = feature_schema("paper.v1", LAYERS)
         self.aligner = FaultyAligner()
         self.monitor = Monitor(

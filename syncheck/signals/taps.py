@@ -61,14 +61,17 @@ class Taps:
     @contextmanager
     def recording(self) -> Iterator[list[list[Tensor]]]:
         """Collect while inside; yields one list per layer, to which each forward run here adds a (B, n, H) tensor."""
-        self._sink = [[] for _ in self.layers]
+        before, self._sink = self._sink, [[] for _ in self.layers]
         _recording.set((*_recording.get(), self))
         try:
             yield self._sink
         finally:
-            self._sink = None
+            self._sink = before
             # Not reset by a token, which is refused where a generator is closed in another context.
-            _recording.set(tuple(taps for taps in _recording.get() if taps is not self))
+            inner = [*_recording.get()]
+            if self in inner:
+                inner.remove(self)  # one of them: what was recording before goes on
+            _recording.set(tuple(inner))
 
     def _hook(self, index: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - torch's hook signature
         def collect(module: nn.Module, args: object, output: Tensor | tuple[Tensor, ...]) -> None:

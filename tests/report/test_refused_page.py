@@ -56,8 +56,8 @@ def test_the_refused_of_a_folder_stand_under_their_files(tmp_path):
     found = drawn(page)
     assert "3 records were refused and are not among the 2 shown: which, and why." in shown(found)
     assert [row for row in found.rows if row] == [
-        ["2", "–", "not JSON in UTF-8: Expecting ',' delimiter: line 2 column 1 (char 3)"],
-        ["3", "<b>bad</b>", "field 'model_output_text': missing; expected a string"],
+        ["2", "–", "not JSON in UTF-8: Expecting ',' delimiter: line 1 column 3 (char 2)"],
+        ["3", "<b>bad</b>", "field 'model_output_text': missing; expected a string; found 'id', 'lang'"],
         ["2", "7", "field 'id': expected a string, found 7"],
     ]
     assert f"{folder / 'en.jsonl'}: 2" in found.text("caption")

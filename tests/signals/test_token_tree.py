@@ -12,7 +12,12 @@ from syncheck import NotReadyError
 from syncheck.kit import kit_language_model
 from syncheck.signals import Branch, reads_less, takes_token_tree
 
-TREES = frozenset(("llama", "qwen2", "qwen3", "phi3", "gpt2", "gpt_neox", "opt", "mixtral", "deepseek_v3"))
+TREES = frozenset(
+    """
+    llama llama_dynamic qwen2 qwen3 phi3 phi3_longrope phimoe_longrope ministral3 mistral4 gpt2 gpt_neox opt mixtral
+    deepseek_v3
+    """.split()
+)
 """The others slide, are cut into chunks, have ALiBi or a recurrent state."""
 
 OTHERS = {

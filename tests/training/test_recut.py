@@ -32,6 +32,10 @@ MERGED = {**WHOLE, "sentences": ["Paris is big", "Rome is old."]}
 SPLIT = {**WHOLE, "sentences": ["Dr. Bell is old.", "Rome is old."]}
 
 
+def with_bounds(measured):
+    return ((record, measured.bounds_of(index)) for index, record in enumerate(measured.records))
+
+
 def write(path, *records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
@@ -63,7 +67,7 @@ def test_every_labelled_sentence_is_measured(monitor, tmp_path):
     measured = measure(monitor, load_jsonl(write(tmp_path / "mine.jsonl", *records)))
     assert measured.texts == tuple(sentences) * 30
     assert measured.labels().tolist() == [1, 0, 1] * 30
-    assert carried_line(measured) is None
+    assert carried_line(with_bounds(measured)) is None
 
 
 @pytest.mark.parametrize("record", [MERGED, SPLIT])
@@ -82,7 +86,7 @@ def test_labels_are_carried_over_where_that_is_accepted(monitor, tmp_path):
     measured = measure(monitor, load_records(path, carry_labels=True))
     assert measured.texts[2:] == ("Paris is big Rome is old.", "Dr.", "Bell is old.", "Rome is old.")
     assert measured.labels().tolist() == [1, 0, 0, 1, 1, 0]
-    assert "4 sentences became 4" in carried_line(measured)
+    assert "4 sentences became 4" in carried_line(with_bounds(measured))
 
 
 def test_a_file_of_features_refuses_them_too():
