@@ -19,8 +19,8 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tqdm import tqdm
 
 from syncheck import load_aligner
+from syncheck.labelling import load_records
 from syncheck.segments import is_checkable
-from syncheck.training import load_records
 
 
 def main() -> None:

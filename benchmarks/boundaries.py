@@ -18,8 +18,8 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from syncheck import SegmenterConfig
 from syncheck.kit import kit_language_model
+from syncheck.labelling import load_records
 from syncheck.segments import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter
-from syncheck.training import load_records
 from syncheck.types import SentenceSpan
 
 NO_LIMIT = 10**9

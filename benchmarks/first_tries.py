@@ -25,12 +25,13 @@ import torch
 from machine import describe_machine
 from numpy.typing import NDArray
 
-from syncheck import Draws, Monitor, interval
+from syncheck import Monitor
 from syncheck.alignment import load_aligner
 from syncheck.errors import InputError, SyncheckError
+from syncheck.evaluation.tables import aligned, with_interval
 from syncheck.jsonlines import field, parsed_record
 from syncheck.kit import kit_language_model, load_kit
-from syncheck.training.text_table import aligned, with_interval
+from syncheck.stats import BootstrapSamples, bootstrap_interval
 
 DATA = Path(__file__).with_name("first_tries.jsonl")
 THRESHOLD = 0.5
@@ -138,7 +139,7 @@ def judge(scores: Floats, threshold: float) -> Judged:
 
 def table(pairs: Sequence[Pair], judged: Judged, *, seed: int) -> list[str]:
     """Write the shares by kind, in the order of the file, and in all."""
-    draws = Draws.of(np.array([p.context_id for p in pairs]), draws=RESAMPLES, seed=seed)
+    draws = BootstrapSamples.of(np.array([p.context_id for p in pairs]), draws=RESAMPLES, seed=seed)
     kinds = np.array([p.kind for p in pairs])
     rows = [["kind", "pairs", "ordered rightly", "right side", "supported", "unsupported", "without a score"]]
     parts = {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())}
@@ -150,14 +151,14 @@ def table(pairs: Sequence[Pair], judged: Judged, *, seed: int) -> list[str]:
     return aligned(rows)
 
 
-def _share(draws: Draws, right: Floats, chosen: NDArray[np.bool_]) -> str:
+def _share(draws: BootstrapSamples, right: Floats, chosen: NDArray[np.bool_]) -> str:
     """Write the mean of the chosen pairs with its interval; pairs of a single context say nothing of others."""
     groups = draws.counts.shape[1]
     pairs = np.bincount(draws.group[chosen], minlength=groups)
     sizes, hits = draws.counts @ pairs, draws.counts @ np.bincount(draws.group[chosen], right[chosen], groups)
     known = (sizes > 0) & (np.count_nonzero(pairs) > 1)
     resampled = np.divide(hits, sizes, out=np.full(len(sizes), np.nan), where=known)
-    return with_interval(float(right[chosen].mean()), *interval(resampled))
+    return with_interval(float(right[chosen].mean()), *bootstrap_interval(resampled))
 
 
 def wrong(pairs: Sequence[Pair], scores: Floats, judged: Judged) -> list[str]:

@@ -17,7 +17,7 @@ from ways import Between, plain, with_aligner
 from workload import Job, Subject, make_job
 
 from fod import FODGenerator, FODOutput
-from fod.parts import continued
+from fod.draft import continued
 from syncheck import RagPrompt
 
 POOL_TOKENS = 4000

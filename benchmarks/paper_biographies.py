@@ -16,9 +16,9 @@ import shlex
 from pathlib import Path
 
 import syncheck
-from syncheck.commands.proposition_models import proposition_models
+from syncheck.cli.labelling_models import proposition_models
 from syncheck.errors import InputError
-from syncheck.training import LabelledResponse, load_biographies
+from syncheck.labelling import LabelledResponse, load_biographies
 
 TRAINED_ON = {"FS": "F-100", "F-100": "FS", "F-100-anti": "FS"}
 """By column, the file that trains for it (paper, section 4.1)."""

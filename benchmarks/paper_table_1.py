@@ -32,7 +32,7 @@ from statistics import fmean
 import paper_biographies as biographies
 
 from syncheck.cli import main as syncheck
-from syncheck.commands.aligner_options import add_aligner, aligner_options
+from syncheck.cli.options import add_aligner, aligner_options
 from syncheck.errors import SyncheckError
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}

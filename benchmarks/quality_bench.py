@@ -13,7 +13,7 @@ from decoding import (
     AnswerJudge,
     Decode,
     DecodingLimits,
-    JudgedAnswer,
+    EvaluatedAnswer,
     compared_decoders,
     reranking,
     swept_decoders,
@@ -21,9 +21,10 @@ from decoding import (
 from quality_prompts import Question
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from syncheck import InputError, Monitor, PromptError, load_aligner
+from syncheck import Monitor, load_aligner
+from syncheck.errors import InputError, PromptError
 from syncheck.kit import load_kit
-from syncheck.training import load_propositioner
+from syncheck.labelling import load_propositioner
 
 PROBE_QUESTION, PROBE_CONTEXT = "Who built the tower?", ("Ana Velt built the tower of Mirath in 1743.",)
 PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."
@@ -98,7 +99,7 @@ class Bench:
             "judge_says": [round(support.score, 3) for support in found],
         }
 
-    def do(self, job: Job) -> list[JudgedAnswer]:
+    def do(self, job: Job) -> list[EvaluatedAnswer]:
         """Decode and judge.
 
         Raises
@@ -135,7 +136,7 @@ def load_monitor(setup: Setup) -> Monitor:
     )
 
 
-def results(bench: Bench, jobs: Sequence[Job], *, workers: int) -> Iterator[tuple[Job, list[JudgedAnswer]]]:
+def results(bench: Bench, jobs: Sequence[Job], *, workers: int) -> Iterator[tuple[Job, list[EvaluatedAnswer]]]:
     """Do jobs, in this process or in several that are set up alike; each result comes when it is there."""
     if workers == 1 or len(jobs) < 2:
         yield from ((job, bench.do(job)) for job in jobs)
@@ -152,5 +153,5 @@ def _start(setup: Setup) -> None:
     _started.append(Bench(setup))
 
 
-def _done(job: Job) -> tuple[Job, list[JudgedAnswer]]:
+def _done(job: Job) -> tuple[Job, list[EvaluatedAnswer]]:
     return job, _started[0].do(job)

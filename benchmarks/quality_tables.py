@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from decoding import DecoderFigures, Estimate, JudgedAnswer, decoder_figures, difference
+from decoding import DecoderFigures, Estimate, EvaluatedAnswer, decoder_figures, difference
 
-from syncheck.training.text_table import aligned, with_interval
+from syncheck.evaluation.tables import aligned, with_interval
 
-Answers = Mapping[str, Sequence[JudgedAnswer]]
+Answers = Mapping[str, Sequence[EvaluatedAnswer]]
 
 
 def layout_of_table_2(answers: Answers) -> list[str]:
@@ -58,7 +58,7 @@ def differences_table(answers: Answers, pairs: Sequence[tuple[str, str]]) -> lis
     return aligned(rows)
 
 
-def _of_task(answers: Answers, task: str) -> dict[str, list[JudgedAnswer]]:
+def _of_task(answers: Answers, task: str) -> dict[str, list[EvaluatedAnswer]]:
     return {name: [each for each in given if each.task == task] for name, given in answers.items()}
 
 

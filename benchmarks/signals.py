@@ -21,7 +21,7 @@ import torch
 from machine import describe_machine
 from torch import Tensor
 
-from syncheck.signals import ReferenceBank, token_statistics
+from syncheck.signals import LidReferences, token_statistics
 
 VOCABULARIES = (32_000, 128_256, 256_000)
 SENTENCE_TOKENS = 26
@@ -84,17 +84,19 @@ def lid(device: torch.device, *, repeats: int) -> None:
     source = torch.Generator().manual_seed(0)
     for width in WIDTHS:
         references = {layer: torch.randn(REFERENCES, width, generator=source) for layer in LAYERS}
-        bank = ReferenceBank({layer: x.numpy() for layer, x in references.items()}, device=device)
+        lid_references = LidReferences({layer: x.numpy() for layer, x in references.items()}, device=device)
         for sentences in SENTENCES:
             states = {layer: torch.randn(sentences, width, generator=source) for layer in LAYERS}
             wanted = torch.stack([exact_lid(references[k], states[k]) for k in LAYERS], 1)
             given = {layer: x.to(device) for layer, x in states.items()}
-            error = ((bank.lid_of_states(given).cpu() - wanted) / wanted).abs().max().item()
+            error = ((lid_references.lid_of_states(given).cpu() - wanted) / wanted).abs().max().item()
             if device.type == "cuda":
                 torch.cuda.set_sync_debug_mode("error")
-                bank.lid_of_states(given)
+                lid_references.lid_of_states(given)
                 torch.cuda.set_sync_debug_mode("default")
-            median, least = milliseconds(lambda b=bank, g=given: b.lid_of_states(g), repeats=repeats, device=device)
+            median, least = milliseconds(
+                lambda b=lid_references, g=given: b.lid_of_states(g), repeats=repeats, device=device
+            )
             rate = 4 * len(LAYERS) * REFERENCES * width / median / 1e6
             print(
                 f"{width:>6} {sentences:>9} {median:>8.2f} {least:>8.2f} {median / sentences:>11.2f} {rate:>9.1f}"

@@ -18,8 +18,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.commands.monitors import load_model
-from syncheck.detectors import (
+from syncheck.cli.monitors import load_model
+from syncheck.errors import PromptError
+from syncheck.kit import kit_language_model
+from syncheck.spans import (
     HalluRagDetector,
     LetterEncoder,
     MarkAll,
@@ -29,6 +31,9 @@ from syncheck.detectors import (
     RegressorKind,
     SignalSource,
     SpanFolds,
+    SpanItem,
+    SpanLabels,
+    SpanSchema,
     SpanScores,
     TokenReplay,
     WordSource,
@@ -39,9 +44,6 @@ from syncheck.detectors import (
     marked_from,
     score_spans,
 )
-from syncheck.errors import PromptError
-from syncheck.kit import kit_language_model
-from syncheck.spans import SpanItem, SpanLabels, SpanSchema
 from syncheck.types import TokenSignals
 
 EIGHT = ("AR", "DE", "EN", "ES", "FI", "FR", "IT", "SV")

@@ -44,7 +44,7 @@ LEARNING_RATE = 1.2e-4
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatches:
-    """Draws the batch of a step from the seed and the step number alone; every pair is encoded once."""
+    """BootstrapSamples the batch of a step from the seed and the step number alone; every pair is encoded once."""
 
     pairs: Sequence[EncodedPair]
     labels: Sequence[int]

@@ -24,12 +24,13 @@ from torch import Tensor
 from tqdm import tqdm
 
 from syncheck.alignment import Aligner, BundledAligner
+from syncheck.evaluation import System, auroc_table, out_of_fold_scores
 from syncheck.kit import load_kit
+from syncheck.labelling.datasets import LabelledResponse
 from syncheck.lexical import ContextLexicon, content_words, lexical_shares
 from syncheck.monitor import Monitor
 from syncheck.signals import token_statistics
-from syncheck.training import System, auroc_table, out_of_fold_scores, read_parquet
-from syncheck.training.datasets import LabelledResponse
+from syncheck.training import read_parquet
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, float]

@@ -20,7 +20,7 @@ from transformers.generation import LogitsProcessor
 
 from syncheck import Monitor, RagPrompt
 from syncheck.kit import demo_questions, load_kit
-from syncheck.signals import ReferenceBank
+from syncheck.signals import LidReferences
 
 SHAPES: dict[str, dict[str, int]] = {
     "tiny": {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 6, "num_attention_heads": 4},
@@ -61,7 +61,7 @@ class Subject:
     def twin(self) -> Subject:
         """Copy the modules, not the weights, so that the hooks of one way do not see the runs of another."""
         shared = {id(tensor): tensor for tensor in (*self.model.parameters(), *self.model.buffers())}
-        return _subject(self.name, copy.deepcopy(self.model, shared), self.full, self.full.bank)
+        return _subject(self.name, copy.deepcopy(self.model, shared), self.full, self.full.lid_references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Script(LogitsProcessor):  # type: ignore[misc]
 def bundled_subject(device: str) -> Subject:
     """Load the bundled kit."""
     kit = load_kit("generation", device=device)
-    return _subject("bundled model, 8.9 M", kit.model, kit, kit.bank)
+    return _subject("bundled model, 8.9 M", kit.model, kit, kit.lid_references)
 
 
 def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
@@ -148,16 +148,23 @@ def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
     kit.tokenizer.model_max_length = WINDOW  # it would warn of the kit's own window
     generator = torch.Generator().manual_seed(0)
     shape_of_bank = (REFERENCES, sizes["hidden_size"])
-    bank = ReferenceBank(
+    lid_references = LidReferences(
         {layer: torch.randn(shape_of_bank, generator=generator).numpy() for layer in kit.config.layers}, device=device
     )
     millions = sum(p.numel() for p in model.parameters()) / 1e6
-    return _subject(f"random Llama, {millions:,.0f} M", model.eval(), kit, bank)
+    return _subject(f"random Llama, {millions:,.0f} M", model.eval(), kit, lid_references)
 
 
-def _subject(name: str, model: PreTrainedModel, kit: Monitor, bank: ReferenceBank | None) -> Subject:
-    full = Monitor(model, kit.tokenizer, config=kit.config, aggregator=kit.aggregator, bank=bank, aligner=kit.aligner)
-    return Subject(name, full, Monitor(model, kit.tokenizer, config=kit.config, bank=bank))
+def _subject(name: str, model: PreTrainedModel, kit: Monitor, lid_references: LidReferences | None) -> Subject:
+    full = Monitor(
+        model,
+        kit.tokenizer,
+        config=kit.config,
+        aggregator=kit.aggregator,
+        lid_references=lid_references,
+        aligner=kit.aligner,
+    )
+    return Subject(name, full, Monitor(model, kit.tokenizer, config=kit.config, lid_references=lid_references))
 
 
 def make_job(subject: Subject, *, context: int, tokens: int, batch: int, seed: int) -> Job:

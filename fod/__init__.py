@@ -19,12 +19,10 @@ from fod.baselines import (
 from fod.config import FODConfig
 from fod.drop_in import AnswerGenerator
 from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent, RetractEvent
-from fod.generator import FODGenerator, FODOutput
-from fod.on_nothing import Handover, OnNothing
+from fod.generator import FODGenerator, FODOutput, OnExhausted, RetryRequest
 from fod.output import GeneratorOutput
-from fod.propose import SentenceProposer
+from fod.propose import SentenceProposer, nucleus, sample_nucleus
 from fod.release import ImmediateRelease, VerifiedRelease
-from fod.sampling import nucleus, sample_nucleus
 from fod.search import Propose, search, walk
 from fod.thresholds import Threshold, Thresholds
 from fod.trace import trace_of
@@ -48,10 +46,9 @@ __all__ = [
     "FODOutput",
     "FinishEvent",
     "GeneratorOutput",
-    "Handover",
     "ImmediateRelease",
     "NoticeEvent",
-    "OnNothing",
+    "OnExhausted",
     "PassageIndex",
     "Progress",
     "Propose",
@@ -59,6 +56,7 @@ __all__ = [
     "RerankGenerator",
     "RetractEvent",
     "Retrieval",
+    "RetryRequest",
     "Round",
     "SearchResult",
     "SentenceProposer",

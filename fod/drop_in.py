@@ -27,7 +27,9 @@ from transformers.generation.streamers import BaseStreamer
 
 from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
-from syncheck import DecodingPlan, InputError, Monitor, RagPrompt, WrongTypeError, check_reach, plan_of, prepare
+from syncheck import Monitor, RagPrompt
+from syncheck.decoding import GenerationSetup, check_reach, generation_setup, prepare_generation
+from syncheck.errors import InputError, WrongTypeError
 
 __all__ = ["AnswerGenerator", "plan_within"]
 
@@ -130,7 +132,7 @@ class AnswerGenerator(ABC, Generic[O]):
         given = _prompts_of(prompts)
         if streamer is not None and len(given) > 1:
             raise InputError(f"a streamer shows one answer; found {len(given)} prompts. Call once for each")
-        plan = _for_one_answer(prepare(self.monitor.model, given, **kwargs))
+        plan = _for_one_answer(prepare_generation(self.monitor.model, given, **kwargs))
         outputs = self._outputs(given, plan, seed, streamer)
         if return_dict_in_generate:
             return outputs[0] if isinstance(prompts, RagPrompt) else outputs
@@ -159,7 +161,7 @@ class AnswerGenerator(ABC, Generic[O]):
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
-        plan = _for_one_answer(plan_of(generation_config, logits_processor, stopping_criteria, None))
+        plan = _for_one_answer(generation_setup(generation_config, logits_processor, stopping_criteria, None))
         given = _prompts_of(prompt)
         _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
         check_reach(model, given, plan.config.max_length)
@@ -189,7 +191,7 @@ class AnswerGenerator(ABC, Generic[O]):
         (one,) = _prompts_of([prompt])
         if kwargs.pop("streamer", None) is not None:
             raise InputError("a stream is read, so it takes no streamer; leave it out, or pass it to generate")
-        plan = _for_one_answer(prepare(self.monitor.model, one, **kwargs))
+        plan = _for_one_answer(prepare_generation(self.monitor.model, one, **kwargs))
 
         def events() -> Iterator[Event]:
             output = yield from told(one, plan)
@@ -198,11 +200,11 @@ class AnswerGenerator(ABC, Generic[O]):
         return events()
 
     @abstractmethod
-    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Told[O]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Told[O]:
         """Answer one prompt."""
 
     def _outputs(
-        self, prompts: Sequence[RagPrompt], plan: DecodingPlan, seed: int, streamer: BaseStreamer | None
+        self, prompts: Sequence[RagPrompt], plan: GenerationSetup, seed: int, streamer: BaseStreamer | None
     ) -> list[O]:
         longest = max(len(prompt.with_context_ids) for prompt in prompts)
         limits = [plan.config.max_length - longest + len(prompt.with_context_ids) for prompt in prompts]
@@ -225,7 +227,7 @@ _COUNTED: dict[type, str] = {
 """Processors of transformers that count from the prompt's first token, and where they hold up to which."""
 
 
-def plan_within(plan: DecodingPlan, max_length: int) -> DecodingPlan:
+def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
     """Return the plan with another limit on prompt and response together, in tokens.
 
     It is for a prompt that is longer by as much, so what counts tokens from the prompt's start is moved alike.
@@ -292,7 +294,7 @@ def _check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequen
         raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
 
 
-def _for_one_answer(plan: DecodingPlan) -> DecodingPlan:
+def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
     several = plan.config.num_return_sequences or 1
     if several > 1:
         raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")

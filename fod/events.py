@@ -21,7 +21,7 @@ class ReleaseEvent:
     token_ids : tuple of int
         Its tokens.
     marked : bool
-        Whether it was kept although it did not pass, ``on_nothing="annotate"``.
+        Whether it was kept although it did not pass, ``on_exhausted="annotate"``.
     """
 
     sentence: SentenceScore

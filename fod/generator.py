@@ -1,4 +1,4 @@
-"""Faithfulness-oriented decoding as a drop-in for ``model.generate``."""
+"""Faithfulness-oriented decoding: Algorithm 1 as a generator."""
 
 from __future__ import annotations
 
@@ -11,27 +11,51 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.config import DEFAULTS, FODConfig
+from fod.draft import Writing
 from fod.drop_in import AnswerGenerator
 from fod.events import Event, NoticeEvent
-from fod.on_nothing import ABSTENTION, Handover, OnNothing
 from fod.output import GeneratorOutput
 from fod.release import ImmediateRelease, Release, VerifiedRelease
 from fod.thresholds import Threshold, Thresholds, search_thresholds
 from fod.types import SearchResult
-from fod.writing import Writing
-from syncheck import (
-    DecodingPlan,
-    InputError,
-    Monitor,
-    NotReadyError,
-    RagPrompt,
-    Report,
-    TraceNode,
-    WrongTypeError,
-    require_rewindable,
-)
+from syncheck import Monitor, RagPrompt, Report, SentenceScore
+from syncheck.decoding import GenerationSetup, require_rewindable
+from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.report import TraceNode
 
-__all__ = ["FODGenerator", "FODOutput"]
+__all__ = ["ABSTENTION", "FODGenerator", "FODOutput", "OnExhausted", "RetryRequest"]
+
+
+ABSTENTION = "The passages do not let me say more."
+"""What an abstaining answer ends with, or is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """What a caller is given who is asked to go on.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+        Under which nothing passed.
+    report : Report
+        The answer so far, all of which has been released.
+    rejected : tuple of SentenceScore
+        What was sampled last and did not reach tau_2.
+    attempt : int
+        How often this answer has been handed over before.
+    """
+
+    prompt: RagPrompt
+    report: Report
+    rejected: tuple[SentenceScore, ...]
+    attempt: int
+
+
+OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
+"""``stop``: the answer ends with what has passed. ``abstain``: it ends with a message. ``annotate``: the best of the
+round is kept, marked, and decoding goes on. A callable returns a prompt, with new passages, under which the answer goes
+on; a text that ends it, which is not scored; or None, which stops."""
 
 
 @dataclass
@@ -44,7 +68,7 @@ class FODOutput(GeneratorOutput):
         How the answer came about: what was taken back and each round's samples. Of the last part, where the caller
         was asked to go on.
     marked : tuple of int
-        Indices of the report's sentences that did not pass and were kept, ``on_nothing="annotate"``.
+        Indices of the report's sentences that did not pass and were kept, ``on_exhausted="annotate"``.
     trace : tuple of TraceNode
         The search as a tree, see :func:`fod.trace_of`; for :class:`syncheck.report.Answer`.
     """
@@ -79,10 +103,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         ``any``: stop when a kept beam has ended, as the paper does; ``all``: when all have.
     max_sentences
         Most sentences of an answer.
-    max_handovers
-        How often one answer may ask ``on_nothing`` for another prompt, where that is a callable.
-    on_nothing
-        What is done when no sample of a round reaches tau_2; see :data:`fod.OnNothing`.
+    max_retries
+        How often one answer may ask ``on_exhausted`` for another prompt, where that is a callable.
+    on_exhausted
+        What is done when no sample of a round reaches tau_2; see :data:`fod.OnExhausted`.
     message
         What an answer ends with that abstains.
 
@@ -92,7 +116,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         If the monitor has no aggregator, or no release threshold where that is asked for.
     InputError
         If a parameter is outside its range, a threshold is below the promise that the other asks for,
-        ``on_nothing="annotate"`` would release sentences below it, or model and monitor do not belong together.
+        ``on_exhausted="annotate"`` would release sentences below it, or model and monitor do not belong together.
     UnsupportedModelError
         If the model's state cannot be rewound.
 
@@ -121,21 +145,23 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         top_p: float = DEFAULTS.top_p,
         until: Literal["any", "all"] = DEFAULTS.until,
         max_sentences: int = DEFAULTS.max_sentences,
-        max_handovers: int = DEFAULTS.max_handovers,
-        on_nothing: OnNothing = "stop",
+        max_retries: int = DEFAULTS.max_retries,
+        on_exhausted: OnExhausted = "stop",
         message: str = ABSTENTION,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
         require_rewindable(model)
-        if not callable(on_nothing) and on_nothing not in ("stop", "abstain", "annotate"):
-            raise InputError(f"on_nothing must be 'stop', 'abstain', 'annotate' or a callable; found {on_nothing!r}")
-        thresholds = search_thresholds(monitor, backtrack=backtrack_threshold, prune=prune_threshold)
-        if thresholds.promise is not None and on_nothing == "annotate":
+        if not callable(on_exhausted) and on_exhausted not in ("stop", "abstain", "annotate"):
             raise InputError(
-                "on_nothing='annotate' keeps sentences below the thresholds, and 'release' promises that there are "
-                "none; choose another on_nothing, or pass numbers as thresholds"
+                f"on_exhausted must be 'stop', 'abstain', 'annotate' or a callable; found {on_exhausted!r}"
+            )
+        thresholds = search_thresholds(monitor, backtrack=backtrack_threshold, prune=prune_threshold)
+        if thresholds.promise is not None and on_exhausted == "annotate":
+            raise InputError(
+                "on_exhausted='annotate' keeps sentences below the thresholds, and 'release' promises that there are "
+                "none; choose another on_exhausted, or pass numbers as thresholds"
             )
         assert thresholds.prune is not None  # a search has both
         self.thresholds: Thresholds = thresholds
@@ -149,10 +175,10 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             top_p=top_p,
             until=until,
             max_sentences=max_sentences,
-            max_handovers=max_handovers,
-            annotate=on_nothing == "annotate",
+            max_retries=max_retries,
+            annotate=on_exhausted == "annotate",
         )
-        self.on_nothing = on_nothing
+        self.on_exhausted = on_exhausted
         self.message = message
 
     def stream(
@@ -186,7 +212,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))
 
     def _told(
-        self, prompt: RagPrompt, plan: DecodingPlan, seed: int, release: Callable[[], Release] = VerifiedRelease
+        self, prompt: RagPrompt, plan: GenerationSetup, seed: int, release: Callable[[], Release] = VerifiedRelease
     ) -> Generator[Event, None, FODOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
@@ -201,7 +227,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             writing.prompt = reply
         ids, message = writing.response_ids, None
         if reply:
-            report = replace(report, stop="abstained" if self.on_nothing == "abstain" else "handed_over")
+            report = replace(report, stop="abstained" if self.on_exhausted == "abstain" else "handed_over")
             message = reply if not report.response else f" {reply.lstrip()}"
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
             ids = [*ids, *added]
@@ -220,13 +246,15 @@ class FODGenerator(AnswerGenerator[FODOutput]):
 
     def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
         """Return what is to follow an answer to which nothing could be added."""
-        if self.on_nothing == "abstain":
+        if self.on_exhausted == "abstain":
             return self.message
-        if not callable(self.on_nothing) or writing.is_full or writing.parts > self.config.max_handovers:
+        if not callable(self.on_exhausted) or writing.is_full or writing.parts > self.config.max_retries:
             return None
-        reply = self.on_nothing(Handover(writing.prompt, report, writing.rejected, writing.parts - 1))
+        reply = self.on_exhausted(RetryRequest(writing.prompt, report, writing.rejected, writing.parts - 1))
         if reply is not None and not isinstance(reply, RagPrompt | str):
-            raise WrongTypeError(f"on_nothing must return a RagPrompt, a string or None; found {type(reply).__name__}")
+            raise WrongTypeError(
+                f"on_exhausted must return a RagPrompt, a string or None; found {type(reply).__name__}"
+            )
         if isinstance(reply, RagPrompt) and not reply.has_context:
-            raise InputError("on_nothing returned a prompt without passages; pass some, or return None to stop")
+            raise InputError("on_exhausted returned a prompt without passages; pass some, or return None to stop")
         return reply

@@ -1,4 +1,4 @@
-"""Sentences proposed by a language model: all samples of a round at once, no token encoded twice."""
+"""Proposals of a next sentence: greedy, or sampled from a nucleus."""
 
 from __future__ import annotations
 
@@ -9,18 +9,64 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
-from fod.sampling import sample_nucleus
 from fod.types import Beam, Candidate, CandidateStop
-from syncheck import (
-    DecodingPlan,
-    JudgedAnswer,
-    MonitoredSession,
-    Report,
-    SentenceSignals,
-    Transcript,
-)
+from syncheck import Report
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
+from syncheck.types import SentenceSignals
 
-__all__ = ["SentenceProposer"]
+__all__ = ["SentenceProposer", "nucleus", "sample_nucleus"]
+
+
+_FIRST_LOOK = 256
+"""Most likely tokens that are looked at first; the nucleus is rarely wider."""
+
+
+def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
+    """Return the most likely tokens that together reach ``top_p``.
+
+    Parameters
+    ----------
+    scores
+        (B, V) float32, not normalised; -inf for what is not allowed.
+    temperature
+        Above 0.
+    top_p
+        In (0, 1].
+
+    Returns
+    -------
+    probabilities : Tensor of shape (B, n)
+        Falling; 0 behind the nucleus, and not normalised: their sum is the nucleus' share, at least ``top_p``.
+    token_ids : Tensor of shape (B, n)
+
+    Notes
+    -----
+    A token is in the nucleus when those more likely than it do not reach ``top_p``, as with transformers'
+    ``TemperatureLogitsWarper`` and ``TopPLogitsWarper`` in turn.
+    """
+    scaled = scores / temperature
+    total = scaled.logsumexp(-1, keepdim=True)
+    size = min(_FIRST_LOOK, scaled.shape[-1])
+    while True:
+        values, token_ids = scaled.topk(size, dim=-1)  # (B, n)
+        probabilities = (values - total).exp()
+        before = probabilities.cumsum(-1) - probabilities
+        is_complete = size == scaled.shape[-1] or bool((before[:, -1] >= top_p).all())
+        if is_complete:
+            return probabilities.masked_fill(before >= top_p, 0.0), token_ids
+        size = scaled.shape[-1]
+
+
+def sample_nucleus(
+    scores: Tensor, *, temperature: float, top_p: float, generator: torch.Generator | None = None
+) -> Tensor:
+    """Draw a token (B,) from the nucleus of each row, with one uniform number each; see :func:`nucleus`."""
+    probabilities, token_ids = nucleus(scores, temperature=temperature, top_p=top_p)
+    share = probabilities.cumsum(-1)  # (B, n)
+    drawn = torch.rand(len(scores), 1, generator=generator, device=scores.device) * share[:, -1:]
+    # The last token of the nucleus where rounding leaves nothing above what was drawn.
+    places = torch.searchsorted(share, drawn, right=True).minimum((probabilities > 0).sum(-1, keepdim=True) - 1)
+    return token_ids.gather(-1, places)[:, 0]
 
 
 class SentenceProposer:
@@ -45,8 +91,8 @@ class SentenceProposer:
 
     def __init__(
         self,
-        watched: MonitoredSession,
-        plan: DecodingPlan,
+        watched: ScoredSession,
+        plan: GenerationSetup,
         config: FODConfig,
         *,
         generator: torch.Generator | None,
@@ -72,11 +118,11 @@ class SentenceProposer:
         since = time.perf_counter()
         measured = self._decoding.measure()
         rows = self._without_repeats(each)
-        judged = self._watched.judge.answers(
+        scored = self._watched.scorer.answers(
             [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
         )
         candidates = []
-        for row, sentences in zip(rows, judged, strict=True):
+        for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
             self._signals[handle] = tuple(measured[row])
             self._transcripts[handle] = self._transcript(row)
@@ -85,10 +131,10 @@ class SentenceProposer:
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Return the report of a finished answer, from the signals kept when its sentences were judged."""
+        """Return the report of a finished answer, from the signals kept when its sentences were scored."""
         signals = [s for handle in beam.handles for s in self._signals[handle]]
         transcript = self._transcripts[beam.handles[-1]] if beam.handles else Transcript("", ())
-        answer = JudgedAnswer(self._watched.judge)
+        answer = ScoredAnswer(self._watched.scorer)
         answer.keep(signals, beam.sentences)
         return answer.report(transcript, stop=stop, seconds=seconds)
 

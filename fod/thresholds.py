@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fod.ranges import check_share
-from syncheck import InputError, Monitor, NotReadyError, ReleaseThreshold
+from fod.config import check_share
+from syncheck import Monitor, RiskControlledThreshold
+from syncheck.errors import InputError, NotReadyError
 
 __all__ = ["Threshold", "Thresholds", "search_thresholds", "single_threshold"]
 
@@ -24,7 +25,7 @@ class Thresholds:
         tau_1 in [0, 1], of greedy sentences; of all sentences where the decoder has but one threshold.
     prune : float or None
         tau_2 in [0, 1], of sampled sentences; None where none is sampled.
-    promise : ReleaseThreshold or None
+    promise : RiskControlledThreshold or None
         What was promised for the score asked for by ``"release"``; None where nothing was asked for. Both thresholds
         are then at least ``promise.threshold``.
 
@@ -43,7 +44,7 @@ class Thresholds:
 
     backtrack: float
     prune: float | None
-    promise: ReleaseThreshold | None
+    promise: RiskControlledThreshold | None
 
 
 def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: Threshold | None) -> Thresholds:
@@ -100,7 +101,7 @@ def _check_given(name: str, given: Threshold | None) -> None:
         check_share(given, name)
 
 
-def _promise_of(monitor: Monitor) -> ReleaseThreshold:
+def _promise_of(monitor: Monitor) -> RiskControlledThreshold:
     promise = None if monitor.aggregator is None else monitor.aggregator.release
     if promise is None:
         raise NotReadyError(
@@ -111,7 +112,7 @@ def _promise_of(monitor: Monitor) -> ReleaseThreshold:
     return promise
 
 
-def _chosen(name: str, given: Threshold | None, saved: float, promise: ReleaseThreshold | None) -> float:
+def _chosen(name: str, given: Threshold | None, saved: float, promise: RiskControlledThreshold | None) -> float:
     if promise is None:
         return saved if given is None else float(given)
     if given == "release":

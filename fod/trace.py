@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from fod.config import FODConfig
 from fod.types import Beam, Candidate, Round, SearchResult
-from syncheck import SentenceScore, TraceNode
+from syncheck import SentenceScore
+from syncheck.report import TraceNode
 
 __all__ = ["trace_of"]
 

@@ -24,7 +24,7 @@ from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import check_digests, read_object, write_digests
 from syncheck.pretrained import same_weights, weights_sha256
 from syncheck.schemas import feature_schema
-from syncheck.signals import ReferenceBank
+from syncheck.signals import LidReferences
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def save(directory: Path, monitor: Monitor) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     if monitor.aggregator is not None:
         monitor.aggregator.save(directory)
-    if monitor.bank is not None:
-        monitor.bank.save(directory / _REFERENCES)
+    if monitor.lid_references is not None:
+        monitor.lid_references.save(directory / _REFERENCES)
     config = {
         "format": FORMAT,
         **asdict(monitor.config),
@@ -84,7 +84,7 @@ def save(directory: Path, monitor: Monitor) -> None:
         "aligner_options": {} if monitor.aligner is None else options_of(monitor.aligner),
         "aligner_weights_sha256": weights_of(monitor.aligner),
         "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
-        "lid_references": monitor.bank is not None,
+        "lid_references": monitor.lid_references is not None,
         "model": fingerprint(monitor.model, monitor.tokenizer),
         "trained_on": sorted(monitor.trained_on),
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
@@ -106,13 +106,13 @@ def load(
     _check_model(directory, config["model"], fingerprint(model, tokenizer))
     aligner = _aligner(directory, config, aligner, model.device)
     decided, schema = _decided(directory, config)
-    bank = _bank(directory, decided, model) if config["lid_references"] else None
+    lid_references = _bank(directory, decided, model) if config["lid_references"] else None
     return kind(
         model,
         tokenizer,
         config=decided,
         aggregator=Aggregator.load(directory, schema=schema) if config["aggregator"] else None,
-        bank=bank,
+        lid_references=lid_references,
         aligner=aligner,
         trained_on=config["trained_on"],
     )
@@ -193,22 +193,22 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
 
 
-def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> ReferenceBank:
+def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
     """Read the references and check that they are of this model's activations at the monitor's layers."""
     path = directory / _REFERENCES
     try:
-        bank = ReferenceBank.load(path, device=str(model.device))
+        lid_references = LidReferences.load(path, device=str(model.device))
     except InputError as error:
         raise CheckpointError(f"{path} holds no references that can be used: {error}") from error
     width = model.config.get_text_config().hidden_size
-    shapes = {layer: tuple(array.shape) for layer, array in bank.references.items()}
+    shapes = {layer: tuple(array.shape) for layer, array in lid_references.references.items()}
     layers = decided.layers or ()
     if set(layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
         raise MismatchError(
             f"{path} must hold references of layers {list(layers)}, {width} wide as the model is; found the "
             f"shapes {shapes} by layer. Train the monitor anew for this model"
         )
-    return bank
+    return lid_references
 
 
 def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:

@@ -9,7 +9,7 @@ SyncheckError
 ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
 │   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
-├── EvaluatorError (RuntimeError)     a model asked for a judgement did not answer, or in another form
+├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer, or in another form
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
 
@@ -22,7 +22,6 @@ from syncheck.printable import printable
 
 __all__ = [
     "CheckpointError",
-    "EvaluatorError",
     "InputError",
     "InsufficientDataError",
     "LeftOutWarning",
@@ -32,6 +31,7 @@ __all__ = [
     "PromptError",
     "RecordError",
     "SyncheckError",
+    "TextGeneratorError",
     "UnsupportedModelError",
     "WrongTypeError",
 ]
@@ -103,7 +103,7 @@ class UnsupportedModelError(SyncheckError, ValueError):
     """A model or cache cannot be monitored, or cannot be rewound, in the way asked for."""
 
 
-class EvaluatorError(SyncheckError, RuntimeError):
+class TextGeneratorError(SyncheckError, RuntimeError):
     """A model that was asked for a judgement could not be reached, or answered in another form than asked for."""
 
 

@@ -1,4 +1,4 @@
-"""What callers pass, checked at the door: whole texts, sequences that last, real numbers, shares."""
+"""What callers give, checked at the door: texts, sequences, shares, arrays, labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError, WrongTypeError
 
-__all__ = ["check_sequence", "check_share", "check_text", "check_texts", "real_numbers"]
+__all__ = [
+    "check_sequence",
+    "check_share",
+    "check_text",
+    "check_texts",
+    "has_both_labels",
+    "labels_found",
+    "real_numbers",
+]
+
+
+_NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
+
+
+def has_both_labels(y: ArrayLike) -> bool:
+    """Whether some labels are 1 (faithful), some 0 (unfaithful), and all one of the two."""
+    return set(np.unique(np.asarray(y)).tolist()) == set(_NAMES)
+
+
+def labels_found(y: ArrayLike) -> str:
+    """Return which labels there are: how many of each, that all are of one kind, or what stands in their place."""
+    values, counts = np.unique(np.asarray(y), return_counts=True)
+    found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    if not found:
+        return "no sentences at all"
+    if not found.keys() <= _NAMES.keys():
+        return f"{sorted(found)}"
+    if len(found) == 1:
+        ((label, count),) = found.items()
+        return f"that all {count} sentences are {_NAMES[label]}"
+    return " and ".join(f"{found[label]} {name}" for label, name in _NAMES.items())
+
 
 _HALF = re.compile(r"[\ud800-\udfff]")
 

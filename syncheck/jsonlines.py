@@ -1,17 +1,50 @@
-"""JSON Lines, a record at a time: what a line holds, and why one cannot be used."""
+"""JSON Lines in and out, a record at a time: a bad record is reported and the others go on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from syncheck.errors import InputError, RecordError
-from syncheck.field_names import fields_found
 
-__all__ = ["RefusedRecord", "field", "parsed_record", "read_json", "record_lines"]
+__all__ = ["RefusedRecord", "field", "fields_found", "parsed_record", "read_json", "record_lines"]
+
+
+_CALLED_HERE: Mapping[str, str] = {
+    "answer": "response",
+    "completion": "response",
+    "context_list": "context",
+    "contexts": "context",
+    "documents": "context",
+    "generated_answer": "response",
+    "input": "question",
+    "instruction": "question",
+    "output": "response",
+    "passages": "context",
+    "prediction": "response",
+    "prompt": "question",
+    "query": "question",
+    "reference_contexts": "context",
+    "retrieved_contexts": "context",
+    "source_documents": "context",
+    "user_input": "question",
+}
+"""Ragas has ``user_input``, ``retrieved_contexts`` and ``response``, before 0.2 ``question``, ``contexts`` and
+``answer``; LettuceDetect ``context``, ``question`` and ``answer``, in its data ``prompt`` and ``answer``."""
+_SHOWN = 12
+
+
+def fields_found(name: str, found: Collection[str]) -> str:
+    """Return which fields a record has that lacks this one, and which of them to rename."""
+    others = [other for other in found if other != name]
+    listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
+    renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
+    remedy = ", ".join(f"{other!r} to {wanted!r}" for other, wanted in renamed.items())
+    return f"found {listed or 'no other field'}" + (f"; rename {remedy}" if remedy else "")
+
 
 JsonDict = dict[str, Any]
 

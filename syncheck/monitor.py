@@ -15,22 +15,22 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.persistence import check_schema
 from syncheck.alignment import Aligner
+from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import DecodingPlan, DecodingSession, StopReason, decode, prepare
+from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, prepare_generation
+from syncheck.decoding.scored import ScoredAnswer, ScoredSession
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.judging import SentenceJudge
-from syncheck.monitored import JudgedAnswer, MonitoredSession
 from syncheck.prompts import build_prompt
+from syncheck.replay import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.report import Report
-from syncheck.responses import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.schemas import feature_schema, needs_lid
-from syncheck.signals import ReferenceBank, check_window, require_watchable, take_turns_in_rotary
+from syncheck.scoring import SentenceScorer
+from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
 from syncheck.types import RagPrompt
-from syncheck.watch import BatchWatch, Watch
 
 if TYPE_CHECKING:
-    from syncheck.training import LabelledResponse
+    from syncheck.labelling import LabelledResponse
 
 __all__ = ["Monitor"]
 
@@ -51,7 +51,7 @@ class Monitor:
     aggregator
         Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
         score (status ``no_aggregator``).
-    bank
+    lid_references
         Reference activations for LID; needed when the schema has LID features and there is an aggregator.
     aligner
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
@@ -96,7 +96,7 @@ class Monitor:
         *,
         config: MonitorConfig | None = None,
         aggregator: Aggregator | None = None,
-        bank: ReferenceBank | None = None,
+        lid_references: LidReferences | None = None,
         aligner: Aligner | None = None,
         trained_on: Iterable[str] = (),
     ) -> None:
@@ -112,9 +112,9 @@ class Monitor:
         self.tokenizer = tokenizer
         self.config = config
         self.aggregator = aggregator
-        self.bank = None if bank is None else bank.to(model.device)
+        self.lid_references = None if lid_references is None else lid_references.to(model.device)
         self.aligner = aligner
-        if aggregator is not None and bank is None and needs_lid(config.schema):
+        if aggregator is not None and lid_references is None and needs_lid(config.schema):
             logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
 
     def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt:
@@ -123,15 +123,15 @@ class Monitor:
             self.tokenizer, question=question, context=context, template=self.config.template, system=system
         )
 
-    def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> MonitoredSession:
+    def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
         rows = self._fitting(prompts)
-        judges = self._judges(rows)
-        return MonitoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), judges)
+        scorers = self._scorers(rows)
+        return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
-    def judge(self, prompt: RagPrompt) -> SentenceJudge:
+    def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Return what turns the measured sentences of one prompt into scores."""
-        return SentenceJudge(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+        return SentenceScorer(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
 
     @overload
     def attach(self, prompts: RagPrompt) -> Watch: ...
@@ -153,7 +153,7 @@ class Monitor:
         """
         rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
-        return kind(self.model, self.tokenizer, rows, judges=self._judges(rows), **self._measuring)
+        return kind(self.model, self.tokenizer, rows, scorers=self._scorers(rows), **self._measuring)
 
     @overload
     def generate(
@@ -208,13 +208,14 @@ class Monitor:
         PromptError
             If a prompt does not fit the model's window.
         InputError
-            For beam search, another cache and outputs that are not collected; see :func:`syncheck.prepare`.
+            For beam search, another cache and outputs that are not collected; see
+            :func:`syncheck.decoding.prepare_generation`.
         """
         started = time.perf_counter()
         given = _rows_of(prompts)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
-        plan = prepare(self.model, given, **kwargs)
+        plan = prepare_generation(self.model, given, **kwargs)
         each = plan.config.num_return_sequences or 1
         reports = self._decoded([prompt for prompt in given for _ in range(each)], plan, generator, started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
@@ -222,28 +223,28 @@ class Monitor:
     @property
     def _measuring(self) -> dict[str, Any]:
         """What a session measures, as its keyword arguments."""
-        return {"layers": self.layers, "bank": self.bank, "segmenter": self.config.segmenter}
+        return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-        """Return the prompt of each row, once it is known that each fits the window: judges read the passages."""
+        """Return the prompt of each row, once it is known that each fits the window: scorers read the passages."""
         rows = _rows_of(prompts)
         check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
         return rows
 
-    def _judges(self, rows: Sequence[RagPrompt]) -> list[SentenceJudge]:
-        """Return the judge of each row; rows of one prompt share theirs."""
-        judges = {prompt: self.judge(prompt) for prompt in rows}
-        return [judges[prompt] for prompt in rows]
+    def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
+        """Return the scorer of each row; rows of one prompt share theirs."""
+        scorers = {prompt: self.scorer(prompt) for prompt in rows}
+        return [scorers[prompt] for prompt in rows]
 
     def _decoded(
-        self, rows: Sequence[RagPrompt], plan: DecodingPlan, generator: torch.Generator | None, started: float
+        self, rows: Sequence[RagPrompt], plan: GenerationSetup, generator: torch.Generator | None, started: float
     ) -> list[Report]:
         stops: Sequence[StopReason | None] = ()
         with self.session(rows) as watched:
             for step in decode(watched.decoding, plan, generator=generator):
                 stops = step.stops
                 if watched.is_due():
-                    watched.judge_round()
+                    watched.score_round()
             return watched.reports(stops=stops, seconds=time.perf_counter() - started)
 
     def stream(
@@ -278,7 +279,7 @@ class Monitor:
         _require_prompt(prompt)
         if release not in ("verified", "immediate"):
             raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
-        plan = prepare(self.model, prompt, **kwargs)
+        plan = prepare_generation(self.model, prompt, **kwargs)
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
@@ -293,7 +294,7 @@ class Monitor:
                     held = []
                 if not watched.is_due():
                     continue
-                for sentence in watched.judge_round()[0]:
+                for sentence in watched.score_round()[0]:
                     yield SentenceEvent(sentence)
                     if release == "verified":
                         count = sentence.token_end - sentence.token_start
@@ -386,8 +387,8 @@ class Monitor:
         *,
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
-    ) -> JudgedAnswer:
-        """Measure and judge a given response; as :meth:`score`, with the signals beside the scores."""
+    ) -> ScoredAnswer:
+        """Measure and scorer a given response; as :meth:`score`, with the signals beside the scores."""
         return self._replayed([prompt], [self._read(prompt, response, response_token_ids, sentences)])[0]
 
     def _read(
@@ -408,7 +409,7 @@ class Monitor:
             sentences=sentences,
         )
 
-    def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[JudgedAnswer]:
+    def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
         with self.session(prompts) as watched:
             watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
         return watched.answers

@@ -8,22 +8,24 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
     """
-    chat_worker chats config errors failures field_names files given labels_found lexical pretrained printable schemas
-    types unfinished
+    chat_worker chats config errors failures files given jsonlines lexical pretrained printable schemas stats types
+    unfinished
     """.split()
 )
-STAGES = frozenset({"aggregators", "alignment", "features", "jsonlines", "prompts", "segments", "signals", "spans"})
-ONE_STAGE = {
-    "feature_groups": "features",
-    "phrasing": "features",
-    "templates": "prompts",
-}
-"""Files that are part of the stage named, and so may be imported by it."""
-COMMAND_LINE = frozenset({"cli", "commands"})
-MONITOR = frozenset(
-    {"checkpoint", "decoding", "events", "judging", "kit", "monitor", "monitored", "responses", "scoped", "watch"}
+STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
+ROOMS = (
+    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "monitor", "kit"),
+    *("labelling", "evaluation", "training", "spans", "cli"),
 )
-COMPOSERS = frozenset({"__init__", "detectors", "report", "training"}) | MONITOR | COMMAND_LINE
+"""What composes the stages; each may import those before it."""
+RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
+"""Modules of a later room that hold nothing but data, which ``report`` draws."""
+REACHES_UP = frozenset({("checkpoint", "monitor"), ("monitor", "labelling"), ("monitor", "training")})
+"""Lazily, or for a type: ``Monitor.fit``, and what saves a monitor."""
+COMMAND_LINE = frozenset({"cli"})
+COMPOSERS = frozenset({"__init__", *ROOMS})
+PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})
+"""Public subpackages, which fod may import from beside ``syncheck`` itself."""
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})
 PICKLE_READER = "syncheck/aggregators/published.py"
@@ -89,11 +91,14 @@ def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Ite
     if package == "syncheck" and imported.root == "fod" and not (part in COMMAND_LINE and imported.lazy):
         yield "imports fod; only the command line may, inside the function that needs it"
     if package == "syncheck" and imported.root == "syncheck" and part in FOUNDATION | STAGES:
-        if _stage(imported.part) not in FOUNDATION | {part}:
+        if imported.part not in FOUNDATION | {part}:
             yield f"{part} imports {imported.part}; a stage imports the foundation ({', '.join(sorted(FOUNDATION))})"
+    if package == "syncheck" and imported.root == "syncheck" and part in ROOMS and imported.part in ROOMS:
+        if ROOMS.index(imported.part) > ROOMS.index(part) and not _may_reach_up(part, imported):
+            yield f"{part} imports {imported.part}, which comes after it; imports run down the order of ROOMS"
     if package == "fod" and imported.root == "syncheck":
-        if imported.module != "syncheck" or imported.name not in public:
-            yield f"imports {imported.module}.{imported.name}; fod uses `from syncheck import` and public names only"
+        if imported.module not in PUBLIC_ROOMS and (imported.module != "syncheck" or imported.name not in public):
+            yield f"imports {imported.module}.{imported.name}; fod uses syncheck and {', '.join(sorted(PUBLIC_ROOMS))}"
 
 
 def _broken_calls(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -119,14 +124,14 @@ def _unplaced(path: str) -> Iterator[tuple[int, str]]:
         yield 1, f"{part} is neither foundation, stage nor composer; decide which in tests/boundaries.py"
 
 
+def _may_reach_up(part: str, imported: Import) -> bool:
+    return (part, imported.part) in REACHES_UP or (part == "report" and imported.module in RESULTS)
+
+
 def _place(path: str) -> tuple[str, str]:
     """Package and part of it: ``syncheck`` and ``signals`` for ``syncheck/signals/taps.py``."""
     package, part = PurePosixPath(path).with_suffix("").parts[:2]
-    return package, _stage(part)
-
-
-def _stage(part: str) -> str:
-    return ONE_STAGE.get(part, part)
+    return package, part
 
 
 def _called(call: ast.Call) -> str:

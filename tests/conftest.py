@@ -13,7 +13,7 @@ from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, feature_schema, prompt_from_texts
+from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, feature_schema, prompt_from_texts
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("untimed")
@@ -47,7 +47,7 @@ class Golden:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     records: list[dict[str, Any]]
-    bank: ReferenceBank
+    lid_references: LidReferences
 
     def prompt(self, record: dict[str, Any]) -> RagPrompt:
         return prompt_from_texts(
@@ -67,7 +67,7 @@ def load_golden(name: str) -> Golden:
         AutoModelForCausalLM.from_pretrained(folder).eval(),
         AutoTokenizer.from_pretrained(folder),
         json.loads((folder / "expected.json").read_text(encoding="utf-8")),
-        ReferenceBank.load(folder / "lid_reference.npz"),
+        LidReferences.load(folder / "lid_reference.npz"),
     )
 
 
@@ -102,7 +102,7 @@ def make_monitor() -> Callable[..., Monitor]:
             golden.tokenizer,
             config=config,
             aggregator=aggregator,
-            bank=golden.bank if layers else None,
+            lid_references=golden.lid_references if layers else None,
             aligner=WordAligner() if aligner is None else aligner,
         )
 

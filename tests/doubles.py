@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from transformers.generation import LogitsProcessor
 
-from syncheck import Evidence, FeatureSchema, Support
+from syncheck import Evidence
 from syncheck.files import write_digests
+from syncheck.types import FeatureSchema, Support
 
 LAYERS = (2, 3, 4)
 """Decoder blocks, of six, with references in tests/golden/signals."""

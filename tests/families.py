@@ -24,7 +24,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from syncheck import RagPrompt, build_prompt
+from syncheck import RagPrompt
+from syncheck.prompts import build_prompt
 
 TOKENIZER = Path(__file__).parent / "golden" / "signals" / "llama"
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from syncheck import SegmenterConfig
-from syncheck.training import LabelledResponse, MeasuredSentences, UnfaithfulSpan
+from syncheck.labelling import LabelledResponse, UnfaithfulSpan
+from syncheck.training import MeasuredSentences
 
 
 def yes_and_no(schema, values, *, prefix="r", answers_per_question=1, implicit_true=(), **given):

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from doubles import ANSWER, PASSAGES, QUESTION, rewrite
 
-from syncheck import MismatchError, Monitor, MonitorConfig, load_aligner
+from syncheck import Monitor, MonitorConfig, load_aligner
 from syncheck.cli import main
+from syncheck.errors import MismatchError
 from syncheck.training import provenance_of
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -6,7 +6,7 @@ import torch
 from doubles import ANSWER, PASSAGES, QUESTION, WordAligner
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from syncheck import InputError, PromptError, WrongTypeError
+from syncheck.errors import InputError, PromptError, WrongTypeError
 
 
 class RowScripts(LogitsProcessor):
@@ -101,7 +101,7 @@ class TestWhenItIsJudged:
                 watched.decoding.push(torch.tensor([short[step % len(short)], endless[step]]))
                 if watched.is_due():
                     judged_at.append(step + 1)
-                    assert watched.judge_round()[1] == []
+                    assert watched.score_round()[1] == []
         assert judged_at[0] == 64
         assert len(watched.answers[0].sentences) > 10
 

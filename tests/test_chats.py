@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from syncheck import InputError, build_prompt, chats
+from syncheck import chats
 from syncheck.chats import write_chat
+from syncheck.errors import InputError
+from syncheck.prompts import build_prompt
 
 TURNS = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who? 年 😀 <s>"}]
 TEMPLATES = {

@@ -8,15 +8,8 @@ from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, WordAligner, rewrite
 from tokenizers import Tokenizer, models
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from syncheck import (
-    Aggregator,
-    CheckpointError,
-    MismatchError,
-    Monitor,
-    MonitorConfig,
-    SegmenterConfig,
-    feature_schema,
-)
+from syncheck import Aggregator, Monitor, MonitorConfig, SegmenterConfig, feature_schema
+from syncheck.errors import CheckpointError, MismatchError
 
 CONFIG = MonitorConfig(
     schema="syncheck.v3",
@@ -40,7 +33,7 @@ def trained(golden, kind, *, config=CONFIG):
         golden.tokenizer,
         config=config,
         aggregator=Aggregator.fit(features, labels, schema=schema, kind=kind),
-        bank=golden.bank,
+        lid_references=golden.lid_references,
         aligner=WordAligner(),
         trained_on=["b", "a", "b"],
     )
@@ -73,14 +66,14 @@ def test_everything_that_was_decided_comes_back(folder, llama):
     loaded = load(folder, llama)
     assert loaded.config == CONFIG
     assert loaded.trained_on == {"a", "b"}
-    assert loaded.bank.layers == LAYERS
+    assert loaded.lid_references.layers == LAYERS
     assert loaded.aligner.name == "words"
 
 
 def test_a_monitor_without_aggregator_bank_and_aligner(llama, tmp_path):
     Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1")).save_pretrained(tmp_path)
     loaded = load(tmp_path, llama, aligner=None)
-    assert (loaded.aggregator, loaded.bank, loaded.aligner) == (None, None, None)
+    assert (loaded.aggregator, loaded.lid_references, loaded.aligner) == (None, None, None)
 
 
 def test_nothing_is_pickled(folder):

@@ -10,16 +10,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 from syncheck import feature_schema
 from syncheck.cli import main
-from syncheck.training import (
-    auroc_table,
-    benchmark_systems,
-    held_out_scores,
-    joined,
-    labelled_set,
-    out_of_fold_scores,
-    read_parquet,
-    write_parquet,
-)
+from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
+from syncheck.training import joined, labelled_set, read_parquet, write_parquet
 
 GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
 KINDS = {"lr", "xgb", "mlp", "ensemble"}

@@ -56,7 +56,7 @@ def test_a_device_is_neither_locked_nor_in_the_way(tmp_path):
 HOLD = """
 import sys
 from argparse import Namespace
-from syncheck.commands.files import held
+from syncheck.cli.outputs import held
 with held(Namespace(output=sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -149,9 +149,9 @@ def test_a_byte_order_mark_before_records(tmp_path):
 
 
 def test_a_byte_order_mark_before_labelled_records_predictions_and_passages(tmp_path):
-    from syncheck.commands.passages import read_passages
-    from syncheck.detectors import load_span_items
-    from syncheck.training import load_records
+    from syncheck.cli.monitors import read_passages
+    from syncheck.labelling import load_records
+    from syncheck.spans import load_span_items
 
     labelled, items, text = tmp_path / "l.jsonl", tmp_path / "i.jsonl", tmp_path / "t.txt"
     write(labelled, record(0, spans=[]))

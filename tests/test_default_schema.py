@@ -5,9 +5,10 @@ import json
 import pytest
 from doubles import PASSAGES, QUESTION, rewrite
 
-from syncheck import CheckpointError, InputError, Monitor, MonitorConfig, feature_schema
+from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.cli import main
 from syncheck.config import DEFAULT_SCHEMA
+from syncheck.errors import CheckpointError, InputError
 
 
 @pytest.mark.parametrize("config", [None, MonitorConfig()])

@@ -22,7 +22,7 @@ MODEL = ["--model", str(GOLDEN), "--aligner", "none"]
 def run(tmp_path, monkeypatch, llama, make_monitor):
     """Score records with a monitor that can be broken; returns the exit code and the rows."""
     monitor = make_monitor(llama)
-    monkeypatch.setattr("syncheck.commands.score.monitor_for", lambda args, purpose: monitor)
+    monkeypatch.setattr("syncheck.cli.score.monitor_for", lambda args, purpose: monitor)
 
     def score(*records):
         source, target = write(tmp_path / "in.jsonl", *records), tmp_path / "out.jsonl"
@@ -113,7 +113,7 @@ def test_what_fails_before_the_records_is_one_line_and_exit_code_2(monkeypatch, 
     def breaks(args, purpose):
         raise error
 
-    monkeypatch.setattr("syncheck.commands.score.monitor_for", breaks)
+    monkeypatch.setattr("syncheck.cli.score.monitor_for", breaks)
     assert main(["score"]) == 2
     assert type(error).__name__ in one_line(capsys)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncheck import InputError, feature_schema
-from syncheck.feature_groups import FEATURE_GROUPS, feature_groups
-from syncheck.schemas import FEATURES, SCHEMAS
+from syncheck import feature_schema
+from syncheck.errors import InputError
+from syncheck.schemas import FEATURE_GROUPS, FEATURES, SCHEMAS, feature_groups
 
 
 def test_every_feature_is_in_one_group():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.errors import InputError
-from syncheck.features import EarlierSentences, sentence_features
+from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_lid
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from syncheck import RecordError
 from syncheck.cli import main
-from syncheck.field_names import fields_found
-from syncheck.training import labelled_responses
+from syncheck.errors import RecordError
+from syncheck.jsonlines import fields_found
+from syncheck.labelling import labelled_responses
 
 RAGAS = {"user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna.", "reference": "Anna."}
 OLD_RAGAS = {"question": "Who?", "contexts": ["Anna."], "answer": "Anna.", "ground_truth": "Anna."}

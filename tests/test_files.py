@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from doubles import LAYERS, reseal
 
-from syncheck import Aggregator, CheckpointError, Monitor, MonitorConfig, feature_schema
-from syncheck.detectors import load_span_regressor
+from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
+from syncheck.errors import CheckpointError
 from syncheck.files import MAX_JSON_BYTES, check_digests, parse_object, read_object, write_digests
-from syncheck.signals import ReferenceBank
+from syncheck.signals import LidReferences
+from syncheck.spans import load_span_regressor
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def folder(llama, tmp_path):
         llama.tokenizer,
         config=MonitorConfig(schema="paper.v1", layers=LAYERS),
         aggregator=Aggregator.fit(features, features[:, 0] > 0, schema=schema, kind="xgb"),
-        bank=llama.bank,
+        lid_references=llama.lid_references,
     )
     monitor.save_pretrained(tmp_path / "monitor")
     return tmp_path / "monitor"
@@ -145,7 +146,7 @@ def test_digests_of_another_form_are_refused(digests, tmp_path):
 def test_references_that_do_not_fit_the_model_are_refused(folder, llama):
     path = folder / "lid_references.safetensors"
     for references in ({2: np.zeros((4, 5))}, {k: np.zeros((4, 5)) for k in LAYERS}):
-        ReferenceBank(references).save(path)
+        LidReferences(references).save(path)
         reseal(folder)
         with pytest.raises(CheckpointError, match="references of layers"):
             load(folder, llama)

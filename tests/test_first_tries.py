@@ -108,7 +108,7 @@ def test_a_half_is_read_alone(three):
 def test_a_bad_record_is_refused(tmp_path, change):
     from first_tries import load_pairs
 
-    from syncheck import InputError
+    from syncheck.errors import InputError
 
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(THREE[0] | change) + "\n", encoding="utf-8")

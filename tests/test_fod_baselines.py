@@ -16,7 +16,8 @@ from fod import (
     contrast_scores,
 )
 from fod.baselines import FLAREQuery
-from syncheck import InputError, Monitor, MonitorConfig, NotReadyError
+from syncheck import Monitor, MonitorConfig
+from syncheck.errors import InputError, NotReadyError
 
 
 def run(generator, prompt, **options):

@@ -10,8 +10,8 @@ import pytest
 
 from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
 from fod.config import DEFAULTS
-from fod.on_nothing import ABSTENTION
-from syncheck import ReleaseThreshold
+from fod.generator import ABSTENTION
+from syncheck import RiskControlledThreshold
 from syncheck.cli import main
 from syncheck.kit import load_kit
 
@@ -79,7 +79,7 @@ def test_every_decoder_answers(files, decoder):
 
 
 def test_abstaining_says_the_message(files):
-    for decoder, options in (("abstain", []), ("fod", ["--prune-threshold", "1", "--on-nothing", "abstain"])):
+    for decoder, options in (("abstain", []), ("fod", ["--prune-threshold", "1", "--on-exhausted", "abstain"])):
         message = ["--backtrack-threshold", "1", "--message", "I do not know."]
         code, (answer,) = generate(files, decoder, *options, *message)
         assert (code, answer["response"], answer["stop"]) == (0, "I do not know.", "abstained")
@@ -101,7 +101,7 @@ def test_options_reach_the_search(files, monkeypatch):
         FODGenerator, "generate", lambda self, *args, **kw: built.append(self) or generate_really(self, *args, **kw)
     )
     search = ["--backtrack-threshold", "1", "--prune-threshold", "0", "--beam-size", "1", "--samples-per-step", "2"]
-    limits = ["--share-samples", "--until", "all", "--max-sentences", "1", "--on-nothing", "annotate"]
+    limits = ["--share-samples", "--until", "all", "--max-sentences", "1", "--on-exhausted", "annotate"]
     _, (answer,) = generate(files, "fod", *search, *limits, "--temperature", "0.5", "--top-p", "0.75")
     assert built[0].config == FODConfig(
         backtrack_threshold=1.0,
@@ -132,11 +132,11 @@ def test_release_needs_a_promise(files, capsys):
 
 
 def test_release_takes_the_promise_of_a_calibration(files, monkeypatch):
-    release = ReleaseThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+    release = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
     kit = load_kit("generation")
     promising = replace(kit.aggregator, release=release)
     monkeypatch.setattr(kit, "aggregator", promising)
-    monkeypatch.setattr("syncheck.commands.monitors.load_kit", lambda purpose, device: kit)
+    monkeypatch.setattr("syncheck.cli.monitors.load_kit", lambda purpose, device: kit)
     _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "release")
     assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "promise": asdict(release)}
     _, (answer,) = generate(files, "fod", "--prune-threshold", "release")
@@ -159,7 +159,7 @@ def test_options_of_other_decoders_are_refused(files, decoder, capsys):
 
 def test_a_message_of_fod_needs_abstaining(files, capsys):
     arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod", "--message", "No."]
-    assert main(arguments) == 2 and "only with --on-nothing abstain" in capsys.readouterr().err
+    assert main(arguments) == 2 and "only with --on-exhausted abstain" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_help_of_generate(capsys, monkeypatch):
         "--max-retrievals": signature(FLAREGenerator).parameters["max_retrievals"].default,
         "--alpha": signature(CADGenerator).parameters["alpha"].default,
         "--rerank-by": signature(RerankGenerator).parameters["by"].default,
-        "--on-nothing": signature(FODGenerator).parameters["on_nothing"].default,
+        "--on-exhausted": signature(FODGenerator).parameters["on_exhausted"].default,
         "--message": ABSTENTION,
     }
     for flag, default in defaults.items():

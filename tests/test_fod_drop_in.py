@@ -8,7 +8,7 @@ from transformers import TextStreamer
 from transformers.generation import LogitsProcessorList
 
 from fod import AbstainGenerator, BacktrackGenerator, CADGenerator, FLAREGenerator, RerankGenerator
-from syncheck import InputError
+from syncheck.errors import InputError
 
 
 def generators(monitor):

@@ -6,7 +6,10 @@ from doubles import LAYERS, PASSAGES, QUESTION
 from test_fod_generator import grammar
 
 from fod import FODGenerator
-from syncheck import DecodingSession, NotReadyError, SegmenterConfig, build_prompt
+from syncheck import SegmenterConfig
+from syncheck.decoding import DecodingSession
+from syncheck.errors import NotReadyError
+from syncheck.prompts import build_prompt
 
 TEXTS = (" No.", " He is a player.", " The farm in New South Wales lies far from any other farm.")
 FILLER = 5

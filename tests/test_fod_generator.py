@@ -7,7 +7,8 @@ from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, wavy
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck import InputError, Monitor, MonitorConfig, NotReadyError, PromptError, WrongTypeError
+from syncheck import Monitor, MonitorConfig
+from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
 
 
 def grammar(monitor, prompt, **options):

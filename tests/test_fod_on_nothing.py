@@ -8,7 +8,7 @@ from doubles import PASSAGES, QUESTION
 from test_fod_generator import grammar, response_of
 
 from fod import FODGenerator, walk
-from syncheck import InputError, WrongTypeError
+from syncheck.errors import InputError, WrongTypeError
 
 
 def run(monitor, prompt, tau_1, tau_2, *, seed=0, max_new_tokens=60, **options):
@@ -27,7 +27,7 @@ def second_best(monitor, prompt):
 
 class TestAbstain:
     def test_the_message_is_the_answer(self, monitor, prompt):
-        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_nothing="abstain", message="No more.")
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="abstain", message="No more.")
         assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "abstained")
         assert out.message == "No more."
         assert monitor.tokenizer.decode(response_of(prompt, out.sequences)) == "No more."
@@ -43,7 +43,7 @@ class TestAbstain:
         threshold = second_best(monitor, prompt)
         if threshold is None:
             pytest.skip("greedy's first sentence is its worst")
-        _, _, out = run(monitor, prompt, threshold, 1.0, on_nothing="abstain", message="No more.")
+        _, _, out = run(monitor, prompt, threshold, 1.0, on_exhausted="abstain", message="No more.")
         assert out.report.sentences and out.message == " No more."
         decoded = monitor.tokenizer.decode(response_of(prompt, out.sequences))
         assert decoded.strip() == f"{out.report.response} No more.".strip()
@@ -56,26 +56,26 @@ class TestAbstain:
             assert result.beam.stop is not None
             return replace(result, stop="nothing_passed")
 
-        monkeypatch.setattr("fod.writing.walk", stuck)
-        _, _, out = run(monitor, prompt, 0.0, 0.0, on_nothing="abstain")
+        monkeypatch.setattr("fod.draft.walk", stuck)
+        _, _, out = run(monitor, prompt, 0.0, 0.0, on_exhausted="abstain")
         assert (out.report.stop, out.message) == ("nothing_passed", None)
 
     def test_no_message_where_something_passes(self, monitor, prompt):
-        _, _, out = run(monitor, prompt, 0.0, 0.0, on_nothing="abstain")
+        _, _, out = run(monitor, prompt, 0.0, 0.0, on_exhausted="abstain")
         assert out.message is None and out.report.stop != "abstained"
 
 
 class TestAnnotate:
     @pytest.mark.parametrize("seed", range(3))
     def test_decoding_goes_on_and_says_which_sentences_did_not_pass(self, monitor, prompt, seed):
-        _, _, out = run(monitor, prompt, 0.7, 0.9, seed=seed, on_nothing="annotate")
+        _, _, out = run(monitor, prompt, 0.7, 0.9, seed=seed, on_exhausted="annotate")
         assert out.report.stop != "nothing_passed" and out.report.sentences
         greedy = len(out.search.greedy.sentences)
         below = [i for i, s in enumerate(out.report.sentences) if s.score < (0.7 if i < greedy else 0.9)]
         assert list(out.marked) == below
 
     def test_the_stream_marks_them(self, monitor, prompt):
-        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_nothing="annotate")
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="annotate")
         *events, _ = fod.stream(prompt, **options)
         assert out.marked and [i for i, event in enumerate(events) if event.marked] == list(out.marked)
 
@@ -83,7 +83,7 @@ class TestAnnotate:
 class TestHandover:
     def test_it_is_told_what_there_is(self, monitor, prompt):
         asked = []
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=asked.append)
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=asked.append)
         (handover,) = asked
         assert handover.prompt == prompt and handover.attempt == 0 and handover.report.response == ""
         assert {s.text for s in handover.rejected} == {
@@ -92,7 +92,7 @@ class TestHandover:
         assert (out.report.stop, out.message) == ("nothing_passed", None)
 
     def test_a_text_ends_the_answer(self, monitor, prompt):
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: "Ask a librarian.")
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: "Ask a librarian.")
         assert (out.report.stop, out.message) == ("handed_over", "Ask a librarian.")
 
     def test_under_a_prompt_the_answer_goes_on(self, monitor, prompt):
@@ -101,7 +101,7 @@ class TestHandover:
         tau = 0.9
         for seed in range(6):
             _, _, out = run(
-                monitor, prompt, tau, tau, seed=seed, on_nothing=lambda handover: None if handover.attempt else other
+                monitor, prompt, tau, tau, seed=seed, on_exhausted=lambda handover: None if handover.attempt else other
             )
             if out.report.prompt != prompt:
                 break
@@ -126,17 +126,17 @@ class TestHandover:
             asked.append(handover.attempt)
             return prompt
 
-        _, _, out = run(monitor, prompt, 1.0, 1.0, on_nothing=again)
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=again)
         assert asked == [0, 1, 2, 3] and out.report.stop == "nothing_passed"
 
     def test_errors(self, monitor, prompt):
         with pytest.raises(WrongTypeError, match="must return a RagPrompt, a string or None; found int"):
-            run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: 3)
+            run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: 3)
         bare = monitor.prompt(question=QUESTION, context="")
         with pytest.raises(InputError, match="a prompt without passages"):
-            run(monitor, prompt, 1.0, 1.0, on_nothing=lambda handover: bare)
-        with pytest.raises(InputError, match="on_nothing must be 'stop', 'abstain', 'annotate' or a callable"):
-            run(monitor, prompt, 1.0, 1.0, on_nothing="guess")
+            run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: bare)
+        with pytest.raises(InputError, match="on_exhausted must be 'stop', 'abstain', 'annotate' or a callable"):
+            run(monitor, prompt, 1.0, 1.0, on_exhausted="guess")
 
 
 def test_signals_after_a_handover_are_those_of_a_replay(monitor, prompt):
@@ -151,7 +151,7 @@ def test_signals_after_a_handover_are_those_of_a_replay(monitor, prompt):
         calls.append(handover.report)
         return other if len(calls) == 1 else None
 
-    _, _, out = run(monitor, prompt, threshold, 1.0, on_nothing=handed, max_new_tokens=80)
+    _, _, out = run(monitor, prompt, threshold, 1.0, on_exhausted=handed, max_new_tokens=80)
     first = len(calls[0].tokens)
     assert 0 < first
     ids = out.report.tokens.token_ids.tolist()

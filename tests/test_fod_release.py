@@ -16,7 +16,7 @@ from fod import (
     VerifiedRelease,
     walk,
 )
-from syncheck import InputError
+from syncheck.errors import InputError
 
 
 def told(greedy, samples, release, **options):

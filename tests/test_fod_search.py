@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fod import Beam, Candidate, FODConfig, search
-from syncheck import InputError, SentenceScore
+from syncheck import SentenceScore
+from syncheck.errors import InputError
 
 
 def sentence(text, score, status=None):

@@ -8,17 +8,18 @@ from doubles import FormulaAggregator, wavy
 from test_fod_generator import grammar
 
 from fod import AbstainGenerator, BacktrackGenerator, FODGenerator, Thresholds
-from syncheck import InputError, Monitor, MonitorConfig, NotReadyError, ReleaseThreshold
+from syncheck import Monitor, MonitorConfig, RiskControlledThreshold
+from syncheck.errors import InputError, NotReadyError
 
 
 def promise(threshold):
     """What 100 released sentences, one of them unfaithful, support."""
-    return ReleaseThreshold(threshold, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+    return RiskControlledThreshold(threshold, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
 
 
 @dataclass(frozen=True)
 class PromisingAggregator(FormulaAggregator):
-    release: ReleaseThreshold | None = None
+    release: RiskControlledThreshold | None = None
 
 
 @pytest.fixture
@@ -134,8 +135,8 @@ class TestErrors:
             FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="release")
 
     def test_annotating_would_break_it(self, promising):
-        with pytest.raises(InputError, match="on_nothing='annotate' keeps sentences below"):
-            FODGenerator(*models(promising(0.8)), backtrack_threshold="release", on_nothing="annotate")
+        with pytest.raises(InputError, match="on_exhausted='annotate' keeps sentences below"):
+            FODGenerator(*models(promising(0.8)), backtrack_threshold="release", on_exhausted="annotate")
 
     def test_another_word(self, promising):
         with pytest.raises(InputError, match="threshold must be a number.*'release' or None; found 'calibrated'"):

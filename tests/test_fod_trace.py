@@ -5,8 +5,7 @@ from test_fod_release import SAMPLES
 from test_fod_search import config, run
 
 from fod import trace_of
-from syncheck import TraceNode
-from syncheck.report import Answer, Case, render_html
+from syncheck.report import Answer, Case, TraceNode, render_html
 
 
 def shape(nodes):

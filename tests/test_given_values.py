@@ -17,21 +17,13 @@ from fod import (
     PassageIndex,
     RerankGenerator,
 )
-from syncheck import (
-    Aggregator,
-    CheckpointError,
-    InputError,
-    Monitor,
-    MonitorConfig,
-    SyncheckError,
-    WrongTypeError,
-    feature_schema,
-    prompt_from_texts,
-)
+from syncheck import Aggregator, Monitor, MonitorConfig, SyncheckError, feature_schema, prompt_from_texts
 from syncheck.aggregators import fit_calibration
 from syncheck.cli import main
+from syncheck.errors import CheckpointError, InputError, WrongTypeError
+from syncheck.evaluation import cross_validate
 from syncheck.spans import SpanItem
-from syncheck.training import choose_thresholds, cross_validate, measure
+from syncheck.training import choose_thresholds, measure
 
 HALF = "Paris \ud800 is big."
 SCHEMA = feature_schema("paper-no-lid.v1", ())
@@ -145,7 +137,7 @@ def test_thresholds_of_a_config_are_in_0_to_1(config, name):
 
 
 def test_other_numbers_of_a_search():
-    for name in ("beam_size", "samples_per_step", "max_sentences", "max_handovers"):
+    for name in ("beam_size", "samples_per_step", "max_sentences", "max_retries"):
         for value in (0, -1):
             with pytest.raises(InputError, match=name):
                 FODConfig(**{name: value})
@@ -161,10 +153,10 @@ def test_other_numbers_of_a_search():
 
 
 def test_how_often_an_answer_is_handed_over_can_be_set(monitor):
-    made = FODGenerator(monitor.model, monitor.tokenizer, monitor, max_handovers=2)
-    assert made.config.max_handovers == 2
-    with pytest.raises(InputError, match="max_handovers"):
-        FODGenerator(monitor.model, monitor.tokenizer, monitor, max_handovers=0)
+    made = FODGenerator(monitor.model, monitor.tokenizer, monitor, max_retries=2)
+    assert made.config.max_retries == 2
+    with pytest.raises(InputError, match="max_retries"):
+        FODGenerator(monitor.model, monitor.tokenizer, monitor, max_retries=0)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
-"""Several answers judged together: each sentence is held against the earlier ones of its own answer."""
+"""Several answers scored together: each sentence is held against the earlier ones of its own answer."""
 
 import numpy as np
 import pytest
 from doubles import WordAligner
 
-from syncheck import RagPrompt, SentenceJudge, SentenceSignals, SentenceSpan, feature_schema
+from syncheck import RagPrompt, feature_schema
+from syncheck.scoring import SentenceScorer
+from syncheck.types import SentenceSignals, SentenceSpan
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
-JUDGE = SentenceJudge(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
+JUDGE = SentenceScorer(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
 
 
 def sentence(text):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fod import FODGenerator
-from syncheck import InputError, SentenceEvent
+from syncheck import SentenceEvent
+from syncheck.errors import InputError
 from syncheck.kit import demo_questions, kit_language_model, load_kit
 
 ASSETS = Path(str(files("syncheck") / "assets"))

@@ -10,8 +10,11 @@ from doubles import ANSWER, PASSAGES, QUESTION, SentenceGrammar, WordAligner
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck import EvaluatorError, Evidence, Support
-from syncheck.training import LabelledResponse, measure
+from syncheck import Evidence
+from syncheck.errors import TextGeneratorError
+from syncheck.labelling import LabelledResponse
+from syncheck.training import measure
+from syncheck.types import Support
 
 
 class Panic(BaseException):
@@ -61,7 +64,7 @@ FOR_ALL = {
             RecursionError(),
             KeyError("claim"),
             StopIteration(),
-            EvaluatorError("no answer"),
+            TextGeneratorError("no answer"),
             Panic("index out of bounds"),
         )
     },
@@ -162,5 +165,5 @@ def test_faithfulness_oriented_decoding_releases_nothing_unchecked(llama, make_m
 def test_measuring_for_training_ends_at_an_aligner_that_misbehaves(llama, make_monitor):
     record = LabelledResponse("1", QUESTION, PASSAGES, ANSWER, (), "a model")
     monitor = make_monitor(llama, aligner=OddAligner(FOR_ALL["one too few"]), formula=None)
-    with pytest.raises(EvaluatorError, match="'odd' misbehaved"):
+    with pytest.raises(TextGeneratorError, match="'odd' misbehaved"):
         measure(monitor, [record], show_progress=False)

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from doubles import ANSWER, PASSAGES, QUESTION, BrokenAligner, FormulaAggregator, Script, WordAligner
 
-from syncheck import (
-    InputError,
-    Monitor,
-    MonitorConfig,
-    PromptError,
-    ReferenceBank,
-    UnsupportedModelError,
-    WrongTypeError,
-    feature_schema,
-)
+from syncheck import LidReferences, Monitor, MonitorConfig, feature_schema
+from syncheck.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
 
 
 @pytest.fixture
@@ -110,7 +102,7 @@ class TestScores:
         watched = monitor.replay(prompt, ANSWER)
         for signals, sentence in zip(watched.signals, watched.sentences, strict=True):
             for layer in (2, 3, 4):
-                expected = float(golden.bank.lid_of(layer, signals.activations[layer][None])[0])
+                expected = float(golden.lid_references.lid_of(layer, signals.activations[layer][None])[0])
                 assert sentence.features[f"lid_layer_{layer}"] == pytest.approx(expected, rel=1e-5)
 
     def test_without_a_bank_lid_is_not_measured(self, golden):
@@ -248,8 +240,10 @@ class TestInput:
 
     def test_references_of_another_model(self, golden, prompt):
         config = MonitorConfig(schema="paper.v1", layers=(2,))
-        bank = ReferenceBank({2: np.random.default_rng(0).normal(size=(5, 32))})
-        monitor = Monitor(golden.model, golden.tokenizer, config=config, bank=bank, aligner=WordAligner())
+        lid_references = LidReferences({2: np.random.default_rng(0).normal(size=(5, 32))})
+        monitor = Monitor(
+            golden.model, golden.tokenizer, config=config, lid_references=lid_references, aligner=WordAligner()
+        )
         with pytest.raises(InputError, match="references of width 32, but the model's activations have 64"):
             monitor.score(prompt, ANSWER)
 

@@ -6,7 +6,8 @@ import torch
 from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar
 from transformers.generation import BaseStreamer, LogitsProcessor, LogitsProcessorList
 
-from syncheck import EndEvent, InputError, SentenceEvent, TokenEvent
+from syncheck import EndEvent, SentenceEvent, TokenEvent
+from syncheck.errors import InputError
 
 SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 

@@ -10,7 +10,8 @@ from transformers.generation import LogitsProcessorList
 
 from fod import CADGenerator, FODGenerator
 from syncheck import EndEvent, SentenceEvent, TokenEvent
-from syncheck.training import LabelledResponse, measure
+from syncheck.labelling import LabelledResponse
+from syncheck.training import measure
 
 NAN, INF = float("nan"), float("inf")
 HURT = 2
@@ -200,15 +201,15 @@ class TestDecoding:
         assert (report.stop, [s.status for s in report.sentences]) == ("not_finite", ["failed"])
         assert [s.reason for s in again.sentences] == [s.reason for s in report.sentences]
 
-    @pytest.mark.parametrize("on_nothing", ["stop", "annotate"])
-    def test_without_any_logits_there_is_no_answer(self, llama, make_monitor, prompt, on_nothing):
+    @pytest.mark.parametrize("on_exhausted", ["stop", "annotate"])
+    def test_without_any_logits_there_is_no_answer(self, llama, make_monitor, prompt, on_exhausted):
         monitor = make_monitor(llama, schema="paper.v1", formula=lambda values: 1.0)
-        fod = FODGenerator(llama.model, llama.tokenizer, monitor, on_nothing=on_nothing)
+        fod = FODGenerator(llama.model, llama.tokenizer, monitor, on_exhausted=on_exhausted)
         with hurt(monitor.model, prompt.with_context_ids[-1], NAN, slice(None)):
             report = monitor.generate(prompt, max_new_tokens=30)
             output = fod.generate(prompt, max_new_tokens=30, return_dict_in_generate=True)
         assert (report.stop, report.response, report.sentences) == ("not_finite", "", ())
-        assert output.report.stop == {"stop": "nothing_passed", "annotate": "not_finite"}[on_nothing]
+        assert output.report.stop == {"stop": "nothing_passed", "annotate": "not_finite"}[on_exhausted]
         assert (output.report.response, output.report.sentences) == ("", ())
 
     def test_rows_beside_it_go_on(self, llama, monitor, prompt, ids, trigger):

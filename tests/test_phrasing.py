@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from syncheck.phrasing import Phrasing, phrasing
+from syncheck.features.sentence import Phrasing, phrasing
 from syncheck.schemas import FEATURES
 
 

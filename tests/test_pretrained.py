@@ -20,8 +20,10 @@ from transformers import (
 )
 
 import syncheck
-from syncheck import CheckpointError, LocalEvaluator, load_aligner
-from syncheck.commands.monitors import load_model
+from syncheck import load_aligner
+from syncheck.alignment import LocalTextGenerator
+from syncheck.cli.monitors import load_model
+from syncheck.errors import CheckpointError
 from syncheck.pretrained import load_pretrained, load_tokenizer
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,7 +35,7 @@ WAYS = {
     "critic": lambda path: load_aligner(f"critic:{path}"),
     "spans": lambda path: load_aligner(f"spans:{path}"),
     "MiniCheck": lambda path: load_aligner(f"minicheck:{path}"),
-    "evaluator": LocalEvaluator.load,
+    "evaluator": LocalTextGenerator.load,
     "backbone": lambda path: load_aligner(GOLDEN / "alignscore" / "AlignScore-tiny.ckpt", backbone=path),
 }
 ways = pytest.mark.parametrize("load", WAYS.values(), ids=WAYS)

@@ -9,13 +9,13 @@ import warnings
 import numpy as np
 import pytest
 
-from syncheck import Evidence, InputError, MissingExtraError, RecordError, SentenceScore
+from syncheck import Evidence, SentenceScore
 from syncheck.cli import main
-from syncheck.commands.record_runs import process
-from syncheck.errors import LeftOutWarning
+from syncheck.cli.record_runs import process
+from syncheck.errors import InputError, LeftOutWarning, MissingExtraError, RecordError
+from syncheck.evaluation import AurocMatrix, Cell, auroc_table
 from syncheck.printable import printable
 from syncheck.report import Answer, Case, Report, render_text
-from syncheck.training import AurocMatrix, Cell, auroc_table
 from syncheck.types import RagPrompt, TokenSignals
 
 HOSTILE = "a\x1b[2Jb\x1b]0;t\x07c\x9b31md\x9d8;;e\x9cf\u202eg\u2066h\u200fi\x7fj\bk"

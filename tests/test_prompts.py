@@ -2,7 +2,9 @@ import pytest
 import torch
 from doubles import PASSAGES, QUESTION
 
-from syncheck import InputError, PromptError, WrongTypeError, build_prompt, prompt_from_texts
+from syncheck import prompt_from_texts
+from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.prompts import build_prompt
 
 CHAT = "{% for m in messages %}<user>{{ m.content }}</user>{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
 

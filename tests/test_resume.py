@@ -22,7 +22,7 @@ def run(request, tmp_path, monkeypatch, llama, make_monitor):
         return prompt(self, **given)
 
     monkeypatch.setattr(type(monitor), "prompt", counted)
-    monkeypatch.setattr(f"syncheck.commands.{request.param}.monitor_for", lambda args, purpose: monitor)
+    monkeypatch.setattr(f"syncheck.cli.{request.param}.monitor_for", lambda args, purpose: monitor)
 
     def command(*options, records=RECORDS, output=None):
         target = tmp_path / "out.jsonl"
@@ -96,7 +96,7 @@ def test_standard_output_cannot_be_gone_on_with(capsys):
 
 def test_other_options_models_and_files_are_other_runs(tmp_path, llama, make_monitor):
     from syncheck.cli import _parser
-    from syncheck.commands.run_digest import digest_of_run
+    from syncheck.cli.record_runs import digest_of_run
 
     def digest(*options, monitor):
         return digest_of_run(_parser().parse_args(["score", *options]), monitor)

@@ -8,7 +8,11 @@ import pytest
 import torch
 from doubles import LAYERS, PASSAGES, QUESTION
 
-from syncheck import DecodingSession, NotReadyError, PromptError, SegmenterConfig, build_prompt, token_statistics
+from syncheck import SegmenterConfig
+from syncheck.decoding import DecodingSession
+from syncheck.errors import NotReadyError, PromptError
+from syncheck.prompts import build_prompt
+from syncheck.signals import token_statistics
 
 SENTENCES = [
     " He is a player.",

@@ -8,7 +8,9 @@ from doubles import PASSAGES, QUESTION
 from transformers import AutoTokenizer
 
 from fod import FODGenerator
-from syncheck import Monitor, PromptError, responses
+from syncheck import Monitor
+from syncheck import replay as responses
+from syncheck.errors import PromptError
 
 LONG = "He is a player of the Brumbies. " * 4000
 
@@ -115,7 +117,7 @@ PROMPTS = [generated, generated_to_a_length, streamed, attached, opened, scored,
 @pytest.mark.parametrize("way", PROMPTS, ids=lambda way: way.__name__)
 def test_a_long_prompt_is_refused_before_its_passages_are_read(monitor, way, said, monkeypatch):
     prompt = monitor.prompt(question=QUESTION, context=[LONG])
-    monkeypatch.setattr(Monitor, "judge", lambda *_: pytest.fail("a judge reads the passages"))
+    monkeypatch.setattr(Monitor, "scorer", lambda *_: pytest.fail("a judge reads the passages"))
     with warnings.catch_warnings(), pytest.raises(PromptError, match="window"):
         warnings.simplefilter("error")
         way(monitor, prompt)

@@ -8,8 +8,9 @@ import pytest
 from measured_doubles import yes_and_no
 from sklearn.linear_model import LogisticRegression
 
-from syncheck import InputError, Monitor, MonitorConfig, feature_schema
+from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.cli import main
+from syncheck.errors import InputError
 from syncheck.training import fit_measured, write_parquet
 
 SCHEMA = "paper-no-lid.v1"

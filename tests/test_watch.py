@@ -6,7 +6,7 @@ import torch
 from doubles import ANSWER, PASSAGES, Script
 from transformers.generation import LogitsProcessorList
 
-from syncheck import InputError, WrongTypeError
+from syncheck.errors import InputError, WrongTypeError
 
 
 @pytest.fixture

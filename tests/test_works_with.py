@@ -9,7 +9,8 @@ from transformers import AutoModelForCausalLM, BartConfig, BartForCausalLM, T5Co
 from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck import InputError, Monitor, MonitorConfig, UnsupportedModelError
+from syncheck import Monitor, MonitorConfig
+from syncheck.errors import InputError, UnsupportedModelError
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
 
@@ -89,7 +90,9 @@ class TestModels:
             GOLDEN / "llama", device_map=everywhere | blocks, offload_folder=tmp_path
         ).eval()
         whole = make_monitor(golden)
-        monitor = Monitor(spread, golden.tokenizer, config=whole.config, bank=golden.bank, aligner=whole.aligner)
+        monitor = Monitor(
+            spread, golden.tokenizer, config=whole.config, lid_references=golden.lid_references, aligner=whole.aligner
+        )
         prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
         same_signals(monitor.score(prompt, ANSWER), whole.score(prompt, ANSWER))
         same_signals(monitor.generate(prompt, max_new_tokens=9), whole.generate(prompt, max_new_tokens=9))

@@ -5,7 +5,8 @@ from doubles import ANSWER
 from test_works_with import same_signals
 from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM
 
-from syncheck import InputError, Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig
+from syncheck.errors import InputError
 
 
 @pytest.fixture(params=["llama", "another end"])

@@ -6,7 +6,7 @@ compares with the context.
 
 from __future__ import annotations
 
-from decoding.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from decoding.answers import DecodedAnswer, EvaluatedAnswer, JudgedProposition, Verdict
 from decoding.decoders import (
     ABSTAIN,
     BACKTRACK,
@@ -43,10 +43,10 @@ __all__ = [
     "DecodingLimits",
     "Difference",
     "Estimate",
+    "EvaluatedAnswer",
     "FOD",
     "FOD_SHARED",
     "GREEDY",
-    "JudgedAnswer",
     "JudgedProposition",
     "RERANKINGS",
     "UnverifiedSentenceError",

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncheck import Report
 
-__all__ = ["DecodedAnswer", "JudgedAnswer", "JudgedProposition", "Verdict"]
+__all__ = ["DecodedAnswer", "EvaluatedAnswer", "JudgedProposition", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAnswer:
+class EvaluatedAnswer:
     """An answer with its verdict.
 
     Attributes
@@ -132,7 +132,7 @@ class JudgedAnswer:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> JudgedAnswer:
+    def from_dict(cls, values: Mapping[str, Any]) -> EvaluatedAnswer:
         """Take back what :meth:`to_dict` gave.
 
         Raises

@@ -13,7 +13,8 @@ from fod.baselines import AbstainGenerator, BacktrackGenerator, BestOfNGenerator
 from fod.baselines.rerank import RerankBy
 from fod.config import DEFAULTS
 from fod.generator import FODGenerator
-from syncheck import InputError, Monitor, RagPrompt, Report
+from syncheck import Monitor, RagPrompt, Report
+from syncheck.errors import InputError
 
 __all__ = [
     "ABSTAIN",

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from decoding.answers import JudgedAnswer
-from syncheck import Draws, InputError, interval
+from decoding.answers import EvaluatedAnswer
+from syncheck.errors import InputError
+from syncheck.stats import BootstrapSamples, bootstrap_interval
 
 __all__ = ["DecoderFigures", "Difference", "Estimate", "decoder_figures", "difference"]
 
@@ -95,7 +96,7 @@ class Difference:
 
 
 def decoder_figures(
-    answers: Mapping[str, Sequence[JudgedAnswer]],
+    answers: Mapping[str, Sequence[EvaluatedAnswer]],
     *,
     longest: int = 5,
     resamples: int = RESAMPLES,
@@ -139,7 +140,7 @@ def decoder_figures(
 def difference(
     decoder: str,
     baseline: str,
-    answers: Mapping[str, Sequence[JudgedAnswer]],
+    answers: Mapping[str, Sequence[EvaluatedAnswer]],
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -166,22 +167,22 @@ def difference(
     )
 
 
-def _faithfulness(each: JudgedAnswer) -> float | None:
+def _faithfulness(each: EvaluatedAnswer) -> float | None:
     return each.faithfulness
 
 
-def _faithfulness_at(sentences: int) -> Callable[[JudgedAnswer], float | None]:
+def _faithfulness_at(sentences: int) -> Callable[[EvaluatedAnswer], float | None]:
     return lambda each: each.faithfulness_at(sentences)
 
 
-def _sentences(each: JudgedAnswer) -> int:
+def _sentences(each: EvaluatedAnswer) -> int:
     return len(each.answer.scores)
 
 
 class _Sample:
     """Answers of several decoders, and how often each prompt counts in each resample."""
 
-    def __init__(self, answers: Mapping[str, Sequence[JudgedAnswer]], resamples: int, seed: int) -> None:
+    def __init__(self, answers: Mapping[str, Sequence[EvaluatedAnswer]], resamples: int, seed: int) -> None:
         prompts = {name: [each.prompt for each in given] for name, given in answers.items()}
         first = next(iter(prompts.values()), [])
         if not first:
@@ -193,10 +194,10 @@ class _Sample:
                     f"{len(found)} of {len(first)}, or others. Let every decoder answer every prompt"
                 )
         self._answers = answers
-        counts = Draws.of(np.arange(len(first)), draws=resamples, seed=seed).counts
+        counts = BootstrapSamples.of(np.arange(len(first)), draws=resamples, seed=seed).counts
         self._weights = np.vstack([np.ones(len(first)), counts])  # (1 + D, P)
 
-    def values(self, name: str, figure: Callable[[JudgedAnswer], float | None]) -> Floats:
+    def values(self, name: str, figure: Callable[[EvaluatedAnswer], float | None]) -> Floats:
         """Return a figure of each answer, (P,); NaN where it has none."""
         found = [figure(each) for each in self._answers[name]]
         return np.array([np.nan if value is None else value for value in found], np.float64)
@@ -206,7 +207,7 @@ class _Sample:
         known = ~np.isnan(values)
         return _over(self._weights @ np.where(known, values, 0.0), self._weights @ known)
 
-    def mean(self, name: str, figure: Callable[[JudgedAnswer], float | None]) -> Estimate:
+    def mean(self, name: str, figure: Callable[[EvaluatedAnswer], float | None]) -> Estimate:
         return _estimate(self.drawn(self.values(name, figure)))
 
 
@@ -217,4 +218,4 @@ def _over(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def _estimate(drawn: Floats) -> Estimate:
-    return Estimate(float(drawn[0]), *interval(drawn[1:]))
+    return Estimate(float(drawn[0]), *bootstrap_interval(drawn[1:]))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from decoding.answers import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
-from syncheck import Aligner, InputError, Monitor, Propositioner, is_same_aligner
+from decoding.answers import DecodedAnswer, EvaluatedAnswer, JudgedProposition, Verdict
+from syncheck import Aligner, Monitor
+from syncheck.alignment import is_same_aligner
+from syncheck.errors import InputError
+from syncheck.labelling import Propositioner
 
 __all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]
 
@@ -62,7 +65,7 @@ class AnswerJudge:
 
     def judge(
         self, answers: Sequence[DecodedAnswer], *, passages: Sequence[str], prompt: str, task: str
-    ) -> list[JudgedAnswer]:
+    ) -> list[EvaluatedAnswer]:
         """Judge answers to one prompt; propositions that they share are judged once.
 
         Parameters
@@ -75,7 +78,7 @@ class AnswerJudge:
 
         Returns
         -------
-        list of JudgedAnswer
+        list of EvaluatedAnswer
             One for each answer. An empty one has no propositions, and the judge is not asked about it.
         """
         known: dict[str, Sequence[str]] = {}  # decoders often agree on the first sentences
@@ -84,7 +87,7 @@ class AnswerJudge:
         found = self._aligner.align(passages, claims) if claims else []
         support = {claim: each.score for claim, each in zip(claims, found, strict=True)}
         return [
-            JudgedAnswer(prompt, task, answer, self._verdict(cut, support))
+            EvaluatedAnswer(prompt, task, answer, self._verdict(cut, support))
             for answer, cut in zip(answers, cuts, strict=True)
         ]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from decoding.answers import JudgedAnswer
-from syncheck import CheckpointError, MismatchError
+from decoding.answers import EvaluatedAnswer
+from syncheck.errors import CheckpointError, MismatchError
 
 __all__ = ["AnswerLog"]
 
@@ -36,7 +36,7 @@ class AnswerLog:
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
         self._path = Path(path)
-        self._answers: dict[tuple[str, str], tuple[str, list[JudgedAnswer]]] = {}
+        self._answers: dict[tuple[str, str], tuple[str, list[EvaluatedAnswer]]] = {}
         lines = self._whole_lines() if self._path.exists() else []
         wanted = json.loads(json.dumps(settings))
         if not lines:
@@ -60,14 +60,14 @@ class AnswerLog:
             )
         return True
 
-    def add(self, key: str, prompt: str, fingerprint: str, answers: Sequence[JudgedAnswer]) -> None:
+    def add(self, key: str, prompt: str, fingerprint: str, answers: Sequence[EvaluatedAnswer]) -> None:
         """Write the answers of one decoding of a prompt."""
         record = {"key": key, "prompt": prompt, "fingerprint": fingerprint, "answers": [a.to_dict() for a in answers]}
         with self._path.open("a", encoding="utf-8") as output:
             output.write(_line(record))
         self._answers[key, prompt] = (fingerprint, list(answers))
 
-    def answers(self, key: str, prompts: Sequence[str]) -> dict[str, list[JudgedAnswer]]:
+    def answers(self, key: str, prompts: Sequence[str]) -> dict[str, list[EvaluatedAnswer]]:
         """Return the answers of a decoding to each of the prompts, in their order, by decoder.
 
         Raises
@@ -75,7 +75,7 @@ class AnswerLog:
         KeyError
             If a prompt has none yet.
         """
-        found: dict[str, list[JudgedAnswer]] = {}
+        found: dict[str, list[EvaluatedAnswer]] = {}
         for prompt in prompts:
             for each in self._answers[key, prompt][1]:
                 found.setdefault(each.answer.decoder, []).append(each)
@@ -97,7 +97,7 @@ class AnswerLog:
         try:
             found = json.loads(lines[0])["settings"]
             for record in map(json.loads, lines[1:]):
-                answers = [JudgedAnswer.from_dict(values) for values in record["answers"]]
+                answers = [EvaluatedAnswer.from_dict(values) for values in record["answers"]]
                 self._answers[record["key"], record["prompt"]] = (record["fingerprint"], answers)
         except (KeyError, TypeError, ValueError) as error:
             raise self._foreign(error) from error

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from decoding.answers import JudgedAnswer, Verdict
-from syncheck import InputError
+from decoding.answers import EvaluatedAnswer, Verdict
+from syncheck.errors import InputError
 
 __all__ = ["ABSTAIN_MATCHED", "withheld"]
 
 ABSTAIN_MATCHED = "Abstention (as many)"
 
 
-def withheld(answers: Sequence[JudgedAnswer], *, sentences: int) -> list[JudgedAnswer]:
+def withheld(answers: Sequence[EvaluatedAnswer], *, sentences: int) -> list[EvaluatedAnswer]:
     """Abstain by the highest threshold that still gives as many sentences.
 
     Abstention and FOD at one threshold cannot be told apart where abstention answers: FOD then gives the same greedy
@@ -31,7 +31,7 @@ def withheld(answers: Sequence[JudgedAnswer], *, sentences: int) -> list[JudgedA
 
     Returns
     -------
-    list of JudgedAnswer
+    list of EvaluatedAnswer
         One for each, under the name :data:`ABSTAIN_MATCHED`: the answer itself, or an empty one where its least score
         is below the threshold. All answers where they have fewer sentences than are wanted, none where none is wanted.
         An empty one costs the tokens and the time of the answer that is held back.
@@ -52,12 +52,12 @@ def withheld(answers: Sequence[JudgedAnswer], *, sentences: int) -> list[JudgedA
     return [_named(each, given=i in given) for i, each in enumerate(answers)]
 
 
-def _least_score(answer: JudgedAnswer) -> float:
+def _least_score(answer: EvaluatedAnswer) -> float:
     """Return the least score among an answer's sentences, infinity where none of them claims anything."""
     return min((score for score in answer.answer.scores if score is not None), default=math.inf)
 
 
-def _named(judged: JudgedAnswer, *, given: bool) -> JudgedAnswer:
+def _named(judged: EvaluatedAnswer, *, given: bool) -> EvaluatedAnswer:
     if given:
         return replace(judged, answer=replace(judged.answer, decoder=ABSTAIN_MATCHED))
     empty = replace(judged.answer, decoder=ABSTAIN_MATCHED, response="", sentence_ends=(), scores=(), tokens=0)

@@ -32,10 +32,9 @@ import xgboost
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
 from syncheck.alignment import load_aligner
 from syncheck.checkpoint import save
-from syncheck.detectors import load_span_regressor
 from syncheck.files import write_digests
 from syncheck.kit import demo_questions, kit_language_model, load_kit
-from syncheck.spans import SpanItem
+from syncheck.spans import SpanItem, load_span_regressor
 
 SECONDS = 10
 OUTCOMES = ("refused", "loaded", "crashed", "hung", "foreign error")
@@ -215,7 +214,14 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
             fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=kit.schema, kind=kind)  # type: ignore[arg-type]
             assert kit.aggregator is not None
             aggregator = replace(fitted, calibration=kit.aggregator.calibration, release=kit.aggregator.release)
-        monitor = Monitor(model, tokenizer, config=kit.config, aggregator=aggregator, bank=kit.bank, aligner=aligner)
+        monitor = Monitor(
+            model,
+            tokenizer,
+            config=kit.config,
+            aggregator=aggregator,
+            lid_references=kit.lid_references,
+            aligner=aligner,
+        )
         save(directory / kind, monitor)
         folders[f"monitor, {kind}"] = directory / kind, use_monitor
     load_span_regressor().save(directory / "spans")

@@ -36,8 +36,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, FormulaAggregator, SentenceGrammar, WordAligner  # noqa: E402
 
 from fod import FODGenerator  # noqa: E402
-from syncheck import Monitor, MonitorConfig, RagPrompt, ReferenceBank, Report, Support, feature_schema  # noqa: E402
+from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, Report, feature_schema  # noqa: E402
 from syncheck.pretrained import load_pretrained, load_tokenizer  # noqa: E402
+from syncheck.types import Support  # noqa: E402
 
 MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
 WAYS = ("score", "generate", "stream", "attach", "fod")
@@ -124,7 +125,7 @@ class Subject:
             tokenizer,
             config=MonitorConfig(schema="paper.v1", layers=LAYERS, backtrack_threshold=0.7, prune_threshold=0.7),
             aggregator=FormulaAggregator(schema, confident),
-            bank=ReferenceBank.load(MODEL / "lid_reference.npz"),
+            lid_references=LidReferences.load(MODEL / "lid_reference.npz"),
             aligner=self.aligner,
         )
         self.prompt: RagPrompt = self.monitor.prompt(question=QUESTION, context=PASSAGES)

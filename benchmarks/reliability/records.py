@@ -29,7 +29,7 @@ import transformers
 
 from syncheck import __version__
 from syncheck.cli import main as syncheck
-from syncheck.commands import monitors, train
+from syncheck.cli import monitors, train
 
 MODEL = Path(__file__).parents[2] / "tests" / "golden" / "signals" / "llama"
 """A small random model: records are tried here, not scores."""

@@ -14,7 +14,7 @@ from fod import FODGenerator
 from syncheck import EndEvent, Monitor, RagPrompt, Report, SentenceEvent
 from syncheck.kit import demo_questions
 
-__all__ = ["WAYS", "Job", "Outcome", "Way", "fingerprint", "kit_jobs", "versions"]
+__all__ = ["Job", "Outcome", "WAYS", "Way", "fingerprint", "kit_jobs", "versions"]
 
 Outcome = tuple[object, ...]
 """Compared with ``==``; two of them are equal when every number is, to the last bit."""

@@ -23,13 +23,13 @@ from fact_values import Value, draw_value
 from wikipedia_qa import Substitution, load_articles
 
 __all__ = [
-    "CONTRADICTED",
-    "NOT_STATED",
-    "SUPPORTED",
     "Balance",
+    "CONTRADICTED",
     "Claim",
     "ContrastGroup",
     "FactContrast",
+    "NOT_STATED",
+    "SUPPORTED",
     "load_groups",
 ]
 
@@ -67,7 +67,7 @@ class ContrastGroup:
 
 
 class Maker(Protocol):
-    """Draws groups whose contexts hold ``sentences`` sentences or about as many."""
+    """BootstrapSamples groups whose contexts hold ``sentences`` sentences or about as many."""
 
     def draw(self, rng: random.Random, sentences: int) -> ContrastGroup:
         """Draw one group."""

@@ -39,8 +39,8 @@ from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
 from syncheck.alignment.packed import read_packed, save_packed
+from syncheck.evaluation import expected_calibration_error
 from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
-from syncheck.training import expected_calibration_error
 
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""

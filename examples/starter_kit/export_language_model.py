@@ -20,7 +20,7 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from wikipedia_qa import ExampleMaker, QAExample, load_articles
 
 from syncheck import Monitor, MonitorConfig, RagPrompt
-from syncheck.training import load_ragtruth
+from syncheck.labelling import load_ragtruth
 
 SEED = 7
 CHECKED = 100

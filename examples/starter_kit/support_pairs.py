@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from syncheck.detectors import load_span_items
-from syncheck.training import UnfaithfulSpan, labelled_sentences, load_ragtruth
+from syncheck.labelling import UnfaithfulSpan, labelled_sentences, load_ragtruth
+from syncheck.spans import load_span_items
 
 __all__ = ["Part", "SupportPair", "load_pairs", "mushroom_pairs", "part_of", "ragtruth_pairs"]
 

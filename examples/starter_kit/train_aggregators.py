@@ -27,21 +27,10 @@ from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
 from syncheck import Monitor, MonitorConfig, load_aligner
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
+from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.kit import kit_language_model
-from syncheck.training import (
-    LabelledResponse,
-    LabelledSentence,
-    MeasuredSentences,
-    auroc_table,
-    benchmark_systems,
-    best_aggregator,
-    fit_measured,
-    load_ragtruth,
-    measure,
-    out_of_fold_scores,
-    read_parquet,
-    write_parquet,
-)
+from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
+from syncheck.training import MeasuredSentences, fit_measured, measure, read_parquet, write_parquet
 
 SEED = 11
 LENGTHS = (500, 900, 1400)

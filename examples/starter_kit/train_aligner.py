@@ -116,7 +116,7 @@ def _index(passages: tuple[str, ...]) -> EvidenceIndex:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Draws the batch of a step from the seed and the step number alone."""
+    """BootstrapSamples the batch of a step from the seed and the step number alone."""
 
     encoder: Encoder
     human: dict[str, list[SupportPair]]

@@ -21,20 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.commands.monitors import load_model
-from syncheck.commands.span_options import add_asked, add_word_sources
-from syncheck.commands.span_sources import check_asked, word_sources
-from syncheck.detectors import (
+from syncheck.cli.monitors import load_model
+from syncheck.cli.span_options import add_asked, add_word_sources
+from syncheck.cli.span_sources import check_asked, word_sources
+from syncheck.kit import kit_language_model
+from syncheck.spans import (
     MAX_WORDS,
+    SpanItem,
     SpanRegressor,
+    SpanSchema,
     TokenReplay,
+    Word,
     WordSource,
     held_out_labels,
     load_span_items,
     score_spans,
 )
-from syncheck.kit import kit_language_model
-from syncheck.spans import SpanItem, SpanSchema, Word
 
 SCHEMAS: dict[str, SpanSchema] = {"plain": "spans.v1", "rarity": "spans-rarity.v1"}
 LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "it", "sv")

@@ -65,7 +65,7 @@ _OPPOSITE = tuple(
 
 
 class WikipediaPairs:
-    """Draws pairs from articles.
+    """BootstrapSamples pairs from articles.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ def _other_number(rng: random.Random, number: str) -> str:
 
 
 class ExampleMaker:
-    """Draws examples of a given length from articles.
+    """BootstrapSamples examples of a given length from articles.
 
     Parameters
     ----------

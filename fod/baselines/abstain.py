@@ -8,22 +8,15 @@ from collections.abc import Generator
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from fod.baselines.scored import ScoredDecoding, ids_of, release_of
 from fod.drop_in import AnswerGenerator
 from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
-from fod.scored import ScoredDecoding, ids_of, release_of
 from fod.search import passes
 from fod.thresholds import Threshold, single_threshold
-from syncheck import (
-    DecodingPlan,
-    JudgedAnswer,
-    Monitor,
-    MonitoredSession,
-    NotReadyError,
-    RagPrompt,
-    SentenceScore,
-    Transcript,
-)
+from syncheck import Monitor, RagPrompt, SentenceScore
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
+from syncheck.errors import NotReadyError
 
 __all__ = ["AbstainGenerator"]
 
@@ -69,7 +62,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         self.thresholds = single_threshold(monitor, threshold=threshold)
         self.message = message
 
-    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, GeneratorOutput]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         with self.monitor.session(prompt) as watched:
@@ -79,7 +72,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             dropped: tuple[SentenceScore, ...] = ()
             if stop == "abstained":
                 dropped = tuple(answer.sentences)
-                report = JudgedAnswer(watched.judge).report(Transcript("", ()), stop=stop, seconds=seconds)
+                report = ScoredAnswer(watched.scorer).report(Transcript("", ()), stop=stop, seconds=seconds)
                 ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
             else:
                 (report,) = watched.reports(stops=[stop], seconds=seconds)
@@ -97,7 +90,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             thresholds=self.thresholds,
         )
 
-    def _written(self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator) -> str | None:
+    def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
         """Write the answer, as far as it passes; returns why it ended."""
         rounds = ScoredDecoding(watched, plan, generator=generator)
         for (sentences,) in rounds:

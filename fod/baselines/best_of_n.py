@@ -11,13 +11,14 @@ from typing import Literal
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from fod.config import DEFAULTS
+from fod.baselines.scored import ScoredDecoding, ids_of, release_of, sampling
+from fod.config import DEFAULTS, check_count, check_sampling
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
-from fod.ranges import check_count, check_sampling
-from fod.scored import ScoredDecoding, ids_of, release_of, sampling
-from syncheck import DecodingPlan, InputError, Monitor, NotReadyError, RagPrompt, Report
+from syncheck import Monitor, RagPrompt, Report
+from syncheck.decoding import GenerationSetup
+from syncheck.errors import InputError, NotReadyError
 
 __all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward", "RewardName", "mean_score"]
 
@@ -90,14 +91,14 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         self.temperature = temperature
         self.top_p = top_p
 
-    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, BestOfNOutput]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
             rounds = ScoredDecoding(watched, sampled, generator=generator)
             for _ in rounds:
-                pass  # the reward judges whole answers
+                pass  # the reward scorers whole answers
             rows = watched.decoding.rows
             reports = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
         rewards = tuple(self.reward(report) for report in reports)

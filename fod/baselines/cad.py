@@ -12,12 +12,13 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
+from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator
 from fod.events import Event
 from fod.output import GeneratorOutput
-from fod.ranges import check_share, check_strength
-from fod.scored import ScoredDecoding, ids_of, release_of
-from syncheck import DecodingPlan, DecodingSession, Monitor, RagPrompt
+from syncheck import Monitor, RagPrompt
+from syncheck.decoding import DecodingSession, GenerationSetup
 
 __all__ = ["CADGenerator", "contrast_scores"]
 
@@ -90,7 +91,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         self.alpha = alpha
         self.plausibility = plausibility
 
-    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, GeneratorOutput]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         with self.monitor.session(prompt) as watched:

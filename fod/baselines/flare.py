@@ -1,4 +1,4 @@
-"""FLARE: a sentence with an unlikely token is written anew, under passages retrieved for it."""
+"""FLARE: retrieval before an uncertain sentence."""
 
 from __future__ import annotations
 
@@ -7,30 +7,58 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
+from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.config import check_count, check_share
+from fod.draft import Draft, continued
 from fod.drop_in import AnswerGenerator, plan_within
 from fod.events import Event
 from fod.output import GeneratorOutput
-from fod.parts import Draft, continued
-from fod.ranges import check_count, check_share
-from fod.scored import ScoredDecoding, ids_of, release_of
-from syncheck import (
-    DecodingPlan,
-    JudgedAnswer,
-    Monitor,
-    MonitoredSession,
-    RagPrompt,
-    SentenceScore,
-    SentenceSignals,
-    Transcript,
-    WrongTypeError,
-    check_reach,
-)
+from syncheck import Monitor, RagPrompt, SentenceScore
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, check_reach
+from syncheck.errors import InputError, WrongTypeError
+from syncheck.types import SentenceSignals
 
-__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "Retrieval", "Retriever"]
+__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "PassageIndex", "Retrieval", "Retriever"]
+
+
+class PassageIndex:
+    """Finds the passages that share most words with a query; a retriever for :class:`fod.FLAREGenerator`.
+
+    Parameters
+    ----------
+    passages
+        What to search.
+    count
+        Most passages that are returned.
+
+    Raises
+    ------
+    InputError
+        If there is no passage with a word in it, or ``count`` is below 1.
+    """
+
+    def __init__(self, passages: Sequence[str], *, count: int = 3) -> None:
+        check_count(count, "count")
+        self._passages = list(passages)
+        self._count = count
+        self._vectorizer = TfidfVectorizer(sublinear_tf=True)
+        try:
+            self._matrix = self._vectorizer.fit_transform(self._passages)
+        except ValueError as error:  # an empty vocabulary
+            raise InputError(f"expected passages with words in them; found {len(self._passages)}: {error}") from error
+
+    def __call__(self, query: FLAREQuery) -> list[str]:
+        """Return the passages nearest to the question and the query, best first; none that shares no word."""
+        wanted = self._vectorizer.transform([f"{query.question} {query.text}"])
+        similarity = np.asarray((self._matrix @ wanted.T).todense())[:, 0]
+        best = np.argsort(-similarity, kind="stable")[: self._count]
+        return [self._passages[i] for i in best if similarity[i] > 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +154,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         self.max_retrievals = max_retrievals
         self.build_prompt = build_prompt
 
-    def _told(self, prompt: RagPrompt, plan: DecodingPlan, seed: int) -> Generator[Event, None, FLAREOutput]:
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, FLAREOutput]:
         started = time.perf_counter()
         build = self.build_prompt or builder_of(self.monitor, prompt)
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
@@ -152,7 +180,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         )
 
     def _part(
-        self, watched: MonitoredSession, plan: DecodingPlan, generator: torch.Generator, answer: _Answer
+        self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator, answer: _Answer
     ) -> Generator[Event, None, Retrieval | None]:
         """Write under one prompt until passages for another are found, which are returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
@@ -166,13 +194,13 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                     answer.take(watched, seen, stop=None)
                     return retrieval
                 event = release_of(judged.sentences[seen], row)
-                yield replace(event, sentence=answer.draft.placed(event.sentence, judged.judge.prompt))
+                yield replace(event, sentence=answer.draft.placed(event.sentence, judged.scorer.prompt))
                 seen += 1
         (stop,) = rounds.stops
         answer.take(watched, len(judged.sentences), stop=stop)
         return None
 
-    def _retrieval(self, watched: MonitoredSession, index: int, answer: _Answer) -> Retrieval | None:
+    def _retrieval(self, watched: ScoredSession, index: int, answer: _Answer) -> Retrieval | None:
         """Ask for passages if a sentence has a token that is too unlikely."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
         signals, is_rewritten = judged.signals[index], bool(answer.retrievals) and index == 0
@@ -185,9 +213,9 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         texts = [row.text[start:stop] for start, stop in spans]
         tokens = tuple(zip(texts, probabilities, strict=True))
         query = FLAREQuery(
-            question=judged.judge.prompt.question,
+            question=judged.scorer.prompt.question,
             written=answer.draft.text + _cut(watched, index).text,
-            sentence=answer.draft.placed(judged.sentences[index], judged.judge.prompt),
+            sentence=answer.draft.placed(judged.sentences[index], judged.scorer.prompt),
             tokens=tokens,
             text="".join(text for text, probability in tokens if probability >= self.threshold).strip(),
         )
@@ -207,14 +235,14 @@ class _Answer:
         self.sampled_tokens = 0
         self.stop: str | None = None
 
-    def take(self, watched: MonitoredSession, sentences: int, *, stop: str | None) -> None:
+    def take(self, watched: ScoredSession, sentences: int, *, stop: str | None) -> None:
         """Keep the first sentences of a session; all that it wrote when it has come to its end."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
         self.sampled_tokens += len(row.token_ids)
         self.response_ids = [*self.draft.token_ids, *ids_of(row)]
         self.stop = stop
         if stop is None:
-            kept = JudgedAnswer(judged.judge)
+            kept = ScoredAnswer(judged.scorer)
             signals: list[SentenceSignals] = judged.signals[:sentences]
             kept.keep(signals, judged.sentences[:sentences])
             self.draft.add(kept.report(_cut(watched, sentences), stop=None, seconds=None))
@@ -222,7 +250,7 @@ class _Answer:
             self.draft.add(watched.reports(stops=[stop], seconds=None)[0])
 
 
-def _cut(watched: MonitoredSession, sentences: int) -> Transcript:
+def _cut(watched: ScoredSession, sentences: int) -> Transcript:
     """Return what the session wrote before one of its sentences."""
     (judged,), (row,) = watched.answers, watched.decoding.rows
     tokens = judged.sentences[sentences - 1].token_end if sentences else 0

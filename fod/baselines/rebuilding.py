@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from syncheck import InputError, Monitor, RagPrompt, WrongTypeError
+from syncheck import Monitor, RagPrompt
+from syncheck.errors import InputError, WrongTypeError
 
 __all__ = ["PromptBuilder", "builder_of", "rebuilt"]
 

@@ -8,7 +8,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.baselines.best_of_n import BestOfNGenerator, Reward, mean_score
 from fod.config import DEFAULTS
-from syncheck import InputError, Monitor, NotReadyError, Report
+from syncheck import Monitor, Report
+from syncheck.errors import InputError, NotReadyError
 
 __all__ = ["RerankBy", "RerankGenerator"]
 

@@ -17,11 +17,10 @@ from syncheck.given import real_numbers
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
-    from syncheck.aggregators.calibration import Calibration
+    from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold
     from syncheck.aggregators.ensemble import Ensemble
     from syncheck.aggregators.forest import Forest
     from syncheck.aggregators.network import Network
-    from syncheck.aggregators.release import ReleaseThreshold
     from syncheck.aggregators.single import Column
 
 __all__ = ["Aggregator"]
@@ -42,9 +41,9 @@ class Aggregator:
     model : Network, Forest, Ensemble or Column
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
-    release : ReleaseThreshold or None
+    release : RiskControlledThreshold or None
         The score from which sentences may be released with a promise; see
-        :func:`syncheck.training.choose_release_threshold`.
+        :func:`syncheck.training.choose_risk_controlled_threshold`.
 
     Examples
     --------
@@ -59,7 +58,7 @@ class Aggregator:
     medians: NDArray[np.float64]
     model: Network | Forest | Ensemble | Column
     calibration: Calibration | None = None
-    release: ReleaseThreshold | None = None
+    release: RiskControlledThreshold | None = None
 
     @classmethod
     def fit(

@@ -17,7 +17,7 @@ from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
 from syncheck.config import AggregatorKind, ClassifierKind
 from syncheck.errors import InputError
-from syncheck.labels_found import has_both_labels, labels_found
+from syncheck.given import has_both_labels, labels_found
 
 __all__ = ["fit_model", "make_aggregator"]
 

@@ -17,11 +17,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.calibration import Calibration, calibration_from_dict, calibration_to_dict
+from syncheck.aggregators.calibration import (
+    Calibration,
+    RiskControlledThreshold,
+    calibration_from_dict,
+    calibration_to_dict,
+)
 from syncheck.aggregators.ensemble import Ensemble
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
-from syncheck.aggregators.release import ReleaseThreshold
 from syncheck.aggregators.single import Column
 from syncheck.config import AggregatorKind
 from syncheck.errors import CheckpointError, MismatchError
@@ -61,7 +65,7 @@ class Saved:
     medians: NDArray[np.float64]
     model: Network | Forest | Ensemble | Column
     calibration: Calibration | None
-    release: ReleaseThreshold | None
+    release: RiskControlledThreshold | None
 
 
 def save(directory: Path, saved: Saved) -> None:
@@ -102,7 +106,7 @@ def load(directory: Path) -> Saved:
         # Files of before there was a calibration lack both.
         calibration, release = config.get("calibration"), config.get("release")
         calibration = None if calibration is None else calibration_from_dict(calibration)
-        release = None if release is None else ReleaseThreshold.from_dict(release)
+        release = None if release is None else RiskControlledThreshold.from_dict(release)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
     if kind not in tuple(WEIGHTS):

@@ -4,15 +4,21 @@ from .asked import AskedAligner as AskedAligner, Unaligned as Unaligned
 from .bundled import BundledAligner as BundledAligner
 from .classifier import ClassifierAligner as ClassifierAligner
 from .critic import CriticAligner as CriticAligner
-from .evaluators import EndpointEvaluator as EndpointEvaluator, Evaluator as Evaluator, LocalEvaluator as LocalEvaluator
+from .evaluators import (
+    EndpointTextGenerator as EndpointTextGenerator,
+    TextGenerator as TextGenerator,
+    LocalTextGenerator as LocalTextGenerator,
+)
 from .evidence import Chunk as Chunk, EvidenceIndex as EvidenceIndex, split_passages as split_passages
 from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
 from .protocol import (
     Aligner as Aligner,
     ConfiguredAligner as ConfiguredAligner,
+    KnowsWeights as KnowsWeights,
     QuestionAligner as QuestionAligner,
     identity_of as identity_of,
+    is_same_aligner as is_same_aligner,
     options_of as options_of,
+    weights_of as weights_of,
 )
 from .spans_asked import SpanAligner as SpanAligner
-from .weights import KnowsWeights as KnowsWeights, is_same_aligner as is_same_aligner, weights_of as weights_of

@@ -146,7 +146,7 @@ class AlignScoreAligner:
         return [_support(held, part.view(len(held), -1)) for (held, _), part in zip(asked, own, strict=True)]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:

@@ -144,7 +144,7 @@ class BundledAligner:
         return [self._support(index, parts) for parts in best]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]]) -> Support:

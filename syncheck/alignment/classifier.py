@@ -10,8 +10,7 @@ import torch
 
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
 from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_scorer
-from syncheck.alignment.protocol import check_asked
-from syncheck.alignment.weights import weights_of
+from syncheck.alignment.protocol import check_asked, weights_of
 from syncheck.types import Evidence, Support
 
 __all__ = ["ClassifierAligner"]
@@ -105,7 +104,7 @@ class ClassifierAligner:
         return [_support(found) for found in best]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._scorer)
 
     def _parts(self, claim: str) -> list[str]:

@@ -14,17 +14,17 @@ import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.chats import write_chat
-from syncheck.errors import EvaluatorError, InputError
+from syncheck.errors import InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 
-__all__ = ["EndpointEvaluator", "Evaluator", "LocalEvaluator"]
+__all__ = ["EndpointTextGenerator", "LocalTextGenerator", "TextGenerator"]
 
 MAX_ANSWER_TOKENS = 512
 TIMEOUT_S = 60.0
 SHOWN_CHARACTERS = 200
 
 
-class Evaluator(Protocol):
+class TextGenerator(Protocol):
     """Answers one prompt."""
 
     name: str
@@ -34,13 +34,13 @@ class Evaluator(Protocol):
 
         Raises
         ------
-        EvaluatorError
+        TextGeneratorError
             If there is none.
         """
         ...
 
 
-class LocalEvaluator:
+class LocalTextGenerator:
     """An instruction-tuned causal language model, decoded greedily.
 
     Parameters
@@ -69,7 +69,7 @@ class LocalEvaluator:
         self._max_new_tokens = max_new_tokens
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalEvaluator:
+    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalTextGenerator:
         """Load a checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
         tokenizer = load_tokenizer(path)
         dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
@@ -105,7 +105,7 @@ class LocalEvaluator:
         return answer
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _ids(self, prompt: str) -> list[int]:
@@ -117,7 +117,7 @@ class LocalEvaluator:
         return ids
 
 
-class EndpointEvaluator:
+class EndpointTextGenerator:
     """A chat model behind an OpenAI-compatible endpoint. Every call sends the prompt there, and nowhere else.
 
     Parameters
@@ -174,7 +174,7 @@ class EndpointEvaluator:
 
         Raises
         ------
-        EvaluatorError
+        TextGeneratorError
             If the endpoint cannot be reached in time, reports an error, sends elsewhere, or answers in another form.
         """
         body = {
@@ -200,12 +200,14 @@ class EndpointEvaluator:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read().decode(errors="replace")[:SHOWN_CHARACTERS]
-            raise EvaluatorError(f"{self._url} answered with status {error.code}: {said}") from error
+            raise TextGeneratorError(f"{self._url} answered with status {error.code}: {said}") from error
         except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
-            raise EvaluatorError(f"{self._url} could not be asked ({error}); check base_url and the network") from error
+            raise TextGeneratorError(
+                f"{self._url} could not be asked ({error}); check base_url and the network"
+            ) from error
 
-    def _unusable(self, answer: bytes) -> EvaluatorError:
-        return EvaluatorError(
+    def _unusable(self, answer: bytes) -> TextGeneratorError:
+        return TextGeneratorError(
             f"{self._url} gave no choices[0].message.content as chat completions have it, but "
             f"{answer.decode(errors='replace')[:SHOWN_CHARACTERS]!r}"
         )

@@ -11,7 +11,7 @@ from syncheck.alignment.alignscore import AlignScoreAligner, Mode, Overflow
 from syncheck.alignment.bundled import BundledAligner
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.alignment.critic import CriticAligner
-from syncheck.alignment.evaluators import LocalEvaluator
+from syncheck.alignment.evaluators import LocalTextGenerator
 from syncheck.alignment.packed import is_packed
 from syncheck.alignment.protocol import Aligner
 from syncheck.alignment.spans_asked import SpanAligner
@@ -126,7 +126,7 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
         if path.startswith(("http://", "https://")):
             raise InputError(
                 f"{name!r} asks an endpoint, which is never done unasked; pass "
-                "aligner=SpanAligner(EndpointEvaluator(base_url, model, ...))"
+                "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
-        return SpanAligner(LocalEvaluator.load(path, device=device))
+        return SpanAligner(LocalTextGenerator.load(path, device=device))
     return BundledAligner.load(None if kind == "bundled" else Path(name), device=device)

@@ -205,7 +205,7 @@ class SequenceClassificationScorer:
         return values
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
 
@@ -256,7 +256,7 @@ class MiniCheckScorer:
         return values
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _prompt(self, premise: str, claim: str) -> str:

@@ -7,9 +7,20 @@ from typing import Protocol, Self, runtime_checkable
 
 from syncheck.errors import InputError
 from syncheck.given import check_texts
+from syncheck.pretrained import same_weights
 from syncheck.types import Support
 
-__all__ = ["Aligner", "ConfiguredAligner", "QuestionAligner", "check_asked", "identity_of", "options_of"]
+__all__ = [
+    "Aligner",
+    "ConfiguredAligner",
+    "KnowsWeights",
+    "QuestionAligner",
+    "check_asked",
+    "identity_of",
+    "is_same_aligner",
+    "options_of",
+    "weights_of",
+]
 
 
 class Aligner(Protocol):
@@ -91,3 +102,30 @@ def identity_of(aligner: Aligner | None) -> str:
     return " ".join(
         [aligner.name, *(f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))]
     )
+
+
+@runtime_checkable
+class KnowsWeights(Protocol):
+    """An aligner, or a part of one, that can tell its weights from others."""
+
+    def weights_sha256(self) -> str | None:
+        """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None where the weights are elsewhere."""
+        ...
+
+
+def weights_of(part: object) -> str | None:
+    """Return the digest of the weights of an aligner, or of a part of one; None if it does not know them."""
+    return part.weights_sha256() if isinstance(part, KnowsWeights) else None
+
+
+def is_same_aligner(first: Aligner, second: Aligner) -> bool:
+    """Whether two aligners have one name or the same weights.
+
+    A copy of a checkpoint in another folder is the same aligner, and so is one of other options or another calibration:
+    its errors are the same network's. Aligners that do not know their weights, such as one behind an endpoint, are told
+    apart by their names alone.
+    """
+    if first is second or first.name == second.name:
+        return True
+    own, other = weights_of(first), weights_of(second)
+    return own is not None and other is not None and same_weights(own, other)

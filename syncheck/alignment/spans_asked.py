@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Sequence
 
-from syncheck.alignment.evaluators import Evaluator
-from syncheck.alignment.protocol import check_asked
-from syncheck.alignment.weights import weights_of
-from syncheck.errors import EvaluatorError
+from syncheck.alignment.evaluators import TextGenerator
+from syncheck.alignment.protocol import check_asked, weights_of
+from syncheck.errors import TextGeneratorError
 from syncheck.types import Support
 
 __all__ = ["SpanAligner", "hallucinated_spans"]
@@ -33,7 +32,7 @@ class SpanAligner:
     Parameters
     ----------
     evaluator
-        A :class:`LocalEvaluator`, an :class:`EndpointEvaluator`, or anything that answers a prompt.
+        A :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or anything that answers a prompt.
     question
         What the claims answer. A monitor passes its question; see :meth:`about`.
 
@@ -45,7 +44,7 @@ class SpanAligner:
     al., 2024), which it does not print. The answer gives no evidence.
     """
 
-    def __init__(self, evaluator: Evaluator, *, question: str = "") -> None:
+    def __init__(self, evaluator: TextGenerator, *, question: str = "") -> None:
         self.name = f"spans:{evaluator.name}"
         self._evaluator = evaluator
         self._question = question
@@ -63,7 +62,7 @@ class SpanAligner:
         ------
         InputError
             A claim is blank, or does not fit the evaluator's window together with the context.
-        EvaluatorError
+        TextGeneratorError
             The evaluator cannot be asked, or its answer is no list of spans of the claim.
         """
         check_asked(passages, claims)
@@ -73,7 +72,7 @@ class SpanAligner:
         return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.weights.KnowsWeights`."""
+        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:
@@ -81,7 +80,7 @@ class SpanAligner:
         spans = hallucinated_spans(answer)
         found = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
         if spans and not found:
-            raise EvaluatorError(
+            raise TextGeneratorError(
                 f"{self._evaluator.name!r} marked {spans!r}, none of which is in the sentence {claim!r}; expected its "
                 "exact words"
             )
@@ -93,7 +92,7 @@ def hallucinated_spans(answer: str) -> list[str]:
 
     Raises
     ------
-    EvaluatorError
+    TextGeneratorError
         If there is no such object, or the list holds something other than strings.
     """
     decoder = json.JSONDecoder()
@@ -107,7 +106,7 @@ def hallucinated_spans(answer: str) -> list[str]:
             if isinstance(spans, list) and all(isinstance(span, str) for span in spans):
                 return spans
             break
-    raise EvaluatorError(
+    raise TextGeneratorError(
         f'expected an answer with a JSON object {{"{KEY}": [spans]}}; found {answer[:SHOWN_CHARACTERS]!r}'
     )
 

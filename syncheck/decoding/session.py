@@ -15,17 +15,23 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.config import SegmenterConfig
-from syncheck.decoding.columns import Columns
-from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
-from syncheck.decoding.rows import Row
-from syncheck.decoding.sequences import Sequences
+from syncheck.decoding.measuring import Columns, Transcript, measure_tokens, tokenless
+from syncheck.decoding.rows import Row, Sequences
+from syncheck.decoding.scoped import Scoped
 from syncheck.errors import NotReadyError
-from syncheck.scoped import Scoped
 from syncheck.segments import IncrementalSegmenter
-from syncheck.signals import Branch, ReferenceBank, Taps, check_same_encoding, check_window, window_of
+from syncheck.signals import (
+    Branch,
+    LidReferences,
+    Taps,
+    check_same_encoding,
+    check_window,
+    require_rewindable,
+    window_of,
+)
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
-__all__ = ["DecodingSession"]
+__all__ = ["DecodingSession", "require_rewindable"]
 
 HELD_TOKENS = 64
 """Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""
@@ -54,7 +60,7 @@ class DecodingSession(Scoped):
         NaN.
     layers
         Decoder blocks whose activations are kept at each sentence's last token.
-    bank
+    lid_references
         Reference activations that LID is measured against; None leaves it unmeasured.
     segmenter
         How sentences are found.
@@ -85,7 +91,7 @@ class DecodingSession(Scoped):
         prompts: RagPrompt | Sequence[RagPrompt],
         *,
         layers: Sequence[int] = (),
-        bank: ReferenceBank | None = None,
+        lid_references: LidReferences | None = None,
         segmenter: SegmenterConfig,
     ) -> None:
         prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
@@ -95,7 +101,7 @@ class DecodingSession(Scoped):
         self._model = model
         self._window = window_of(model)
         self._taps = Taps(model, layers)
-        self._bank = bank
+        self._lid_references = lid_references
         self._main = self._prefill(prompts)
         self._contrast = (
             Branch(model, [prompt.without_context_ids for prompt in prompts])
@@ -376,7 +382,7 @@ class DecodingSession(Scoped):
             return [tokenless(span, transcript) for span in spans]
         with_contrast = self._contrast is not None and self.rows[index].prompt.has_context
         tokens = self._columns.run(index, start - first, stop - first, first=start, with_contrast=with_contrast)
-        return measure_tokens(tokens, spans, transcript, self._taps.layers, self._bank)
+        return measure_tokens(tokens, spans, transcript, self._taps.layers, self._lid_references)
 
 
 def _tokens_at_once(logits: Tensor) -> int:

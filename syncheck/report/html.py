@@ -14,11 +14,11 @@ from syncheck.jsonlines import RefusedRecord
 from syncheck.report.colours import tint
 from syncheck.report.labels import BANDS
 from syncheck.report.layout import case_view, glossary
-from syncheck.report.span_layout import SpanAnswer, language_views, span_view
-from syncheck.spans import reading_direction
+from syncheck.report.spans import SpanAnswer, language_views, span_view
+from syncheck.spans.words import reading_direction
 
 if TYPE_CHECKING:
-    from syncheck.report.report import Case
+    from syncheck.report.model import Case
 
 __all__ = ["render_fragment", "render_html", "render_spans", "render_spans_fragment"]
 

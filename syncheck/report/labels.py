@@ -10,7 +10,7 @@ from syncheck.schemas import FEATURES, LID
 from syncheck.types import SentenceScore, Status
 
 if TYPE_CHECKING:
-    from syncheck.report.report import Answer
+    from syncheck.report.model import Answer
 
 __all__ = [
     "BANDS",

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from syncheck.config import LARGE_KL_NATS
-from syncheck.report.colours import tint
+from syncheck.report.colours import ShadeView, shades_of, tint
 from syncheck.report.labels import BANDS, FeatureLabel, answer_facts, band, feature_label, feature_value, verdict
-from syncheck.report.shades import ShadeView, shades_of
 from syncheck.report.views import (
     AnswerView,
     CaseView,
@@ -25,8 +24,7 @@ from syncheck.report.views import (
 from syncheck.types import SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
-    from syncheck.report.report import Answer, Case, Report
-    from syncheck.report.trace import TraceNode
+    from syncheck.report.model import Answer, Case, Report, TraceNode
 
 __all__ = ["case_view", "glossary", "mark_passage"]
 

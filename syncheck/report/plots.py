@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IntervalPanel", "check_plot", "plot_intervals", "plot_matrix", "wrapped"]
 
+
 _INK = "#1e5386"  # the blue of the reports
 _SCALE = "Blues"
 _NOT_MEASURED = "0.85"

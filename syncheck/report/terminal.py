@@ -12,7 +12,7 @@ from syncheck.report.labels import answer_facts, band, feature_label, feature_va
 from syncheck.types import SentenceScore
 
 if TYPE_CHECKING:
-    from syncheck.report.report import Answer, Case
+    from syncheck.report.model import Answer, Case
 
 __all__ = ["render_text", "wants_colour"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncheck.report.colours import Tint
-from syncheck.report.shades import ShadeView
+from syncheck.report.colours import ShadeView, Tint
 
 __all__ = [
     "AnswerView",

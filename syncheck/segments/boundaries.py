@@ -9,10 +9,15 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from syncheck.config import SegmenterConfig
-from syncheck.segments.abbreviations import punkt
-from syncheck.segments.cjk import ends_cjk_sentence
-from syncheck.segments.clauses import ends_clause
-from syncheck.segments.lines import ends_heading, ends_line, ends_paragraph, item_text_start
+from syncheck.segments.rules import (
+    ends_cjk_sentence,
+    ends_clause,
+    ends_heading,
+    ends_line,
+    ends_paragraph,
+    item_text_start,
+    punkt,
+)
 
 __all__ = ["Boundary", "BoundaryFinder"]
 

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
-from syncheck.spans.evidence import WordEvidence
-from syncheck.spans.item import SpanItem
-from syncheck.spans.rarity import word_rarity
+from syncheck.spans.items import SpanItem
+from syncheck.spans.passages import WordEvidence
 from syncheck.spans.tokens import token_char_spans
-from syncheck.spans.words import Word, normalised, words_of
+from syncheck.spans.words import Word, normalised, word_rarity, words_of
 
 __all__ = ["SpanSchema", "span_feature_names", "word_features"]
 

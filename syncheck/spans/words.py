@@ -1,12 +1,21 @@
-"""Words of any script, without a tokenizer: what a span is made of."""
+"""Words of a text, its clusters of characters, and how rare a word is."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["Word", "normalised", "words_of"]
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from syncheck.errors import MissingExtraError
+
+__all__ = ["Direction", "Word", "cluster_borders", "normalised", "reading_direction", "word_rarity", "words_of"]
+
 
 Kind = Literal["letters", "number", "ideograph", "symbol"]
 
@@ -80,3 +89,55 @@ def _goes_on(text: str, place: int, kind: Kind) -> bool:
         inside = character in _INSIDE_NUMBERS and place + 1 < len(text) and text[place - 1].isdecimal()
         return character.isdecimal() or (inside and text[place + 1].isdecimal())
     return kind == "symbol" and (text[place - 1] == "\u200d" or 0x1F3FB <= ord(character) <= 0x1F3FF)
+
+
+Direction = Literal["ltr", "rtl", "auto"]
+
+_CLUSTER = regex.compile(r"\X")
+
+
+def cluster_borders(text: str) -> list[int]:
+    """Return where the extended grapheme clusters of Unicode (annex 29) begin, and the length of the text.
+
+    An empty text gives [0].
+    """
+    return [*(cluster.start() for cluster in _CLUSTER.finditer(text)), len(text)]
+
+
+def reading_direction(text: str) -> Direction:
+    """Return the direction of most letters of a text: an Arabic answer that begins with a Latin name is Arabic.
+
+    ``auto`` where neither has more, as in a text without letters.
+    """
+    found = Counter(unicodedata.bidirectional(character) for character in text)
+    right, left = found["R"] + found["AL"], found["L"]
+    return "auto" if right == left else "rtl" if right > left else "ltr"
+
+
+_SEGMENTED = frozenset({"zh", "ja", "ko"})
+"""Languages whose counts need a segmenter of their own."""
+
+
+def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
+    """Return the Zipf frequency of each word: log10 of its occurrences in a billion words, (W,) float64, 0 to 8.
+
+    0 is a word never seen; NaN stands for all words of a language without counts (Basque among others).
+
+    Raises
+    ------
+    MissingExtraError
+        If ``wordfreq`` is not installed.
+    """
+    counts = _wordfreq()
+    code = lang.casefold()
+    if code in _SEGMENTED or code not in counts.available_languages():
+        return np.full(len(words), np.nan)
+    return np.array([float(counts.zipf_frequency(word, code)) for word in words])
+
+
+def _wordfreq() -> Any:
+    try:
+        import wordfreq
+    except ImportError as error:
+        raise MissingExtraError("wordfreq", "rarity") from error
+    return wordfreq

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators import Aggregator, CalibrationMethod, ReleaseThreshold, fit_calibration
+from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.errors import InputError, InsufficientDataError
+from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
+from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
-from syncheck.training.labels import Rule
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.measured_by import against_references, check_measured_by
-from syncheck.training.reliability import cross_fitted_calibration, expected_calibration_error
-from syncheck.training.risk import choose_release_threshold
+from syncheck.training.risk import choose_risk_controlled_threshold
 from syncheck.training.seen import question_digests, refuse_seen
 
 __all__ = ["Calibrated", "calibrate_monitor"]
@@ -41,7 +41,7 @@ class Calibrated:
     y: NDArray[np.int64]
 
     @property
-    def release(self) -> ReleaseThreshold | None:
+    def release(self) -> RiskControlledThreshold | None:
         """The threshold with its promise; None if none was asked for."""
         assert self.monitor.aggregator is not None
         return self.monitor.aggregator.release
@@ -80,7 +80,7 @@ def calibrate_monitor(
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
-        See :func:`choose_release_threshold`; a risk of None calibrates without a threshold.
+        See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
     every_sentence
         Chooses the threshold on all sentences. This assumes that they are independent of each other; those of one
         question are not, and the promise may then be broken more often than stated. Without it one random sentence of
@@ -120,7 +120,9 @@ def calibrate_monitor(
     if risk is not None:
         questions = None if every_sentence else groups
         try:
-            release = choose_release_threshold(scores, y, groups=questions, risk=risk, confidence=confidence, seed=seed)
+            release = choose_risk_controlled_threshold(
+                scores, y, groups=questions, risk=risk, confidence=confidence, seed=seed
+            )
         except InsufficientDataError as error:
             raise InsufficientDataError(
                 f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
@@ -133,7 +135,7 @@ def calibrate_monitor(
             monitor.tokenizer,
             config=replace(monitor.config, backtrack_threshold=carried[0], prune_threshold=carried[1]),
             aggregator=calibrated,
-            bank=monitor.bank,
+            lid_references=monitor.lid_references,
             aligner=monitor.aligner,
             trained_on=monitor.trained_on | question_digests(measured.records),
         ),

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import EvaluatorError, InputError, PromptError, SyncheckError
+from syncheck.errors import InputError, PromptError, SyncheckError, TextGeneratorError
 from syncheck.failures import describe_failure
-from syncheck.judging import not_finite
+from syncheck.labelling.datasets import LabelledResponse, labelled_responses
+from syncheck.labelling.recut import check_cut
 from syncheck.prompts import prompt_from_texts
-from syncheck.responses import GivenResponse, batches_of_like_length, read_response
-from syncheck.training.datasets import LabelledResponse, labelled_responses
+from syncheck.replay import GivenResponse, batches_of_like_length, read_response
+from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
-from syncheck.training.recut import check_cut
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
+    from syncheck.decoding.scored import ScoredAnswer
     from syncheck.monitor import Monitor
-    from syncheck.monitored import JudgedAnswer
 
 __all__ = ["check_sentences", "measure", "measure_records"]
 
@@ -64,7 +64,7 @@ def measure(
     ------
     InputError
         If no record has a sentence, or ``batch_size`` is below 1.
-    EvaluatorError
+    TextGeneratorError
         If the aligner fails on a record: its sentences would lack a feature for good.
     RecordError
         If a record has labels of sentences that the monitor cuts otherwise, and ``carry_labels`` is not set.
@@ -89,7 +89,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
     Raises
     ------
     RecordError
-        See :func:`~syncheck.training.recut.check_cut`.
+        See :func:`~syncheck.labelling.recut.check_cut`.
     """
     for record in records:
         if record.sentences is not None and not record.carry_labels:
@@ -119,7 +119,7 @@ def measure_records(
         kept.append(record)
         prompts.append(prompt)
         given.append(response)
-    answers: dict[int, JudgedAnswer] = {}
+    answers: dict[int, ScoredAnswer] = {}
     for batch in batches_of_like_length(monitor.model, prompts, given, batch_size):
         for i, answer in _replayed(monitor, prompts, given, batch).items():
             broken = answer if isinstance(answer, str) else _not_finite(answer)
@@ -133,14 +133,14 @@ def measure_records(
     return _measured(monitor, [kept[i] for i in done], left_out, [answers[i] for i in done])
 
 
-def _not_finite(answer: JudgedAnswer) -> str | None:
-    has_context = answer.judge.prompt.has_context
+def _not_finite(answer: ScoredAnswer) -> str | None:
+    has_context = answer.scorer.prompt.has_context
     return next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
 
 
 def _replayed(
     monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], batch: Sequence[int]
-) -> dict[int, JudgedAnswer | str]:
+) -> dict[int, ScoredAnswer | str]:
     """Replay a batch, in halves where it fails; what fails alone is given as the reason."""
     try:
         with monitor.session([prompts[i] for i in batch]) as watched:
@@ -159,10 +159,10 @@ def _replayed(
     return _replayed(monitor, prompts, given, batch[:middle]) | _replayed(monitor, prompts, given, batch[middle:])
 
 
-def _check_aligned(record: LabelledResponse, answer: JudgedAnswer) -> None:
+def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
     reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
     if reason is not None:
-        raise EvaluatorError(
+        raise TextGeneratorError(
             f"record {record.id!r}: expected support for each of its sentences; found that the {reason}. Mend that, or "
             "take the record out, and measure again"
         )
@@ -172,7 +172,7 @@ def _measured(
     monitor: Monitor,
     records: Sequence[LabelledResponse],
     left_out: Mapping[str, str],
-    answers: Sequence[JudgedAnswer],
+    answers: Sequence[ScoredAnswer],
 ) -> MeasuredSentences:
     signals = [signal for answer in answers for signal in answer.signals]
     rows = [list(sentence.features.values()) for answer in answers for sentence in answer.sentences]

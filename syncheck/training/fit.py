@@ -1,32 +1,92 @@
-"""Labelled responses -> a trained monitor."""
+"""From measured sentences to a trained monitor with its thresholds."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.errors import InputError, LeftOutWarning
+from syncheck.evaluation.systems import best_aggregator
+from syncheck.given import labels_found, real_numbers
+from syncheck.labelling.datasets import LabelledResponse
+from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
-from syncheck.training.datasets import LabelledResponse
 from syncheck.training.extract import measure
-from syncheck.training.kinds import best_aggregator
-from syncheck.training.labels import Rule
-from syncheck.training.left_out import left_out_lines
-from syncheck.training.measured import MeasuredSentences
+from syncheck.training.measured import MeasuredSentences, left_out_lines
 from syncheck.training.measured_by import check_measured_by
 from syncheck.training.seen import question_digests
-from syncheck.training.thresholds import choose_thresholds
 
-__all__ = ["fit_measured", "fit_monitor"]
+__all__ = ["Thresholds", "choose_thresholds", "fit_measured", "fit_monitor"]
+
+
+BACKTRACK_ALARMS = 0.1
+PRUNE_ALARMS = 0.25
+"""Largest share of the faithful sentences that may fall below each threshold. Backtracking costs a search, so
+it has to be rare; pruning only chooses among samples that are there anyway, so it may be stricter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Scores below which a sentence is taken back or a sample dropped, and what they catch.
+
+    Attributes
+    ----------
+    backtrack, prune : float
+        tau_1 and tau_2 of FOD; ``backtrack <= prune``.
+    backtrack_recall, prune_recall : float
+        Share of the unfaithful sentences that fall below, in [0, 1].
+    """
+
+    backtrack: float
+    prune: float
+    backtrack_recall: float
+    prune_recall: float
+
+
+def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
+    """Choose both thresholds by how many faithful sentences they may cost.
+
+    Each is the largest score with at most 10 % (backtrack) or 25 % (prune) of the faithful sentences below
+    it. The rule needs no calibrated scores, and a stricter aggregator gives no more alarms.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        P(faithful) of sentences that the aggregator was not trained on.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+
+    Raises
+    ------
+    InputError
+        If either label is absent.
+    """
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
+    faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]
+    if not len(faithful) or not len(unfaithful):
+        raise InputError(
+            f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
+        )
+    backtrack, prune = (
+        float(faithful[math.floor(share * len(faithful))]) for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)
+    )
+    return Thresholds(
+        backtrack,
+        prune,
+        backtrack_recall=float((unfaithful < backtrack).mean()),
+        prune_recall=float((unfaithful < prune).mean()),
+    )
+
 
 HELD_OUT_FOLDS = 5
 
@@ -74,7 +134,7 @@ def fit_monitor(
     ------
     InputError
         If the records cannot be used: none fits the window, or a label is absent.
-    EvaluatorError
+    TextGeneratorError
         If the aligner fails on a record.
     RecordError
         If a dict is not of the documented form, or a record has labels of sentences that the monitor cuts otherwise,
@@ -160,7 +220,7 @@ def fit_measured(
         untrained.tokenizer,
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=aggregator,
-        bank=measured.bank(labels, used),
+        lid_references=measured.lid_references(labels, used),
         aligner=untrained.aligner,
         trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[used])),
     )

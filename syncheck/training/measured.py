@@ -1,25 +1,27 @@
-"""Measured sentences of labelled responses: what training and evaluation work on."""
+"""Sentences that were measured, with their labels."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, MismatchError
-from syncheck.phrasing import has_letter
+from syncheck.features.sentence import has_letter
+from syncheck.labelling.labels import Rule, label_sentences
+from syncheck.labelling.recut import check_cut
+from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.selection import Selection
 from syncheck.segments import is_checkable
-from syncheck.signals import ReferenceBank
-from syncheck.training.labels import Rule, label_sentences
+from syncheck.signals import LidReferences
 from syncheck.training.provenance import check_same_instrument
-from syncheck.training.recut import check_cut
-from syncheck.training.responses import LabelledResponse
 from syncheck.types import FeatureSchema
 
-__all__ = ["MeasuredSentences", "joined"]
+__all__ = ["MeasuredSentences", "joined", "left_out_lines", "select_sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +137,10 @@ class MeasuredSentences:
         own = groups[:, None] == groups[references][None, :]  # (N, T)
         for layer, states in self.activations.items():
             column = self.schema.names.index(f"lid_layer_{layer}")
-            values[:, column] = ReferenceBank({layer: states[references]}).lid_of(layer, states, excluded=own)
+            values[:, column] = LidReferences({layer: states[references]}).lid_of(layer, states, excluded=own)
         return values
 
-    def bank(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> ReferenceBank | None:
+    def lid_references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> LidReferences | None:
         """Return the references to measure new sentences by; None when the schema has no LID.
 
         They are rounded to half precision, which halves their file, unless an activation is too large for it.
@@ -148,7 +150,7 @@ class MeasuredSentences:
         kept = self.references(labels, train)
         full = {layer: states[kept] for layer, states in self.activations.items()}
         fits = all(np.abs(states).max(initial=0) <= np.finfo(np.float16).max for states in full.values())
-        return ReferenceBank({k: v.astype(np.float16) for k, v in full.items()} if fits else full)
+        return LidReferences({k: v.astype(np.float16) for k, v in full.items()} if fits else full)
 
 
 def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
@@ -225,3 +227,53 @@ def _given_label(record: LabelledResponse, start: int, end: int) -> bool:
             "text there too, or mark unfaithful spans instead"
         )
     return all(s.faithful for s in shared)
+
+
+_SHOWN = 5
+_NUMBER = re.compile(r"\d+")
+
+
+def left_out_lines(measured: MeasuredSentences) -> list[str]:
+    """Say which responses count nowhere: one line for each reason, with their ids.
+
+    Those that were measured and have no context, which get no score, come first; the others are in ``left_out``.
+    Reasons that differ in numbers alone are given once, for the first response.
+    """
+    alike: dict[str, list[str]] = {}
+    for name, reason in measured.left_out.items():
+        alike.setdefault(_NUMBER.sub("0", reason), []).append(name)
+    without = [record.id for record in measured.records if not record.has_context]
+    lines = [f"{_listed(without)}: not counted: the context is empty, so there is no score"] if without else []
+    for names in alike.values():
+        first = f"{names[0]}: " if len(names) > 1 else ""
+        lines.append(f"{_listed(names)}: left out: {first}{measured.left_out[names[0]]}")
+    return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    total = f" ({len(names)} responses)" if len(names) > 1 else ""
+    return f"{', '.join(names[:_SHOWN])}{more}{total}"
+
+
+def select_sentences(measured: MeasuredSentences, selection: Selection, *, source: object) -> MeasuredSentences:
+    """Return the sentences of the responses that are taken, labelled by the spans that count.
+
+    ``left_out`` stays that of the whole file, which does not say of what task or split those are.
+
+    Raises
+    ------
+    InputError
+        If none is left, or a name that is asked for is not there.
+    """
+    kept = selection.kept(measured.records, source)
+    chosen = np.flatnonzero(np.isin(measured.owners, kept))
+    return replace(
+        measured,
+        values=measured.values[chosen],
+        activations={layer: states[chosen] for layer, states in measured.activations.items()},
+        bounds=measured.bounds[chosen],
+        texts=tuple(measured.texts[index] for index in chosen),
+        owners=np.searchsorted(kept, measured.owners[chosen]),
+        records=tuple(selection.counted(measured.records[index]) for index in kept),
+    )

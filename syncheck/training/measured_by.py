@@ -32,10 +32,14 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
     InputError
         If the activations are not as wide as the references.
     """
-    values, bank = measured.values.copy(), monitor.bank
+    values, lid_references = measured.values.copy(), monitor.lid_references
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")
-        values[:, column] = bank.lid_of(layer, states) if bank is not None and layer in bank.references else np.nan
+        values[:, column] = (
+            lid_references.lid_of(layer, states)
+            if lid_references is not None and layer in lid_references.references
+            else np.nan
+        )
     return replace(measured, values=values)
 
 

@@ -1,4 +1,4 @@
-"""With what sentences were measured: which model and aligner, the weights of both, which prompt template."""
+"""Which model and aligner, with which weights, measured what."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 __all__ = ["check_same_instrument", "instrument_of"]
+
 
 _INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
 _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}

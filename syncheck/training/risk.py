@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators import ReleaseThreshold
+from syncheck.aggregators import RiskControlledThreshold
 from syncheck.errors import InputError, InsufficientDataError
 
-__all__ = ["choose_release_threshold", "one_of_each_group", "unfaithful_bound"]
+__all__ = ["choose_risk_controlled_threshold", "one_of_each_group", "unfaithful_bound"]
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ MOST_TOLERATED = 10_000
 """Unfaithful sentences up to which it is worked out how many would be needed."""
 
 
-def choose_release_threshold(
+def choose_risk_controlled_threshold(
     scores: ArrayLike,
     y: ArrayLike,
     *,
@@ -37,7 +37,7 @@ def choose_release_threshold(
     risk: float = 0.05,
     confidence: float = 0.9,
     seed: int = 0,
-) -> ReleaseThreshold:
+) -> RiskControlledThreshold:
     """Choose the lowest threshold that keeps the share of unfaithful sentences among those released small.
 
     Parameters
@@ -59,7 +59,7 @@ def choose_release_threshold(
 
     Returns
     -------
-    ReleaseThreshold
+    RiskControlledThreshold
         Its counts are those of the sentences drawn.
 
     Raises
@@ -103,7 +103,9 @@ def choose_release_threshold(
         if bound > risk:
             break
         counts = (len(values), released, unfaithful)
-        chosen = ReleaseThreshold(threshold, risk, confidence, *counts, bound, one_per_question=groups is not None)
+        chosen = RiskControlledThreshold(
+            threshold, risk, confidence, *counts, bound, one_per_question=groups is not None
+        )
     if chosen is None:
         unit = "sentences" if groups is None else "questions"
         raise _refusal(len(values), released, unfaithful, risk=risk, confidence=confidence, unit=unit)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from syncheck.errors import InputError
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
-from syncheck.training.responses import LabelledResponse
 
 __all__ = ["grouped_by_question", "question_digests", "refuse_seen", "seen_records"]
 

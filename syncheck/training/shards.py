@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.training.datasets import LabelledResponse, labelled_responses
+from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.training.extract import check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.provenance import instrument_of
@@ -90,7 +90,7 @@ def measure_to_parquet(
     InputError
         If ``part_size`` or ``batch_size`` is below 1, the folder of ``output`` does not exist, or no record has a
         sentence.
-    EvaluatorError
+    TextGeneratorError
         If the aligner fails; the part is then not written.
     RecordError
         As in :func:`~syncheck.training.extract.measure`, before the first is measured.
@@ -163,10 +163,10 @@ def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size
 
 
 def _references(monitor: Monitor) -> str:
-    if monitor.bank is None:
+    if monitor.lid_references is None:
         return "none"
     digest = hashlib.sha256()
-    for layer, states in sorted(monitor.bank.references.items()):
+    for layer, states in sorted(monitor.lid_references.references.items()):
         digest.update(f"{layer} {tuple(states.shape)}".encode())
         digest.update(states.float().cpu().numpy().tobytes())
     return digest.hexdigest()

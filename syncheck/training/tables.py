@@ -13,9 +13,9 @@ import numpy as np
 
 from syncheck.config import SegmenterConfig
 from syncheck.errors import CheckpointError, InputError, MissingExtraError
+from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.schemas import feature_schema
 from syncheck.training.measured import MeasuredSentences
-from syncheck.training.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.unfinished import replaced
 
 if TYPE_CHECKING:

@@ -8,13 +8,21 @@ import pytest
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 
-from syncheck.aggregators import Aggregator, IsotonicCalibration, PlattCalibration, ReleaseThreshold, fit_calibration
+from syncheck.aggregators import (
+    Aggregator,
+    IsotonicCalibration,
+    PlattCalibration,
+    RiskControlledThreshold,
+    fit_calibration,
+)
 from syncheck.errors import CheckpointError, InputError
 from syncheck.types import FeatureSchema
 
 SCHEMA = FeatureSchema("test.v1", ("min_prob", "align_score"), ("", ""), (1, 1))
 METHODS = ("isotonic", "platt")
-RELEASE = ReleaseThreshold(0.8, risk=0.05, confidence=0.9, sentences=300, released=200, unfaithful=3, bound=0.033)
+RELEASE = RiskControlledThreshold(
+    0.8, risk=0.05, confidence=0.9, sentences=300, released=200, unfaithful=3, bound=0.033
+)
 
 
 def overconfident(count=2000, seed=0):
@@ -175,9 +183,9 @@ def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
 
 def test_a_release_threshold_says_what_it_was_chosen_on():
     by_question = replace(RELEASE, one_per_question=True)
-    assert ReleaseThreshold.from_dict(asdict(by_question)) == by_question
+    assert RiskControlledThreshold.from_dict(asdict(by_question)) == by_question
     before = {name: value for name, value in asdict(by_question).items() if name != "one_per_question"}
-    assert not ReleaseThreshold.from_dict(before).one_per_question
+    assert not RiskControlledThreshold.from_dict(before).one_per_question
 
 
 def test_a_release_threshold_that_breaks_its_promise_is_refused():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from doubles import PASSAGES, QUESTION, WordAligner
 
-from syncheck import Aggregator, InputError, Monitor, MonitorConfig, feature_schema
+from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import PlattCalibration
+from syncheck.errors import InputError
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())
 CONFIG = MonitorConfig(schema="paper-no-lid.v1")

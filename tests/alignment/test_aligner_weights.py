@@ -8,8 +8,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from syncheck import LocalEvaluator, is_same_aligner, load_aligner
-from syncheck.alignment import EndpointEvaluator, SpanAligner, convert_alignscore, weights_of
+from syncheck import load_aligner
+from syncheck.alignment import (
+    EndpointTextGenerator,
+    LocalTextGenerator,
+    SpanAligner,
+    convert_alignscore,
+    is_same_aligner,
+    weights_of,
+)
 from syncheck.pretrained import same_weights, weights_sha256
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -26,7 +33,7 @@ class Named:
 
 
 def spans(model, tokenizer, name="local"):
-    return SpanAligner(LocalEvaluator(model, tokenizer, name=name))
+    return SpanAligner(LocalTextGenerator(model, tokenizer, name=name))
 
 
 @pytest.mark.parametrize(("prefix", "kind"), [("", "bundled"), ("", "classifier"), ("minicheck:", "minicheck")])
@@ -68,7 +75,7 @@ def test_other_weights_of_one_architecture_are_told_apart(critic_folder):
 
 
 def test_what_knows_no_weights_is_told_apart_by_its_name():
-    asked = [SpanAligner(EndpointEvaluator("http://localhost:1/v1", model)) for model in ("a", "b", "a")]
+    asked = [SpanAligner(EndpointTextGenerator("http://localhost:1/v1", model)) for model in ("a", "b", "a")]
     assert [weights_of(each) for each in (*asked, Named("a"))] == [None] * 4
     assert is_same_aligner(asked[0], asked[2]) and not is_same_aligner(asked[0], asked[1])
     assert is_same_aligner(Named("a"), Named("a")) and not is_same_aligner(Named("a"), Named("b"))

@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from syncheck import CheckpointError, InputError
 from syncheck.alignment import CriticAligner, QuestionAligner, load_aligner
+from syncheck.errors import CheckpointError, InputError
 
 PASSAGE = "the bridge was built in 1903."
 CLAIM = "it was built in 1904."

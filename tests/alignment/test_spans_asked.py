@@ -7,10 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from doubles import PASSAGES, QUESTION
 
-from syncheck import InputError
-from syncheck.alignment import EndpointEvaluator, LocalEvaluator, QuestionAligner, SpanAligner, load_aligner
+from syncheck.alignment import EndpointTextGenerator, LocalTextGenerator, QuestionAligner, SpanAligner, load_aligner
 from syncheck.alignment.spans_asked import hallucinated_spans
-from syncheck.errors import EvaluatorError
+from syncheck.errors import InputError, TextGeneratorError
 
 
 class Scripted:
@@ -54,7 +53,9 @@ def test_spans_of_other_texts_are_an_error():
         return '{"hallucination list": ["the moon"]}'
 
     evaluator.name = "absent-minded"
-    with pytest.raises(EvaluatorError, match="'absent-minded' marked .*'the moon'.*none of which is in the sentence"):
+    with pytest.raises(
+        TextGeneratorError, match="'absent-minded' marked .*'the moon'.*none of which is in the sentence"
+    ):
         SpanAligner(evaluator).align(PASSAGES, ["He grew up."])
 
 
@@ -94,7 +95,7 @@ def test_spans_of_an_answer(answer, spans):
     ],
 )
 def test_answers_in_another_form_are_errors(answer):
-    with pytest.raises(EvaluatorError, match="expected an answer with a JSON object"):
+    with pytest.raises(TextGeneratorError, match="expected an answer with a JSON object"):
         hallucinated_spans(answer)
 
 
@@ -115,7 +116,7 @@ class TestLocal:
         output = llama.model.generate(**inputs, do_sample=False, max_new_tokens=12)
         expected = llama.tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
         assert expected
-        assert LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=12)(prompt) == expected
+        assert LocalTextGenerator(llama.model, llama.tokenizer, max_new_tokens=12)(prompt) == expected
 
     def test_a_chat_template_is_used(self, llama, monkeypatch):
         asked = []
@@ -123,14 +124,14 @@ class TestLocal:
         monkeypatch.setattr(llama.model, "generate", lambda ids, **kw: asked.append(ids) or generate(ids, **kw))
         template = "{% for m in messages %}USER {{ m.content }} END{% endfor %}"
         monkeypatch.setattr(llama.tokenizer, "chat_template", template)
-        LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=2)("Is he?")
+        LocalTextGenerator(llama.model, llama.tokenizer, max_new_tokens=2)("Is he?")
         templated = llama.tokenizer("USER Is he? END", add_special_tokens=False)["input_ids"]
         assert asked[0].tolist() == [templated]
 
     def test_what_does_not_fit_is_refused(self, llama):
         window = llama.model.config.max_position_embeddings
         with pytest.raises(InputError, match=f"the window of 'local' is {window}; pass less context"):
-            LocalEvaluator(llama.model, llama.tokenizer, max_new_tokens=window)("Is he?")
+            LocalTextGenerator(llama.model, llama.tokenizer, max_new_tokens=window)("Is he?")
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -186,7 +187,7 @@ def endpoint(monkeypatch):
 class TestEndpoint:
     def test_what_is_sent_and_read(self, endpoint, monkeypatch):
         monkeypatch.setenv("SOME_KEY", "secret")
-        evaluator = EndpointEvaluator(f"{endpoint.url}/", "judge", api_key_variable="SOME_KEY", max_tokens=50)
+        evaluator = EndpointTextGenerator(f"{endpoint.url}/", "judge", api_key_variable="SOME_KEY", max_tokens=50)
         aligner = SpanAligner(evaluator).about(QUESTION)
         assert [s.score for s in aligner.align(PASSAGES, ["He grew up in 1982."])] == [0.0]
         ((path, headers, body),) = endpoint.requests
@@ -197,7 +198,7 @@ class TestEndpoint:
         assert message["role"] == "user" and f"Question: {QUESTION}" in message["content"]
 
     def test_no_key_is_sent_unless_given(self, endpoint):
-        EndpointEvaluator(endpoint.url, "judge")("hello")
+        EndpointTextGenerator(endpoint.url, "judge")("hello")
         assert "Authorization" not in endpoint.requests[0][1]
 
     @pytest.mark.parametrize(
@@ -213,29 +214,29 @@ class TestEndpoint:
     )
     def test_faulty_answers_are_errors_without_the_key(self, endpoint, status, answer, message):
         endpoint.answer = (status, answer)
-        with pytest.raises(EvaluatorError, match=message) as caught:
-            EndpointEvaluator(endpoint.url, "judge", api_key="secret")("hello")
+        with pytest.raises(TextGeneratorError, match=message) as caught:
+            EndpointTextGenerator(endpoint.url, "judge", api_key="secret")("hello")
         assert "secret" not in str(caught.value)
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
     def test_no_redirect_is_followed(self, endpoint, status):
         endpoint.answer = (status, "elsewhere")
         endpoint.headers = {"Location": f"{endpoint.url}/other"}
-        with pytest.raises(EvaluatorError, match=f"status {status}"):
-            EndpointEvaluator(endpoint.url, "judge", api_key="secret")("hello")
+        with pytest.raises(TextGeneratorError, match=f"status {status}"):
+            EndpointTextGenerator(endpoint.url, "judge", api_key="secret")("hello")
         assert len(endpoint.requests) == 1
 
     def test_a_silent_endpoint_times_out(self, endpoint):
         endpoint.answer = (None, None)
-        with pytest.raises(EvaluatorError, match="could not be asked.*timed out"):
-            EndpointEvaluator(endpoint.url, "judge", timeout_s=0.05)("hello")
+        with pytest.raises(TextGeneratorError, match="could not be asked.*timed out"):
+            EndpointTextGenerator(endpoint.url, "judge", timeout_s=0.05)("hello")
 
     def test_an_endpoint_that_is_not_there(self, endpoint):
         server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         free = server.server_port
         server.server_close()
-        with pytest.raises(EvaluatorError, match="check base_url and the network"):
-            EndpointEvaluator(f"http://127.0.0.1:{free}/v1", "judge")("hello")
+        with pytest.raises(TextGeneratorError, match="check base_url and the network"):
+            EndpointTextGenerator(f"http://127.0.0.1:{free}/v1", "judge")("hello")
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -247,10 +248,10 @@ class TestEndpoint:
     )
     def test_unusable_options_are_refused(self, options, message):
         with pytest.raises(InputError, match=message):
-            EndpointEvaluator(**{"base_url": "http://127.0.0.1/v1", "model": "judge", **options})
+            EndpointTextGenerator(**{"base_url": "http://127.0.0.1/v1", "model": "judge", **options})
 
     def test_no_endpoint_is_asked_by_name_alone(self):
-        aligner = SpanAligner(EndpointEvaluator("http://127.0.0.1:1/v1", "judge"))
+        aligner = SpanAligner(EndpointTextGenerator("http://127.0.0.1:1/v1", "judge"))
         assert aligner.name == "spans:http://127.0.0.1:1/v1#judge"
         with pytest.raises(InputError, match="never done unasked"):
             load_aligner(aligner.name)

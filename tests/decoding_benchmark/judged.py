@@ -1,6 +1,6 @@
 """Judged answers of known faithfulness."""
 
-from decoding import DecodedAnswer, JudgedAnswer, JudgedProposition, Verdict
+from decoding import DecodedAnswer, EvaluatedAnswer, JudgedProposition, Verdict
 
 
 def answer(text="A b.", *, decoder="d", ends=None, tokens=4, sampled=4, seconds=1.0, backtracked=False):
@@ -16,4 +16,4 @@ def judged(prompt, cut=(), *, decoder="d", task="t", **options):
     supports = [0.9] * faithful + [0.1] * (count - faithful)
     propositions = tuple(JudgedProposition(f"p{i}", support) for i, support in enumerate(supports))
     given = answer(text, decoder=decoder, **options)
-    return JudgedAnswer(prompt, task, given, Verdict(propositions, faithful, tuple(cut)))
+    return EvaluatedAnswer(prompt, task, given, Verdict(propositions, faithful, tuple(cut)))

@@ -7,7 +7,8 @@ import pytest
 from decoding import decoder_figures, difference
 from judged import judged
 
-from syncheck import Draws, InputError, interval
+from syncheck.errors import InputError
+from syncheck.stats import BootstrapSamples, bootstrap_interval
 
 GREEDY = [
     judged("a", [(2, 1), (4, 2)], decoder="greedy", tokens=10, sampled=10, seconds=2.0),
@@ -41,16 +42,16 @@ def test_faithfulness_at_l_is_that_of_the_first_sentences():
 
 
 def test_intervals_are_those_of_resampled_prompts():
-    counts = Draws.of(np.arange(3), draws=50, seed=4).counts.astype(int)
+    counts = BootstrapSamples.of(np.arange(3), draws=50, seed=4).counts.astype(int)
     shares = np.array([0.5, 1.0, 0.0])
     means = np.array([np.repeat(shares, drawn).mean() for drawn in counts])
     found = decoder_figures(BOTH, resamples=50, seed=4)["greedy"].faithfulness
-    assert (found.low, found.high) == pytest.approx(interval(means))
+    assert (found.low, found.high) == pytest.approx(bootstrap_interval(means))
     gains = np.array(
         [np.repeat([1.0, 1.0], d[:2]).mean() - m if d[:2].any() else np.nan for d, m in zip(counts, means, strict=True)]
     )
     gain = difference("search", "greedy", BOTH, resamples=50, seed=4).faithfulness
-    assert (gain.low, gain.high) == pytest.approx(interval(gains))
+    assert (gain.low, gain.high) == pytest.approx(bootstrap_interval(gains))
 
 
 def test_differences_are_absolute_relative_and_where_both_answer():
@@ -92,11 +93,13 @@ def test_errors():
 
 
 def test_intervals_of_shares_take_the_baseline_of_the_same_resample():
-    counts = Draws.of(np.arange(3), draws=50, seed=4).counts
+    counts = BootstrapSamples.of(np.arange(3), draws=50, seed=4).counts
     found = difference("search", "greedy", BOTH, resamples=50, seed=4)
     more = counts @ [2, 1, 0] / (counts @ [4, 1, 2]) - 1
-    assert (found.informativeness_relative.low, found.informativeness_relative.high) == pytest.approx(interval(more))
+    assert (found.informativeness_relative.low, found.informativeness_relative.high) == pytest.approx(
+        bootstrap_interval(more)
+    )
     before = counts @ [0.5, 1.0, 0.0] / 3
     gains = np.array([(1 - b) / b if b else np.nan for b in before])  # without "a" and "b" the search says nothing
     relative = found.faithfulness_relative
-    assert (relative.low, relative.high) == pytest.approx(interval(gains))
+    assert (relative.low, relative.high) == pytest.approx(bootstrap_interval(gains))

@@ -6,12 +6,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from decoding import AnswerJudge, JudgedAnswer, JudgedProposition
+from decoding import AnswerJudge, EvaluatedAnswer, JudgedProposition
 from doubles import WordAligner
 from judged import answer, judged
 
-from syncheck import InputError, Support, load_aligner
-from syncheck.training import RuleBasedPropositioner
+from syncheck import load_aligner
+from syncheck.errors import InputError
+from syncheck.labelling import RuleBasedPropositioner
+from syncheck.types import Support
 
 PASSAGES = ("red green blue one two three four",)
 
@@ -124,9 +126,9 @@ def test_the_monitors_aligner_is_refused_under_another_name(llama, make_monitor,
 
 def test_a_judged_answer_survives_json():
     given = judged("p", [(1, 1), (3, 2)], backtracked=True)
-    assert JudgedAnswer.from_dict(given.to_dict()) == given
+    assert EvaluatedAnswer.from_dict(given.to_dict()) == given
     assert given.to_dict()["empty"] is False and judged("p").to_dict()["empty"] is True
     with pytest.raises(KeyError):
-        JudgedAnswer.from_dict({})
+        EvaluatedAnswer.from_dict({})
     changed = replace(given, verdict=replace(given.verdict, propositions=(JudgedProposition("x", 0.5),)))
-    assert JudgedAnswer.from_dict(changed.to_dict()) == changed != given
+    assert EvaluatedAnswer.from_dict(changed.to_dict()) == changed != given

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from decoding import decoder_figures, plot_sweep, plot_tradeoff
 
-from syncheck import InputError, MissingExtraError
+from syncheck.errors import InputError, MissingExtraError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from decoding import ABSTAIN_MATCHED, withheld
 from judged import judged
 
-from syncheck import InputError
+from syncheck.errors import InputError
 
 
 def _scored(prompt, *scores):

@@ -9,7 +9,7 @@ import pytest
 from decoding import AnswerLog
 from doubles import WordAligner
 
-from syncheck import InputError, MismatchError, PromptError, RecordError
+from syncheck.errors import InputError, MismatchError, PromptError, RecordError
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = [

@@ -10,7 +10,8 @@ from test_law_hooks import hooks
 from watched import TEXT
 
 from fod import FODGenerator
-from syncheck import UnsupportedModelError, feature_schema
+from syncheck import feature_schema
+from syncheck.errors import UnsupportedModelError
 
 pytestmark = pytest.mark.parametrize("any_family", STATEFUL, indirect=True)
 

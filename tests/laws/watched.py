@@ -6,13 +6,15 @@ import torch
 from families import Family
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from syncheck import Monitor, MonitorConfig, RagPrompt, SentenceJudge, SentenceScore, SentenceSignals
+from syncheck import Monitor, MonitorConfig, RagPrompt, SentenceScore
+from syncheck.scoring import SentenceScorer
+from syncheck.types import SentenceSignals
 
 TEXT = " He is a player. Did he? He played."
 """Three sentences of 6, 4 and 4 tokens, each of which carries text."""
 
 
-class RecordingJudge(SentenceJudge):
+class RecordingJudge(SentenceScorer):
     def __init__(self, prompt: RagPrompt, **options) -> None:
         super().__init__(prompt, **options)
         self.signals: list[SentenceSignals] = []

@@ -14,7 +14,7 @@ import torch
 from doubles import ANSWER, PASSAGES, SentenceGrammar
 from transformers.generation import LogitsProcessorList
 
-from syncheck import InputError, NotReadyError
+from syncheck.errors import InputError, NotReadyError
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reliability"
 QUESTIONS = ("Who is he?", "Where did Angus Scott grow up, and when?", "Which team signed Scott in 2003?")

@@ -7,7 +7,8 @@ from pathlib import Path
 from test_html import Page
 
 from syncheck.cli import main
-from syncheck.report import RefusedRecord, SpanReport
+from syncheck.jsonlines import RefusedRecord
+from syncheck.report import SpanReport
 
 LLAMA = Path(__file__).parents[1] / "golden" / "signals" / "llama"
 ITEM = {"id": "good", "lang": "EN", "model_input": "When?", "model_output_text": "In 1950."}

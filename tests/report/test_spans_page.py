@@ -9,7 +9,7 @@ from test_html import Page
 
 from syncheck.errors import InputError
 from syncheck.report import Case, SpanAnswer, SpanReport, render_html
-from syncheck.report.shades import ShadeView, shades_of
+from syncheck.report.colours import ShadeView, shades_of
 from syncheck.spans import SoftSpan, SpanItem, SpanLabels, labels_of
 
 ARABIC = "Mac \u0628\u062f\u0623 \u0645\u0634\u0631\u0648\u0639 1984."
@@ -156,7 +156,7 @@ def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
     high, low, _, unscored = report.sentences
     start = low.start + 4
     labels = SpanLabels((SoftSpan(0, len(report.response), 0.5),), ((start, start + 5),))
-    opened = report.opened(Marks(labels), lang="en")
+    opened = report.with_spans(Marks(labels), lang="en")
     assert (high.score, low.score, unscored.score) == (0.96, 0.38, None)
     assert opened.spans == labels
     assert opened.to_dict()["spans"]["hard_labels"] == [[start, start + 5]]

@@ -3,7 +3,8 @@ import json
 import pytest
 from doubles import rewrite
 
-from syncheck import CheckpointError, InputError, Monitor, MonitorConfig, SegmenterConfig
+from syncheck import Monitor, MonitorConfig, SegmenterConfig
+from syncheck.errors import CheckpointError, InputError
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 
 ALL = SegmenterConfig(

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3TextConfig, SiglipVisionConfig
 
-from syncheck import PromptError, UnsupportedModelError
-from syncheck.errors import NotReadyError
+from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals import Branch, GrowLayer, Taps, decoder_blocks, is_rewindable, require_rewindable
 
 

@@ -9,8 +9,8 @@ from scipy.special import log_softmax
 from scipy.stats import entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from syncheck import InputError, token_statistics
-from syncheck.signals import context_sensitivity_ratio
+from syncheck.errors import InputError
+from syncheck.signals import context_sensitivity_ratio, token_statistics
 
 INF, NAN = math.inf, math.nan
 HALF, QUARTER = math.log(0.5), math.log(0.25)

@@ -1,6 +1,6 @@
 """Labelled responses about made-up people: every second sentence says a number that the passage does not."""
 
-from syncheck.training import LabelledResponse, UnfaithfulSpan
+from syncheck.labelling import LabelledResponse, UnfaithfulSpan
 
 NAMES = ("Angus", "Walter", "Amna", "Denis", "Samuel", "Gilles", "Nora", "Ines")
 

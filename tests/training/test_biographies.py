@@ -3,7 +3,7 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.training import LabelledSentence, Proposition, label_by_propositions, load_biographies
+from syncheck.labelling import LabelledSentence, Proposition, label_by_propositions, load_biographies
 
 OUTPUT = "Ada was a poet. Ada Lovelace wrote a program in 1843. She died in Rome."
 CTXS = [

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from doubles import LAYERS, WordAligner
 
-from syncheck import Aggregator, InputError, Monitor, MonitorConfig, feature_schema
+from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import fit_calibration
-from syncheck.errors import InsufficientDataError
+from syncheck.errors import InputError, InsufficientDataError
+from syncheck.evaluation import cross_fitted_calibration, expected_calibration_error
+from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.training import (
-    LabelledResponse,
-    LabelledSentence,
     MeasuredSentences,
-    UnfaithfulSpan,
     calibrate_monitor,
-    choose_release_threshold,
-    cross_fitted_calibration,
-    expected_calibration_error,
+    choose_risk_controlled_threshold,
     measure,
     question_digests,
     read_parquet,
@@ -78,7 +75,7 @@ def test_what_it_finds_is_what_its_parts_say(monitor, method):
     found = calibrate_monitor(monitor, measured, method=method, risk=0.2, confidence=0.9, every_sentence=True)
     calibration = fit_calibration(scores, y, method=method)
     assert found.monitor.aggregator.calibration == calibration
-    assert found.release == choose_release_threshold(calibration.probability(scores), y, groups=None, risk=0.2)
+    assert found.release == choose_risk_controlled_threshold(calibration.probability(scores), y, groups=None, risk=0.2)
     assert found.ece_before == expected_calibration_error(scores, y)
     held_out = cross_fitted_calibration(scores, y, measured.groups, method=method)
     assert found.ece_after == expected_calibration_error(held_out, y)
@@ -154,11 +151,11 @@ def test_what_else_the_monitor_has_is_kept(llama):
         llama.tokenizer,
         config=MonitorConfig(schema="paper.v1", layers=LAYERS),
         aggregator=Aggregator.from_signal("align_score", schema=schema),
-        bank=llama.bank,
+        lid_references=llama.lid_references,
         aligner=WordAligner(),
     )
     found = calibrate_monitor(given, overconfident(schema)[0], risk=0.2).monitor
-    assert (found.bank, found.aligner, found.schema) == (given.bank, given.aligner, given.schema)
+    assert (found.lid_references, found.aligner, found.schema) == (given.lid_references, given.aligner, given.schema)
 
 
 @pytest.mark.parametrize("has_bank", [True, False])
@@ -171,8 +168,10 @@ def test_lid_of_a_file_made_without_the_monitor_is_by_the_monitors_references(ll
     by_lid = Aggregator.fit(X, y, schema=schema, kind="lr")
     config = MonitorConfig(schema="paper.v1", layers=LAYERS)
     parts = {"config": config, "aggregator": by_lid, "aligner": WordAligner()}
-    banks = (llama.bank, None) if has_bank else (None, llama.bank)
-    served, other = (Monitor(llama.model, llama.tokenizer, bank=bank, **parts) for bank in banks)
+    banks = (llama.lid_references, None) if has_bank else (None, llama.lid_references)
+    served, other = (
+        Monitor(llama.model, llama.tokenizer, lid_references=lid_references, **parts) for lid_references in banks
+    )
     words = "He is a player. She has wings. Scott grew up on farms. Nobody knew the club".split(". ")
     records, scores = [], []
     for i in range(12):
@@ -193,7 +192,7 @@ def test_the_promise_is_by_question_unless_told_otherwise(monitor):
     found = calibrate_monitor(monitor, measured, risk=0.2, seed=5)
     assert (found.release.sentences, found.release.one_per_question) == (300, True)
     calibrated = fit_calibration(scores, y).probability(scores)
-    assert found.release == choose_release_threshold(calibrated, y, groups=measured.groups, risk=0.2, seed=5)
+    assert found.release == choose_risk_controlled_threshold(calibrated, y, groups=measured.groups, risk=0.2, seed=5)
     every = calibrate_monitor(monitor, measured, risk=0.2, seed=5, every_sentence=True).release
     assert (every.sentences, every.one_per_question) == (600, False)
 
@@ -205,7 +204,7 @@ def test_what_the_data_cannot_support_is_refused_with_the_way_out(monitor):
     calibrated = calibrate_monitor(monitor, measured, risk=None)
     scores = calibrated.monitor.aggregator.score(measured.values)
     with pytest.raises(InsufficientDataError) as bare:
-        choose_release_threshold(scores, calibrated.y, groups=measured.groups, risk=0.001)
+        choose_risk_controlled_threshold(scores, calibrated.y, groups=measured.groups, risk=0.001)
     assert own.value.more_needed == bare.value.more_needed
 
 

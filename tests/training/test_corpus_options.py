@@ -13,7 +13,8 @@ from sklearn.metrics import roc_auc_score
 from syncheck import Aggregator, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
-from syncheck.training import UnfaithfulSpan, read_parquet, write_parquet
+from syncheck.labelling import UnfaithfulSpan
+from syncheck.training import read_parquet, write_parquet
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syncheck.alignment import ClassifierAligner, EvidenceIndex, split_passages
-from syncheck.training import load_ragtruth
+from syncheck.labelling import load_ragtruth
 
 UNBROKEN = "".join(f'"k{i:03}":"v{i:03}",' for i in range(215))
 """A review that quotes JSON without white space or a full stop: 3,010 characters."""

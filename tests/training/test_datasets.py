@@ -3,7 +3,7 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.training import LabelledSentence, UnfaithfulSpan, load_jsonl, load_records
+from syncheck.labelling import LabelledSentence, UnfaithfulSpan, load_jsonl, load_records
 
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}
 SENTENCES = {

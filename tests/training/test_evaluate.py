@@ -6,18 +6,18 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError
-from syncheck.schemas import feature_schema
-from syncheck.training import (
+from syncheck.evaluation import (
     System,
     auroc_table,
     benchmark_systems,
     best_system,
-    choose_thresholds,
     cross_validate,
     expected_calibration_error,
     fold_numbers,
     out_of_fold_scores,
 )
+from syncheck.schemas import feature_schema
+from syncheck.training import choose_thresholds
 
 
 def benchmark(size=160, groups=20, seed=0):

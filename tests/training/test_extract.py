@@ -6,14 +6,16 @@ import pytest
 from doubles import LAYERS, BrokenAligner
 from made_up import record, records
 
-from syncheck import EvaluatorError, InputError, ReferenceBank
-from syncheck.training import LabelledSentence, measure
+from syncheck import LidReferences
+from syncheck.errors import InputError, TextGeneratorError
+from syncheck.labelling import LabelledSentence
+from syncheck.training import measure
 
 
 @pytest.fixture(scope="module")
 def monitor(llama, make_monitor):
     made = make_monitor(llama, formula=None)
-    made.bank = None  # an untrained monitor has no references yet
+    made.lid_references = None  # an untrained monitor has no references yet
     return made
 
 
@@ -77,8 +79,8 @@ class TestFeatures:
         column = []
         for i in range(len(labels)):
             chosen = [j for j in train if labels[j] == 1 and groups[j] != groups[i]]
-            bank = ReferenceBank({3: measured.activations[3][chosen]})
-            column.append(bank.lid_of(3, measured.activations[3][i : i + 1])[0])
+            lid_references = LidReferences({3: measured.activations[3][chosen]})
+            column.append(lid_references.lid_of(3, measured.activations[3][i : i + 1])[0])
         return column
 
     @pytest.mark.parametrize("train", [range(12), [0, 1, 2, 6, 7, 8, 9], [3, 4, 5, 6, 8]], ids=str)
@@ -114,21 +116,21 @@ class TestFeatures:
         few = replace(measured, max_references=3)
         assert few.references(few.labels(), np.arange(12)).tolist() == [0, 2, 3]
         assert few.references(few.labels(), np.array([4, 7, 9, 8, 11, 6])).tolist() == [9, 8, 11]
-        assert len(few.bank(few.labels(), np.arange(12)).references[2]) == 3
+        assert len(few.lid_references(few.labels(), np.arange(12)).references[2]) == 3
 
 
 def test_the_bank_holds_the_faithful_sentences(measured):
     train = np.array([0, 1, 2, 6, 7])
-    bank = measured.bank(measured.labels(), train)
-    assert bank.layers == LAYERS
+    lid_references = measured.lid_references(measured.labels(), train)
+    assert lid_references.layers == LAYERS
     expected = measured.activations[4][[0, 2, 6]].astype(np.float16).astype(np.float32)
-    np.testing.assert_array_equal(bank.references[4].numpy(), expected)
+    np.testing.assert_array_equal(lid_references.references[4].numpy(), expected)
 
 
 def test_a_schema_without_lid_has_no_bank(llama, make_monitor):
     monitor = make_monitor(llama, schema="paper-no-lid.v1", formula=None)
     found = measure(monitor, records(1), show_progress=False)
-    assert found.activations == {} and found.bank(found.labels(), np.arange(3)) is None
+    assert found.activations == {} and found.lid_references(found.labels(), np.arange(3)) is None
     np.testing.assert_array_equal(found.features(found.labels(), np.arange(3)), found.values)
 
 
@@ -175,7 +177,7 @@ class TestTooLong:
 def test_a_failing_aligner_is_not_a_missing_feature(llama, make_monitor):
     broken = make_monitor(llama, formula=None, aligner=BrokenAligner())
     empty = record(0, response="", spans=())  # nothing to align
-    with pytest.raises(EvaluatorError, match="record 'r1': .* aligner 'broken' failed: RuntimeError: out of order"):
+    with pytest.raises(TextGeneratorError, match="record 'r1': .* aligner 'broken' failed: RuntimeError: out of order"):
         measure(broken, [empty, record(1)], show_progress=False)
 
 

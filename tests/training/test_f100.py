@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from syncheck.errors import InputError, MissingExtraError, RecordError
-from syncheck.training import (
+from syncheck.labelling import (
     F100_ENTITIES,
     BiographyRequest,
     Passage,

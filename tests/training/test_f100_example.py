@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from syncheck import RecordError
-from syncheck.training import F100_ENTITIES, load_biographies
+from syncheck.errors import RecordError
+from syncheck.labelling import F100_ENTITIES, load_biographies
 
 NAMES = ("Ada Lovelace", "Malcolm X", "Anne Frank")
 

@@ -3,8 +3,10 @@ import pytest
 from doubles import LAYERS, WordAligner
 from made_up import record, records
 
-from syncheck import InputError, Monitor, MonitorConfig
-from syncheck.training import choose_thresholds, cross_validate, fit_monitor, measure, question_digests
+from syncheck import Monitor, MonitorConfig
+from syncheck.errors import InputError
+from syncheck.evaluation import cross_validate
+from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -39,7 +41,7 @@ def test_tells_new_sentences_apart(monitor):
 
 def test_what_it_was_trained_on(monitor):
     assert monitor.trained_on == question_digests(records(8))
-    assert monitor.bank.layers == LAYERS and len(monitor.bank.references[3]) == 16
+    assert monitor.lid_references.layers == LAYERS and len(monitor.lid_references.references[3]) == 16
     assert monitor.aggregator.schema == monitor.schema and monitor.aggregator.kind == "lr"
 
 
@@ -80,7 +82,7 @@ def test_layers_default_to_the_middle_of_the_model(llama):
 
 def test_a_schema_without_lid(llama):
     monitor = fitted(llama, config=MonitorConfig(schema="paper-no-lid.v1"))
-    assert monitor.bank is None and len(scores(monitor)) == 3
+    assert monitor.lid_references is None and len(scores(monitor)) == 3
 
 
 def test_records_may_come_one_by_one(llama, monitor):

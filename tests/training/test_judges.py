@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from syncheck import CheckpointError, Evidence, InputError, Support
+from syncheck import Evidence
 from syncheck.cli import main
+from syncheck.errors import CheckpointError, InputError
 from syncheck.kit import ASSETS
-from syncheck.training import SupportJudge, load_judge, load_propositioner, load_records, read_parquet
+from syncheck.labelling import SupportJudge, load_judge, load_propositioner, load_records
+from syncheck.training import read_parquet
+from syncheck.types import Support
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 BIOGRAPHY = {

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from syncheck import CheckpointError, EvaluatorError, InputError, RecordError
 from syncheck.cli import main
-from syncheck.training import SupportJudge, load_biographies, load_judge, load_records, read_parquet
+from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
+from syncheck.labelling import SupportJudge, load_biographies, load_judge, load_records
+from syncheck.training import read_parquet
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 PEOPLE = ("Ada Lovelace", "Malcolm X", "Noël Clay", "Plato")
@@ -147,7 +148,7 @@ def test_what_is_kept_needs_no_models(data, kept):
         load_records(write(data.with_name("plain.jsonl"), plain), kept=kept)
 
 
-@pytest.mark.parametrize("error", [EvaluatorError("no list"), InputError("no list")])
+@pytest.mark.parametrize("error", [TextGeneratorError("no list"), InputError("no list")])
 def test_an_answer_of_another_form_is_located_and_what_was_labelled_stays(data, kept, error):
     with pytest.raises(RecordError, match="no list") as caught:
         label(data, kept, Judge(3, error))
@@ -160,7 +161,7 @@ def test_an_answer_of_another_form_is_located_and_what_was_labelled_stays(data, 
 
 def test_a_propositioner_that_answers_in_another_form_is_located(data):
     def fails(text):
-        raise EvaluatorError("no list")
+        raise TextGeneratorError("no list")
 
     with pytest.raises(RecordError, match="no list") as caught:
         load_biographies(data, propositioner=fails)
@@ -201,7 +202,7 @@ def test_features_go_on_with_the_labels_of_a_run_that_ended(features, tmp_path, 
     def fails_once(self, passages, propositions):
         asked.append(passages[0])
         if len(asked) == 3:
-            raise EvaluatorError("no list")
+            raise TextGeneratorError("no list")
         return judge(self, passages, propositions)
 
     monkeypatch.setattr(SupportJudge, "__call__", fails_once)
@@ -217,7 +218,7 @@ def test_features_go_on_with_the_labels_of_a_run_that_ended(features, tmp_path, 
 def test_features_load_no_models_for_what_is_kept(features, monkeypatch):
     loaded = []
     monkeypatch.setattr(
-        "syncheck.commands.proposition_models.load_judge", lambda *a, **k: loaded.append(a) or load_judge(*a, **k)
+        "syncheck.cli.labelling_models.load_judge", lambda *a, **k: loaded.append(a) or load_judge(*a, **k)
     )
     assert main(features) == main(features) == 0
     assert len(loaded) == 1

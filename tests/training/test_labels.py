@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncheck.training import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck.labelling import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
 
 RESPONSE = "Paris is big.  It has 1. Two rivers cross it. ***"
 #           0123456789012345678901234567890123456789012345678

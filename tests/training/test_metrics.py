@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score
 
-from syncheck.training.auroc import Draws, auroc
-from syncheck.training.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
+from syncheck.evaluation.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
+from syncheck.stats import BootstrapSamples, auroc
 
 
 def benchmark(size=90, groups=9):
@@ -50,7 +50,7 @@ def test_values_and_resamples_are_those_of_a_plain_bootstrap(name):
     measure, reference = MEASURES[name]
     scores, y, groups = benchmark()
     chosen = np.arange(len(y)) % 5 != 0
-    draws = Draws.of(groups, draws=40, seed=7)
+    draws = BootstrapSamples.of(groups, draws=40, seed=7)
     value, resampled = measure(draws, scores, y, chosen)
     assert value == pytest.approx(np.mean([reference(row[chosen], y[chosen]) for row in scores]), abs=1e-12)
     expected = []
@@ -62,27 +62,27 @@ def test_values_and_resamples_are_those_of_a_plain_bootstrap(name):
 
 def test_auprc_by_hand():
     # least faithful first: 0 | 1 | 0 | 1: precision 1 at the first, 2/3 at the second
-    draws = Draws.of(np.arange(4), draws=5, seed=0)
+    draws = BootstrapSamples.of(np.arange(4), draws=5, seed=0)
     value, _ = auprc(draws, np.array([[0.1, 0.3, 0.5, 0.9]]), np.array([0, 1, 0, 1]), np.ones(4, bool))
     assert value == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_calibration_error_by_hand():
     # bin [0.2, 0.3): 0 of 2 faithful at 0.25; bin [0.9, 1]: 1 of 2 faithful at 0.95 and 1
-    draws = Draws.of(np.arange(4), draws=5, seed=0)
+    draws = BootstrapSamples.of(np.arange(4), draws=5, seed=0)
     value, _ = calibration_error(draws, np.array([[0.25, 0.25, 0.95, 1.0]]), np.array([0, 0, 1, 0]), np.ones(4, bool))
     assert value == pytest.approx(0.5 * 0.25 + 0.5 * 0.475)
 
 
 def test_scores_that_are_no_probability_have_no_calibration_error():
-    draws = Draws.of(np.arange(2), draws=5, seed=0)
+    draws = BootstrapSamples.of(np.arange(2), draws=5, seed=0)
     value, resampled = calibration_error(draws, np.array([[0.5, 1.5]]), np.array([0, 1]), np.ones(2, bool))
     assert np.isnan(value) and np.isnan(resampled).all()
 
 
 def test_what_needs_a_label_is_nan_without_it():
     scores, y, chosen = np.array([[0.2, 0.8, 0.9]]), np.array([1, 1, 1]), np.ones(3, bool)
-    draws = Draws.of(np.arange(3), draws=5, seed=0)
+    draws = BootstrapSamples.of(np.arange(3), draws=5, seed=0)
     for value, resampled in (
         auprc(draws, scores, y, chosen),
         balanced_accuracy(draws, scores, np.full((1, 3), 0.5), y, chosen),
@@ -92,7 +92,7 @@ def test_what_needs_a_label_is_nan_without_it():
 
 
 def test_a_label_in_one_group_has_no_resamples():
-    draws = Draws.of(np.array([0, 0, 1, 2]), draws=5, seed=0)
+    draws = BootstrapSamples.of(np.array([0, 0, 1, 2]), draws=5, seed=0)
     scores, y, chosen = np.array([[0.1, 0.2, 0.8, 0.9]]), np.array([0, 0, 1, 1]), np.ones(4, bool)
     value, resampled = auprc(draws, scores, y, chosen)
     assert value == 1.0 and np.isnan(resampled).all()

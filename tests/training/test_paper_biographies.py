@@ -13,7 +13,8 @@ from made_up_biographies import write_biographies
 from sklearn.metrics import roc_auc_score
 
 from syncheck.cli import main
-from syncheck.training import labelled_set, load_biographies, load_records, read_parquet
+from syncheck.labelling import load_biographies, load_records
+from syncheck.training import labelled_set, read_parquet
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "signals" / "llama"

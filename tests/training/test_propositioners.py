@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from syncheck import EvaluatorError, SequencePropositioner
-from syncheck.training import InstructPropositioner, RuleBasedPropositioner, load_propositioner
+from syncheck.errors import TextGeneratorError
+from syncheck.labelling import InstructPropositioner, RuleBasedPropositioner, SequencePropositioner, load_propositioner
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_instructed_model_is_asked_for_a_list():
 
 @pytest.mark.parametrize("reply", ["He ran.", "[He ran]", '["a", 3]', '["a"'])
 def test_another_answer_is_an_error(reply):
-    with pytest.raises(EvaluatorError, match="expected 'scripted' to write a JSON list of strings"):
+    with pytest.raises(TextGeneratorError, match="expected 'scripted' to write a JSON list of strings"):
         InstructPropositioner(Scripted(reply))("He ran.")
 
 

@@ -6,10 +6,9 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BatchEncoding, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from syncheck import CheckpointError
 from syncheck.cli import main
-from syncheck.errors import InputError
-from syncheck.training import AutoAis, SequencePropositioner, load_propositioner
+from syncheck.errors import CheckpointError, InputError
+from syncheck.labelling import AutoAis, SequencePropositioner, load_propositioner
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 TEXT = "Ada was a poet. She died. Byron lived."

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.training import UnfaithfulSpan, load_ragtruth, load_records
+from syncheck.labelling import UnfaithfulSpan, load_ragtruth, load_records
 
 SOURCE = {
     "source_id": "7",

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 from measured_doubles import yes_and_no
 
-from syncheck import InputError, Monitor, MonitorConfig, RecordError, WrongTypeError, feature_schema
+from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.cli import main
-from syncheck.training import (
+from syncheck.errors import InputError, RecordError, WrongTypeError
+from syncheck.evaluation import fold_numbers
+from syncheck.labelling import (
     LabelledResponse,
     LabelledSentence,
     carried_line,
-    fold_numbers,
     labelled_responses,
     load_jsonl,
     load_records,
-    measure,
-    measure_to_parquet,
-    read_parquet,
 )
+from syncheck.training import measure, measure_to_parquet, read_parquet
 
 MODEL = ["--model", str(Path(__file__).parents[1] / "golden" / "signals" / "llama")]
 SCHEMA = "paper-no-lid.v1"

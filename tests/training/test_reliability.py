@@ -1,14 +1,9 @@
 import numpy as np
 import pytest
 
-from syncheck import InputError
 from syncheck.aggregators import fit_calibration
-from syncheck.training import (
-    ReliabilityBin,
-    cross_fitted_calibration,
-    expected_calibration_error,
-    reliability_bins,
-)
+from syncheck.errors import InputError
+from syncheck.evaluation import ReliabilityBin, cross_fitted_calibration, expected_calibration_error, reliability_bins
 
 
 def test_bins_by_hand():

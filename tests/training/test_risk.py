@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from syncheck import InputError
-from syncheck.errors import InsufficientDataError
-from syncheck.training import choose_release_threshold, one_of_each_group, unfaithful_bound
+from syncheck.errors import InputError, InsufficientDataError
+from syncheck.training import choose_risk_controlled_threshold, one_of_each_group, unfaithful_bound
 
 RISK, CONFIDENCE = 0.05, 0.9
 
 
 def independent_threshold(scores, y, **options):
-    return choose_release_threshold(scores, y, groups=None, **options)
+    return choose_risk_controlled_threshold(scores, y, groups=None, **options)
 
 
 def risk_above(threshold):
@@ -195,7 +194,7 @@ def test_one_sentence_of_each_group():
 
 @pytest.mark.parametrize(("groups", "one"), [(None, False), (np.repeat(np.arange(300), 2), True)])
 def test_the_threshold_says_what_it_was_chosen_on(groups, one):
-    chosen = choose_release_threshold(np.linspace(0, 1, 600), np.ones(600), groups=groups)
+    chosen = choose_risk_controlled_threshold(np.linspace(0, 1, 600), np.ones(600), groups=groups)
     assert (chosen.one_per_question, chosen.sentences) == (one, 300 if one else 600)
 
 
@@ -205,19 +204,19 @@ def test_one_sentence_of_each_question_is_drawn_by_the_seed():
     for seed in (0, 1):
         one = one_of_each_group(groups, generator=np.random.default_rng(seed))
         expected = replace(independent_threshold(scores[one], y[one]), one_per_question=True)
-        assert choose_release_threshold(scores, y, groups=groups, seed=seed) == expected
+        assert choose_risk_controlled_threshold(scores, y, groups=groups, seed=seed) == expected
 
 
 def test_too_few_questions_are_refused_with_how_many_are_missing():
     """Ten sentences each say nothing more: with none unfaithful 45 questions are needed."""
     with pytest.raises(InsufficientDataError, match="about 5 more held-out questions are needed") as caught:
-        choose_release_threshold(np.linspace(0, 1, 400), np.ones(400), groups=np.repeat(np.arange(40), 10))
+        choose_risk_controlled_threshold(np.linspace(0, 1, 400), np.ones(400), groups=np.repeat(np.arange(40), 10))
     assert caught.value.more_needed == 5
 
 
 def test_groups_must_be_one_for_each_sentence():
     with pytest.raises(InputError, match=r"groups must be \(3,\), one for each sentence; found \(2,\)"):
-        choose_release_threshold([0.1, 0.2, 0.3], [1, 1, 1], groups=["a", "b"])
+        choose_risk_controlled_threshold([0.1, 0.2, 0.3], [1, 1, 1], groups=["a", "b"])
 
 
 @pytest.mark.slow
@@ -237,6 +236,6 @@ def test_the_promise_holds_for_dependent_sentences_by_question_alone():
 
 def _broken(scores, y, **options):
     try:
-        return risk_above(choose_release_threshold(scores, y, **options).threshold) > RISK
+        return risk_above(choose_risk_controlled_threshold(scores, y, **options).threshold) > RISK
     except InsufficientDataError:
         return False

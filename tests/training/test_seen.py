@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from made_up import record, records
 
-from syncheck import InputError
-from syncheck.training import grouped_by_question, load_jsonl, question_digests, refuse_seen, seen_records
+from syncheck.errors import InputError
+from syncheck.labelling import load_jsonl
+from syncheck.training import grouped_by_question, question_digests, refuse_seen, seen_records
 
 
 def trained_on(given):

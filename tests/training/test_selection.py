@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from made_up_ragtruth import write_ragtruth
 
-from syncheck import InputError, SegmenterConfig, feature_schema
-from syncheck.training import LabelledResponse, MeasuredSentences, Selection, UnfaithfulSpan, load_records
+from syncheck import SegmenterConfig, feature_schema
+from syncheck.errors import InputError
+from syncheck.labelling import LabelledResponse, Selection, UnfaithfulSpan, load_records
+from syncheck.training import MeasuredSentences, select_sentences
 
 
 def response(name, **values):
@@ -104,7 +106,7 @@ def test_sentences_keep_their_responses():
         left_out={"z": "too long"},
         segmenter=SegmenterConfig(clauses=True),
     )
-    found = Selection(tasks=["QA"], due_to_null=False).of_sentences(measured, source="x")
+    found = select_sentences(measured, Selection(tasks=["QA"], due_to_null=False), source="x")
     assert [r.id for r in found.records] == ["a", "c"]
     assert found.texts == ("a0", "a1", "c0", "c1") and found.owners.tolist() == [0, 0, 1, 1]
     assert found.values[:, 0].tolist() == [0, 1, 3, 4]
@@ -113,7 +115,7 @@ def test_sentences_keep_their_responses():
     assert found.labels().tolist() == [0, 0, 0, 1]  # the span 2 to 3 does not count
     assert (found.left_out, found.segmenter) == ({"z": "too long"}, SegmenterConfig(clauses=True))
     with pytest.raises(InputError, match="no response of tasks 'Poem'"):
-        Selection(tasks=["Poem"]).of_sentences(measured, source="x")
+        select_sentences(measured, Selection(tasks=["Poem"]), source="x")
 
 
 def test_a_ragtruth_folder_is_its_questions_unless_tasks_are_named(tmp_path):

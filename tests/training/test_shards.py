@@ -12,7 +12,8 @@ import pytest
 from doubles import WordAligner
 from made_up import record, records
 
-from syncheck import CheckpointError, EvaluatorError, InputError, MismatchError, Monitor
+from syncheck import Monitor
+from syncheck.errors import CheckpointError, InputError, MismatchError, TextGeneratorError
 from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
 
 FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]
@@ -22,7 +23,7 @@ FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, 
 @pytest.fixture(scope="module")
 def monitor(llama, make_monitor):
     made = make_monitor(llama, formula=None)
-    made.bank = None
+    made.lid_references = None
     return made
 
 
@@ -186,8 +187,8 @@ def test_an_aligner_that_failed_is_asked_again(llama, make_monitor, monitor, tmp
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, records(4))
     failing = make_monitor(llama, formula=None, aligner=FailsAtFirst())
-    failing.bank = None
-    with pytest.raises(EvaluatorError, match="record 'r[23]'.*out of memory"):
+    failing.lid_references = None
+    with pytest.raises(TextGeneratorError, match="record 'r[23]'.*out of memory"):
         measured_into(path, failing, records(4))
     assert len(list((tmp_path / "x.parquet.parts").glob("part-*"))) == 1
     measured_into(path, failing, records(4))

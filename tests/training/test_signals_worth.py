@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from syncheck import InputError
-from syncheck.training import (
+from syncheck.errors import InputError
+from syncheck.evaluation import (
     ablation_systems,
     aggregator_systems,
     auroc_table,

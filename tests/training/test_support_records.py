@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncheck.training import LabelledSentence, load_records
+from syncheck.labelling import LabelledSentence, load_records
 
 FOLDER = Path(__file__).parents[2] / "examples" / "starter_kit"
 

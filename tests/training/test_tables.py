@@ -8,16 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from syncheck import CheckpointError, MonitorConfig, SegmenterConfig, feature_schema
-from syncheck.training import (
-    LabelledResponse,
-    LabelledSentence,
-    MeasuredSentences,
-    UnfaithfulSpan,
-    provenance_of,
-    read_parquet,
-    write_parquet,
-)
+from syncheck import MonitorConfig, SegmenterConfig, feature_schema
+from syncheck.errors import CheckpointError
+from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.training import MeasuredSentences, provenance_of, read_parquet, write_parquet
 
 LAYERS = (2, 3)
 

@@ -8,17 +8,12 @@ import pytest
 from measured_doubles import yes_and_no
 from sklearn.metrics import roc_auc_score
 
-from syncheck import InputError, MismatchError, SegmenterConfig, feature_schema
+from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
-from syncheck.training import (
-    UnfaithfulSpan,
-    cross_validate,
-    fold_numbers,
-    joined,
-    labelled_set,
-    surrogate_matrix,
-    transfer_matrix,
-)
+from syncheck.errors import InputError, MismatchError
+from syncheck.evaluation import cross_validate, fold_numbers, transfer_matrix
+from syncheck.labelling import UnfaithfulSpan
+from syncheck.training import joined, labelled_set, surrogate_matrix
 
 
 def parts_that_disagree(size=300, groups=30):

@@ -1,0 +1,12 @@
+from .abstain import AbstainGenerator as AbstainGenerator
+from .backtrack import BacktrackGenerator as BacktrackGenerator
+from .best_of_n import BestOfNGenerator as BestOfNGenerator, BestOfNOutput as BestOfNOutput
+from .cad import CADGenerator as CADGenerator, contrast_scores as contrast_scores
+from .flare import (
+    FLAREGenerator as FLAREGenerator,
+    FLAREOutput as FLAREOutput,
+    FLAREQuery as FLAREQuery,
+    PassageIndex as PassageIndex,
+    Retrieval as Retrieval,
+)
+from .rerank import RerankGenerator as RerankGenerator

@@ -1,0 +1,227 @@
+"""The answer while it is written: parts that are kept, and the search that goes on from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from fod.config import FODConfig
+from fod.drop_in import plan_within
+from fod.events import Event, ReleaseEvent, RetractEvent
+from fod.propose import SentenceProposer
+from fod.release import Release
+from fod.search import walk
+from fod.trace import trace_of
+from fod.types import Progress, SearchResult
+from syncheck import Evidence, Monitor, RagPrompt, Report, SentenceScore, TokenSignals
+from syncheck.decoding import GenerationSetup, check_reach
+from syncheck.report import TraceNode
+
+__all__ = ["Draft", "Writing", "continued"]
+
+
+def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
+    """Return a prompt behind which an answer goes on: its own ids, then those that are written already."""
+    if not token_ids:
+        return prompt
+    return replace(
+        prompt,
+        with_context=prompt.with_context + text,
+        without_context=prompt.without_context + text,
+        with_context_ids=(*prompt.with_context_ids, *token_ids),
+        without_context_ids=(*prompt.without_context_ids, *token_ids),
+    )
+
+
+class Draft:
+    """What is written of an answer so far.
+
+    Parameters
+    ----------
+    prompt
+        The first part's.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+        That of the answer; with several parts, its passages are those of all, each once.
+    token_ids : list of int
+        Of the response, without an end-of-text token.
+    """
+
+    def __init__(self, prompt: RagPrompt) -> None:
+        self.prompt = prompt
+        self.token_ids: list[int] = []
+        self._parts: list[Report] = []
+
+    @property
+    def text(self) -> str:
+        """The response so far."""
+        return "".join(part.response for part in self._parts)
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Its sentences so far."""
+        return tuple(sentence for part in self._parts for sentence in part.sentences)
+
+    def add(self, part: Report) -> None:
+        """Append a part, as reported under its own prompt; it covers all tokens that are kept of it."""
+        passages = tuple(dict.fromkeys((*self.prompt.passages, *part.prompt.passages)))
+        self.prompt = replace(self.prompt, passages=passages)
+        moved = tuple(self.placed(sentence, part.prompt) for sentence in part.sentences)
+        tokens = replace(part.tokens, char_spans=part.tokens.char_spans + len(self.text))
+        self._parts.append(replace(part, sentences=moved, tokens=tokens))
+        self.token_ids += part.tokens.token_ids.tolist()
+
+    def placed(self, sentence: SentenceScore, prompt: RagPrompt) -> SentenceScore:
+        """Return a sentence of the next part as one of the whole: its characters, tokens and evidence."""
+        if not self._parts and prompt.passages == self.prompt.passages:
+            return sentence
+        characters, tokens = len(self.text), len(self.token_ids)
+        return replace(
+            sentence,
+            start=sentence.start + characters,
+            end=sentence.end + characters,
+            token_start=sentence.token_start + tokens,
+            token_end=sentence.token_end + tokens,
+            evidence=self._evidence(sentence.evidence, prompt),
+        )
+
+    def report(self, *, stop: str | None, seconds: float | None) -> Report:
+        """Return all parts as one answer."""
+        text = self.text
+        return Report(
+            prompt=self.prompt,
+            response=text,
+            sentences=self.sentences,
+            tokens=_joined(text, [part.tokens for part in self._parts]),
+            stop=stop,
+            seconds=seconds,
+        )
+
+    def _evidence(self, evidence: Evidence | None, prompt: RagPrompt) -> Evidence | None:
+        if evidence is None:
+            return None
+        passage = prompt.passages[evidence.passage]
+        known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
+        return replace(evidence, passage=list(dict.fromkeys(known)).index(passage))
+
+
+def _joined(text: str, parts: Sequence[TokenSignals]) -> TokenSignals:
+    def column(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    names = ("token_ids", "char_spans", "log_prob", "log_prob_without_context", "entropy", "kl")
+    return TokenSignals(text=text, **{name: column(name) for name in names})
+
+
+class Writing:
+    """An answer that is being written: its parts so far, and the prompt of the next.
+
+    Parameters
+    ----------
+    monitor
+        A trained monitor.
+    prompt
+        Of the first part.
+    plan
+        How ``generate`` would choose tokens of it.
+    config
+        The search's parameters.
+    generator
+        Source of randomness of stage 2.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+        Of the last part; set another for the next. The limits on tokens and sentences hold for all parts together.
+    draft : Draft
+        What is written.
+    parts : int
+        Searches so far.
+    response_ids : list of int
+        What is written, with the end-of-text token that ended it.
+    sampled_tokens : int
+        Tokens decoded, thrown away or not.
+    dropped, rejected : sequence of SentenceScore
+        What stage 1 has taken back, and what did not pass in the last round.
+    marked : list of int
+        Indices of sentences that did not pass and were kept.
+    trace : list of TraceNode
+        The searches as trees, one after another.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        prompt: RagPrompt,
+        plan: GenerationSetup,
+        config: FODConfig,
+        generator: torch.Generator,
+    ) -> None:
+        self._monitor = monitor
+        self._config = config
+        self._plan = plan
+        self._room = plan.config.max_length - len(prompt.with_context_ids)
+        self._generator = generator
+        self.prompt = prompt
+        self.draft = Draft(prompt)
+        self.parts = 0
+        self.response_ids: list[int] = []
+        self.sampled_tokens = 0
+        self.dropped: list[SentenceScore] = []
+        self.rejected: tuple[SentenceScore, ...] = ()
+        self.marked: list[int] = []
+        self.trace: list[TraceNode] = []
+
+    def next_part(self, release: Release) -> Generator[Event, None, SearchResult]:
+        """Search under the prompt, behind what is written."""
+        started = time.perf_counter()
+        draft, config = self.draft, self._config
+        prompt = continued(self.prompt, draft.token_ids, draft.text)
+        limit = len(self.prompt.with_context_ids) + self._room
+        check_reach(self._monitor.model, [self.prompt], limit)
+        left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
+        with self._monitor.session(prompt) as watched:
+            propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)
+            steps = walk(propose, left)
+            while True:
+                try:
+                    progress = next(steps)
+                except StopIteration as end:
+                    result: SearchResult = end.value
+                    break
+                yield from self._placed(release(progress))
+            yield from self._placed(release(Progress((result.beam,))))
+            part = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
+        self._take(result, part, propose)
+        return result
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit on tokens or sentences leaves nothing more to write."""
+        written = self.draft
+        return len(written.token_ids) >= self._room or len(written.sentences) >= self._config.max_sentences
+
+    def _take(self, result: SearchResult, part: Report, propose: SentenceProposer) -> None:
+        draft, first = self.draft, len(self.draft.sentences)
+        self.dropped += (draft.placed(sentence, part.prompt) for sentence in result.dropped)
+        self.marked += (first + index for index in result.beam.marked)
+        self.rejected = tuple(s for c in result.rounds[-1].candidates for s in c.sentences) if result.rounds else ()
+        self.response_ids = [*draft.token_ids, *propose.response_ids(result.beam)]
+        self.sampled_tokens += propose.sampled_tokens
+        self.trace += trace_of(result, self._config)
+        self.parts += 1
+        draft.add(part)
+
+    def _placed(self, events: Sequence[ReleaseEvent | RetractEvent]) -> Iterator[Event]:
+        """Move the sentences of this part to where they are in the answer."""
+        for event in events:
+            if isinstance(event, ReleaseEvent):
+                yield replace(event, sentence=self.draft.placed(event.sentence, self.prompt))
+            else:
+                yield RetractEvent(tuple(self.draft.placed(s, self.prompt) for s in event.sentences))

@@ -1,0 +1,10 @@
+from .aggregator import Aggregator as Aggregator
+from .calibration import (
+    Calibration as Calibration,
+    CalibrationMethod as CalibrationMethod,
+    IsotonicCalibration as IsotonicCalibration,
+    PlattCalibration as PlattCalibration,
+    RiskControlledThreshold as RiskControlledThreshold,
+    fit_calibration as fit_calibration,
+)
+from .estimators import make_aggregator as make_aggregator

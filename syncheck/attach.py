@@ -1,0 +1,343 @@
+"""Watching a generation loop that is not ours: ``model.generate`` or one written by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
+from transformers.generation import LogitsProcessor, LogitsProcessorList
+
+from syncheck.config import SegmenterConfig
+from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
+from syncheck.decoding.scoped import Scoped
+from syncheck.decoding.scored import ScoredSession
+from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.report import Report
+from syncheck.scoring import SentenceScorer
+from syncheck.signals import Branch, ForwardArguments, LidReferences, check_one_encoding, is_rewindable
+from syncheck.types import RagPrompt, SentenceScore
+
+__all__ = ["BatchWatch", "Watch"]
+
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+"""What torch leaves out of the call of a hook that has been removed while another thread was within a forward."""
+
+
+class _ObservedSession(DecodingSession):
+    """A session whose main branch is run by somebody else and only looked at."""
+
+    def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
+        """Collect what the tapped blocks put out in the loop's own forwards, one list per layer."""
+        return self._taps.recording()
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a forward that is run here, in this thread or asyncio task, is the loop's."""
+        return self._taps.is_recording
+
+    def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
+        """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
+        if self._columns.logits:
+            self._columns.was_fed(logits, states)
+        else:
+            self._columns.logits.append(logits[:, 0])
+
+    def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
+        return None
+
+    def _feed_pending(self) -> None:
+        if self._columns.fed < len(self._columns.ids):
+            raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
+
+
+class _FollowIds(LogitsProcessor):  # type: ignore[misc]
+    def __init__(self, watch: BatchWatch) -> None:
+        self._watch = watch
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        self._watch.check_sequence(input_ids)
+        return scores
+
+
+class BatchWatch(Scoped):
+    """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one a row.
+
+    As :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
+    padded on the left and keep their places: beam search, which moves text between rows, is refused.
+
+    A row is over when a stopping criterion of ``generate`` says so of it, whatever fills it afterwards; in a loop
+    written by hand at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        prompts: Sequence[RagPrompt],
+        *,
+        scorers: Sequence[SentenceScorer],
+        layers: Sequence[int],
+        lid_references: LidReferences | None,
+        segmenter: SegmenterConfig,
+    ) -> None:
+        self._model = model
+        self._arguments = ForwardArguments(model)
+        self._own_ends = tuple(end_tokens_of(model, tokenizer))
+        self._stops = OverheardStops(model, len(prompts))
+        self._prompts = list(prompts)
+        self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
+        self._session = _ObservedSession(
+            model, tokenizer, prompts, layers=layers, lid_references=lid_references, segmenter=segmenter
+        )
+        self._watched = ScoredSession(self._session, scorers)
+        self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
+        self._cache: Any = None
+        self._new = 0
+        self._busy = False
+        self._attached = False
+        self._started = time.perf_counter()
+        self.processors = LogitsProcessorList([_FollowIds(self)])
+
+    @property
+    def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
+        """Sentences of each row scored so far."""
+        return tuple(tuple(answer.sentences) for answer in self._watched.answers)
+
+    def check_sequence(self, input_ids: Tensor) -> None:
+        """Refuse ids that are not those that were fed.
+
+        Raises
+        ------
+        InputError
+            If they differ: the loop runs another prompt, or moves text between rows.
+        """
+        if input_ids.tolist() != self._seen:
+            raise InputError(
+                "the ids in the loop are not those the watched model was fed; generate from prompt.inputs() of the "
+                "prompt that was attached, without beam search, and in the thread that entered the with block"
+            )
+
+    def end(self, row: int = 0, *, tokens: int) -> None:
+        """Say in a loop written by hand that a row is over; what the loop feeds to it from there on is no text.
+
+        Parameters
+        ----------
+        row
+            Its place in the batch.
+        tokens
+            Of its response, when it is over. All but the last may have been fed, and nothing after them.
+
+        Raises
+        ------
+        InputError
+            If more has been fed.
+        """
+        fed = max(len(self._seen[row]) - self._width, 0)
+        if tokens < fed:
+            raise InputError(f"row {row} cannot end after {tokens} tokens: {fed} were fed; say it before that")
+        self._stops.over[row] = self._width + tokens
+        self._end_rows()
+
+    def reports(self, output_ids: Any) -> list[Report]:  # noqa: ANN401 - a tensor, a list or what generate returns
+        """Finish and return the report of each row.
+
+        Parameters
+        ----------
+        output_ids
+            The final ids, prompt and padding included, as ``generate`` returns them (or its output object).
+            ``generate`` never feeds the last token, so it is fed now, which needs the hooks: call inside the ``with``
+            block or after it.
+
+        Raises
+        ------
+        InputError
+            If the ids do not continue what was watched.
+        """
+        ids = _ids_of(output_ids)
+        n = len(self._seen[0])
+        if len(ids) != len(self._seen):
+            raise InputError(f"{len(self._seen)} prompts are attached, but the output holds {len(ids)} sequences")
+        if any(row[:n] != seen[: len(row)] for row, seen in zip(ids, self._seen, strict=True)) or any(
+            tuple(row[self._width - len(p.with_context_ids) : self._width]) != p.with_context_ids
+            for row, p in zip(ids, self._prompts, strict=True)
+        ):
+            raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
+        lengths, reasons = zip(*(self._end_of(row, response) for row, response in enumerate(ids)), strict=True)
+        self._feed_rest([row[: max(lengths)] for row in ids])
+        for row in self._session.rows:
+            row.end()
+        self._score_closed(is_last=True)
+        return self._watched.reports(stops=reasons, seconds=time.perf_counter() - self._started)
+
+    @property
+    def _end_tokens(self) -> tuple[int, ...]:
+        """Those given to ``generate``; the model's and its tokenizer's in a loop written by hand."""
+        return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
+
+    def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
+        """Return how many columns of the final ids have text, and why there are no more."""
+        over, limit = self._stops.over[row], self._stops.limit
+        for column in range(self._width, len(ids) if over is None else min(over, len(ids))):
+            if ids[column] in self._end_tokens:
+                return column, "end_of_text"
+        if over is None:
+            return len(ids), "criteria"
+        return min(over, len(ids)), "criteria" if limit is None or over < limit else "length"
+
+    def _end_rows(self) -> None:
+        """End the rows that were over with what they have been fed."""
+        for row, seen, over in zip(self._session.rows, self._seen, self._stops.over, strict=True):
+            if over is not None and over <= len(seen):
+                row.end()
+
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self._watched)
+        scope.enter_context(self._stops.listening())
+        before = self._model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        scope.callback(before.remove)
+        after = self._model.register_forward_hook(self._after_forward)
+        scope.callback(after.remove)
+        self._recorded = scope.enter_context(self._session.recording())
+        scope.callback(setattr, self, "_attached", False)
+        self._attached = True
+
+    def _feed_rest(self, wanted: Sequence[Sequence[int]]) -> None:
+        stop = len(wanted[0])
+        if len(self._seen[0]) >= stop:
+            return
+        padded = Sequences([prompt.with_context_ids for prompt in self._prompts], self._model.device)
+        ids = torch.tensor(wanted, device=self._model.device)
+        with ExitStack() as hooks, torch.inference_mode():
+            if not self._attached:
+                hooks.enter_context(self)
+            elif not self._session.is_recording:
+                raise NotReadyError(
+                    "another thread is inside the with block of this watch; call report(out) there, or after the block"
+                )
+            if not self._seen[0]:  # another loop made the ids: all of them are fed now
+                self._cache = DynamicCache(config=self._model.config)
+            while (seen := len(self._seen[0])) < stop:
+                begin = 0 if self._cache is None else seen
+                end = max(seen + 1, self._width)
+                mask, positions = padded.mask_and_positions(end)
+                arguments = self._arguments.of(mask, positions[:, begin:], self._cache, 1, is_first=begin == 0)
+                self._model(input_ids=ids[:, begin:end], **arguments)
+
+    def _before_forward(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] = _NONE) -> None:
+        if self._busy or not self._session.is_recording:
+            return
+        input_ids = kwargs.get("input_ids", args[0] if args else None)
+        if not isinstance(input_ids, Tensor):
+            raise WrongTypeError("a watched loop must feed input_ids; it fed embeddings or nothing")
+        if input_ids.shape[0] != len(self._prompts):
+            raise InputError(
+                f"the loop feeds {input_ids.shape[0]} sequences, but {len(self._prompts)} prompts are attached; attach "
+                "a list with the prompt of every row"
+            )
+        past = self._past(kwargs.get(self._arguments.cache), input_ids.shape[1])
+        self._new = 0
+        for row, fed in enumerate(input_ids.tolist()):
+            known = self._seen[row][past : past + len(fed)]
+            if past > len(self._seen[row]) or fed[: len(known)] != known:
+                raise InputError("the watched model was fed another sequence; run other prompts outside the with block")
+            self._new = len(fed) - len(known)
+        if self._new:
+            self._append(input_ids[:, -self._new :])
+        for layer in self._recorded:
+            layer.clear()
+
+    def _past(self, cache: Any, width: int) -> int:  # noqa: ANN401 - any cache of transformers
+        """Columns that the loop has fed before and does not feed again."""
+        if cache is None:
+            return 0
+        if isinstance(cache, QuantizedCache):
+            raise InputError(
+                "a quantised cache changes the logits, so that what is measured in the loop is not what a replay "
+                "measures; leave cache_implementation out"
+            )
+        if is_rewindable(self._model):
+            return int(cache.get_seq_length())
+        return len(self._seen[0]) if width == 1 else 0  # a recurrent state has no length
+
+    def _append(self, token_ids: Tensor) -> None:
+        before = len(self._seen[0])
+        for seen, new in zip(self._seen, token_ids.tolist(), strict=True):
+            seen += new
+        if before < self._width:
+            for seen, prompt in zip(self._seen, self._prompts, strict=True):
+                pad = self._width - len(prompt.with_context_ids)
+                own = list(prompt.with_context_ids[: max(len(seen) - pad, 0)])
+                if seen[pad : self._width] != own:
+                    raise InputError("the loop feeds another prompt than the one attached; use prompt.inputs()")
+        if len(self._seen[0]) <= self._width:
+            return
+        if before < self._width or self._new != 1:
+            raise InputError(f"a watched loop must feed one token a step; it fed {self._new}")
+        check_one_encoding(self._model, self._width, len(self._seen[0]))
+        self._session.push(token_ids[:, 0], end_tokens=self._end_tokens)
+        self._score_closed()
+
+    def _after_forward(self, module: nn.Module, args: object, output: Any) -> None:  # noqa: ANN401
+        if self._busy or not self._session.is_recording or not self._new or len(self._seen[0]) < self._width:
+            return
+        cache = getattr(output, self._arguments.cache, None)
+        # A static cache of generate has no room for the last token, which is then fed with all before it.
+        self._cache = None if isinstance(cache, StaticCache) else cache
+        states = [layer[-1][:, -1:] for layer in self._recorded]
+        self._session.observe(output.logits[:, -1:].detach(), states)
+        self._end_rows()
+
+    def _score_closed(self, *, is_last: bool = False) -> None:
+        if self._watched.is_due() or (is_last and any(row.closed for row in self._session.rows)):
+            self._busy = True  # the no-context branch runs through the same model
+            try:
+                self._watched.score_round()
+            finally:
+                self._busy = False
+
+
+class Watch(BatchWatch):
+    """Scores sentences while another loop generates; made by ``Monitor.attach``, used as a context manager.
+
+    Forward hooks read the raw logits, the hidden states and the ids that are fed, so it makes no difference who
+    chooses the tokens or how. A sentence is scored when the first token behind it is fed, before that token's own
+    successor can be chosen. The hooks go on exit.
+
+    Attributes
+    ----------
+    processors : LogitsProcessorList
+        For ``generate(logits_processor=...)``: changes no score, but checks that the ids are those that were seen.
+
+    Notes
+    -----
+    Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
+    """
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Sentences scored so far; useful inside a hand-written loop, to stop or to take back."""
+        return self.rows[0]
+
+    def report(self, output_ids: Any) -> Report:  # noqa: ANN401 - a tensor, a list or what generate returns
+        """Finish and return the report; see :meth:`BatchWatch.reports`."""
+        return self.reports(output_ids)[0]
+
+
+def _ids_of(output: Any) -> list[list[int]]:  # noqa: ANN401
+    ids = getattr(output, "sequences", output)
+    if isinstance(ids, Tensor):
+        ids = ids.tolist()
+    if isinstance(ids, list) and all(isinstance(i, int) for i in ids):
+        ids = [ids]
+    rows = ids if isinstance(ids, list) else []
+    if not rows or not all(isinstance(row, list) and all(isinstance(i, int) for i in row) for row in rows):
+        raise WrongTypeError(f"final ids must be a tensor or a list of integers; found {type(output).__name__}")
+    return rows

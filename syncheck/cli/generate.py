@@ -1,0 +1,145 @@
+"""``syncheck generate``: answers by any of the decoders."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from syncheck.cli.decoder_options import chosen_options
+from syncheck.cli.monitors import monitor_for, prompt_for, read_passages
+from syncheck.cli.record_runs import digest_of_run, process
+from syncheck.cli.score import sentence_dicts
+from syncheck.errors import InputError, NotReadyError
+from syncheck.monitor import Monitor
+from syncheck.report import Report
+from syncheck.types import SentenceScore
+
+__all__ = ["run"]
+
+
+Work = Callable[[dict[str, Any]], dict[str, Any]]
+"""A record to its answer."""
+
+_PARAMETERS = {
+    ("abstain", "backtrack_threshold"): "threshold",
+    ("rerank", "rerank_by"): "by",
+    ("flare", "flare_threshold"): "threshold",
+}
+"""Parameters that are not called as their option is."""
+
+_NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer the questions of a file; returns the exit code."""
+    options = chosen_options(args)
+    if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
+        raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
+    monitor = monitor_for(args, "generation")
+    if args.decoder in _NEED_SCORES and monitor.aggregator is None:
+        raise NotReadyError(
+            f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
+        )
+    work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
+    run_digest = digest_of_run(args, monitor)
+    return 2 if process(args.input, args.output, work, run=run_digest, resume=args.resume) else 0
+
+
+def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+    sampling: dict[str, Any] = {"do_sample": args.decoder == "sample"}
+    if args.decoder == "sample":  # without these generate would take those of the model's own generation config
+        sampling |= {"temperature": 1.0, "top_p": 1.0}
+
+    def work(record: dict[str, Any]) -> dict[str, Any]:
+        generator = torch.Generator(device=monitor.model.device).manual_seed(args.seed)
+        prompt = prompt_for(monitor, record)
+        chosen = sampling | options
+        report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
+        return _answer(record, report, report.response)
+
+    return work
+
+
+def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+    generator = _generator(monitor, args.decoder, options)
+
+    def work(record: dict[str, Any]) -> dict[str, Any]:
+        output = generator.generate(
+            prompt_for(monitor, record),
+            seed=args.seed,
+            return_dict_in_generate=True,
+            do_sample=False,
+            max_new_tokens=args.max_new_tokens,
+        )
+        text = output.report.response + (output.message or "")
+        return _answer(record, output.report, text) | {"trace": _trace(output)}
+
+    return work
+
+
+def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
+    """Build the decoder that is asked for; what is not given is its own default."""
+    # fod stands on syncheck's public API; the CLI loads it only when it is asked for.
+    import fod
+
+    models = (monitor.model, monitor.tokenizer, monitor)
+    named = {_PARAMETERS.get((decoder, name), name): value for name, value in options.items()}
+    if decoder == "best-of-n":
+        return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
+    if decoder == "flare":
+        passages = read_passages(named.pop("passages"), option="--passages")
+        return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
+    kinds: dict[str, Callable[..., Any]] = {
+        "fod": fod.FODGenerator,
+        "fod-backtrack": fod.BacktrackGenerator,
+        "abstain": fod.AbstainGenerator,
+        "rerank": fod.RerankGenerator,
+        "cad": fod.CADGenerator,
+    }
+    return kinds[decoder](*models, **named)
+
+
+def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:
+    return {
+        "id": record.get("id"),
+        "response": text,
+        "sentences": sentence_dicts(report),
+        "stop": report.stop,
+    }
+
+
+def _trace(output: Any) -> dict[str, Any]:
+    """Return how the answer came about, as far as its decoder says."""
+    found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
+    if output.message is not None:
+        found["message"] = output.message
+    if output.thresholds is not None:
+        found["thresholds"] = asdict(output.thresholds)
+    search = output.get("search")
+    if search is not None:
+        found |= {
+            "backtracked": search.backtracked,
+            "marked": list(output.marked),
+            "rounds": [
+                {
+                    "candidates": [_brief(c.sentences) for c in step.candidates],
+                    "passed": len(step.passed),
+                    "kept": [beam.faithfulness for beam in step.beams],
+                }
+                for step in search.rounds
+            ],
+            "tree": [node.to_dict() for node in output.trace],
+        }
+    if "rewards" in output:
+        found |= {"rewards": list(output.rewards), "chosen": output.chosen}
+    if "retrievals" in output:
+        found["retrievals"] = [{"query": r.query.text, "passages": list(r.passages)} for r in output.retrievals]
+    return found
+
+
+def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
+    return [{"text": s.text, "score": s.score, "status": s.status} for s in sentences]

@@ -1,0 +1,161 @@
+"""The monitor that the options name, and its passages."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+
+from syncheck.alignment import Aligner, load_aligner
+from syncheck.cli.options import aligner_options
+from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
+from syncheck.errors import InputError
+from syncheck.jsonlines import field, fields_found
+from syncheck.kit import KitPurpose, load_kit
+from syncheck.monitor import Monitor
+from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.prompts import prompt_from_texts
+from syncheck.schemas import needs_lid
+from syncheck.segments import ENGLISH_ABBREVIATIONS
+from syncheck.signals import LidReferences
+from syncheck.types import RagPrompt
+
+__all__ = ["aligner_for", "check_device", "load_model", "monitor_for", "prompt_for", "read_passages", "segmenter_of"]
+
+
+def read_passages(name: str, *, option: str) -> list[str]:
+    """Read the paragraphs of a file, white space within them made single.
+
+    Parameters
+    ----------
+    name
+        The file, in UTF-8, with a byte-order mark or without.
+    option
+        Of the command line, for the messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or holds no text.
+    """
+    try:
+        text = Path(name).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {option} {name!r} as UTF-8 text: {error}") from error
+    passages = [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]
+    if not passages:
+        raise InputError(f"{option} {name!r} holds no text; paragraphs in it become passages")
+    return passages
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that is not there.
+
+    Raises
+    ------
+    InputError
+        If it is ``cuda`` and torch finds none.
+    """
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
+            "together, or pass --device cpu"
+        )
+
+
+def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere.
+
+    Raises
+    ------
+    CheckpointError
+        If transformers cannot load it.
+    """
+    tokenizer = load_tokenizer(name)
+    dtype = torch.float32 if device == "cpu" else "auto"
+    model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
+    return model.to(device).eval(), tokenizer
+
+
+def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+    """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator.
+
+    Raises
+    ------
+    InputError
+        If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema``, ``--lid-reference`` or an option of
+        segmentation with a trained monitor.
+    """
+    reference: str | None = getattr(args, "lid_reference", None)
+    chosen: str | None = getattr(args, "schema", None)
+    segmenter = segmenter_of(args)
+    trained = args.model is None or args.monitor is not None
+    given = (args.aligner, reference, chosen, segmenter, *aligner_options(args).values())
+    if trained and any(option is not None for option in given):
+        raise InputError(
+            "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
+            "--monitor; a trained monitor keeps those it was trained with"
+        )
+    if args.model is None:
+        if args.monitor is not None:
+            raise InputError("--monitor needs the --model it was trained for")
+        return load_kit(purpose, device=args.device)
+    model, tokenizer = load_model(args.model, args.device)
+    if args.monitor is not None:
+        return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
+    lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
+    aligner = aligner_for(args)
+    schema = chosen or DEFAULT_SCHEMA
+    layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter or SegmenterConfig())
+    return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner)
+
+
+def aligner_for(args: argparse.Namespace) -> Aligner | None:
+    """Load the aligner that ``--aligner`` and its options ask for; the bundled one without it."""
+    return load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+
+
+def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
+    """Return how text is to be cut into sentences; None when nothing was said about it."""
+    options: dict[str, Any] = {
+        "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
+        "line_breaks": args.line_breaks,
+        "cjk_stops": args.cjk_stops or None,
+        "clauses": args.clauses or None,
+        "sentences": args.sentences_together,
+    }
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return SegmenterConfig(**chosen) if chosen else None
+
+
+def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
+    """Build the prompts of an input record; its own replace the template."""
+    question = field(record, "question", str)
+    if "context" not in record or record["context"] is None:
+        raise InputError(
+            f"field 'context' is missing; {fields_found('context', record)}; pass a string or a list of strings, '' if "
+            "it is known to be empty"
+        )
+    context = field(record, "context", (str, list))
+    with_context = field(record, "prompt_with_context", str, default=None)
+    without_context = field(record, "prompt_without_context", str, default=None)
+    if (with_context is None) != (without_context is None):
+        raise InputError("prompt_with_context and prompt_without_context replace the template together; pass both")
+    system = field(record, "system", str, default=None)
+    if with_context is None:
+        return monitor.prompt(question=question, context=context, system=system)
+    if system is not None:
+        raise InputError(
+            "field 'system' is part of the template, which the prompts of the record replace; leave it out"
+        )
+    return prompt_from_texts(
+        monitor.tokenizer,
+        question=question,
+        context=context,
+        with_context=with_context,
+        without_context=without_context,
+    )

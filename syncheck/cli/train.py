@@ -1,0 +1,113 @@
+"""``syncheck train`` and ``features``: labelled responses to a monitor, or to a file of features."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.cli.ablate import panels_of
+from syncheck.cli.labelled import check_folder, chosen_responses, measured_by, report_left_out
+from syncheck.cli.monitors import aligner_for, load_model, monitor_for, segmenter_of
+from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
+from syncheck.errors import InputError
+from syncheck.evaluation import EvaluationTable, best_aggregator
+from syncheck.kit import kit_language_model
+from syncheck.monitor import Monitor
+from syncheck.report.plots import check_plot, plot_intervals
+from syncheck.training import LabelledSet, MeasuredSentences, Shard, fit_measured, measure_to_parquet
+
+__all__ = ["features", "train"]
+
+
+BATCH_SIZES = {"cpu": 1, "cuda": 16}
+"""Responses replayed at once: padding costs a CPU more than a larger batch saves."""
+
+
+def train(args: argparse.Namespace) -> int:
+    """Train a monitor, print what its kind of aggregator is worth and save it; returns the exit code."""
+    check_folder(args.output)
+    if args.plot is not None:
+        check_plot(args.plot)
+    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    untrained = Monitor(
+        model,
+        tokenizer,
+        config=MonitorConfig(schema=args.schema, segmenter=segmenter_of(args) or SegmenterConfig()),
+        aligner=aligner_for(args),
+    )
+    measured = measured_by(untrained, args, Path(args.data))
+    kind, table, (held_out,) = _compared(measured, args)
+    chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
+    sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
+    if args.plot is not None:
+        plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
+    monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed, held_out=held_out)
+    monitor.save_pretrained(args.output)
+    sys.stderr.write(
+        f"trained on {len(set(measured.owners[measured.checkable]))} responses; backtrack threshold "
+        f"{monitor.config.backtrack_threshold!r}, prune threshold {monitor.config.prune_threshold!r}; "
+        f"saved to {args.output}\n"
+    )
+    return 0
+
+
+def features(args: argparse.Namespace) -> int:
+    """Measure labelled responses and write their features; returns the exit code."""
+    number, count = args.shard
+    _check_output(args.output)
+    monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
+    records = chosen_responses(
+        args, _unmeasured(args.data), measured=lambda: monitor().aligner, output=Path(args.output)
+    )
+    measured = measure_to_parquet(
+        monitor(),
+        records,
+        args.output,
+        batch_size=args.batch_size or BATCH_SIZES[args.device],
+        part_size=args.part_size,
+        shard=Shard(number, count),
+    )
+    if measured is None:
+        sys.stderr.write(
+            f"shard {number} of {count} is measured; parts of others are missing yet, or damaged, in {args.output}"
+            ".parts. The last shard joins them, and so does any that is run again\n"
+        )
+        return 0
+    report_left_out(measured, Path(args.data))
+    return 2 if measured.left_out else 0
+
+
+def _check_output(path: str) -> None:
+    if not path.endswith(".parquet"):
+        raise InputError(
+            f"--output {path!r}: a file of features must end in .parquet, by which the other commands know it"
+        )
+    if not Path(path).parent.is_dir():
+        raise InputError(f"--output {path!r}: the folder does not exist; make it first")
+
+
+def _unmeasured(path: str) -> Path:
+    if path.endswith(".parquet"):
+        raise InputError(f"--data {path!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure")
+    return Path(path)
+
+
+def _compared(
+    measured: MeasuredSentences, args: argparse.Namespace
+) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
+    """Return the kind to train, how well the kinds that may be do on folds of the data, and its scores there."""
+    chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable))
+    return best_aggregator(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        names=measured.schema.names,
+        repeats=1,
+        seed=args.seed,
+        kinds=None if args.aggregator == "best" else (args.aggregator,),
+    )

@@ -1,1 +1,0 @@
-"""What each command of the CLI does; :mod:`syncheck.cli` reads the arguments."""

@@ -1,0 +1,15 @@
+from .generation import (
+    GenerationSetup as GenerationSetup,
+    Step as Step,
+    StopReason as StopReason,
+    check_reach as check_reach,
+    decode as decode,
+    end_tokens_of as end_tokens_of,
+    generation_setup as generation_setup,
+    prepare_generation as prepare_generation,
+)
+from .measuring import Transcript as Transcript
+from .rows import Row as Row, Sequences as Sequences
+from .session import DecodingSession as DecodingSession, require_rewindable as require_rewindable
+from .stopping import OverheardStops as OverheardStops
+from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

@@ -1,0 +1,335 @@
+"""What generate takes, prepared once, and the loop that decodes with it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
+from transformers.generation.streamers import BaseStreamer
+
+from syncheck.decoding.rows import Row, Sequences
+from syncheck.decoding.session import DecodingSession
+from syncheck.errors import InputError
+from syncheck.signals import check_one_encoding, check_window
+from syncheck.types import RagPrompt
+
+__all__ = [
+    "GenerationSetup",
+    "Step",
+    "StopReason",
+    "check_reach",
+    "decode",
+    "end_tokens_of",
+    "generation_setup",
+    "prepare_generation",
+]
+
+
+_NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
+_OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
+
+StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
+"""An end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores that no token can be
+chosen from, see :meth:`GenerationSetup.choosable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSetup:
+    """What ``generate`` made of its arguments.
+
+    Attributes
+    ----------
+    processors
+        Applied to a float32 copy of the raw logits, in order; the signals never see their output.
+    criteria
+        Any that fires ends the response.
+    config
+        The merged generation config.
+    end_tokens
+        Token ids that end a response; may be empty.
+    streamer
+        Is given the prompt's ids, then each token's; None for none.
+    """
+
+    processors: LogitsProcessorList
+    criteria: StoppingCriteriaList
+    config: GenerationConfig
+    end_tokens: tuple[int, ...]
+    streamer: BaseStreamer | None = None
+
+    @property
+    def pad_token(self) -> int:
+        """Id that fills finished rows."""
+        pad = self.config.pad_token_id
+        return int(pad) if pad is not None else (self.end_tokens[0] if self.end_tokens else 0)
+
+    def choose(
+        self, sequences: Tensor, logits: Tensor, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, list[bool]]:
+        """Choose a token for each row, as ``generate`` does.
+
+        Returns
+        -------
+        token_ids : Tensor of shape (B,)
+        scores : Tensor of shape (B, V), float32
+            What the processors made of the logits.
+        lost : list of bool
+            Rows that no token could be chosen for; see :meth:`choosable`.
+        """
+        scores, lost = self.choosable(self.processors(sequences, logits.to(torch.float32, copy=True)), logits)
+        if not self.config.do_sample:
+            return scores.argmax(-1), scores, lost
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0], scores, lost
+
+    def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
+        """Return scores that a token can be chosen from in every row.
+
+        Parameters
+        ----------
+        scores
+            (B, V) float32, what the processors made of the logits.
+        logits
+            (B, V) raw logits.
+
+        Returns
+        -------
+        scores : Tensor of shape (B, V), float32
+            The same, but for the rows that are lost: they are left one token. It does not end the text, so that it
+            falls to a sentence, which gets no score.
+        lost : list of bool
+            Rows with a NaN or +inf, and those that exclude every token as the logits do. They have to end there.
+        """
+        best = scores.amax(-1)  # NaN where there is one
+        lost = ~best.isfinite() & ~(best.isneginf() & logits.amax(-1).isfinite())
+        found: list[bool] = lost.tolist()
+        if any(found):
+            known = scores.nan_to_num(nan=math.inf, posinf=torch.finfo(scores.dtype).max)
+            known[:, [token for token in self.end_tokens if token < scores.shape[-1]]] = -math.inf
+            left = torch.full_like(scores, -math.inf).scatter_(-1, known.argmax(-1, keepdim=True), 0.0)
+            scores = torch.where(lost[:, None], left, scores)
+        return scores, found
+
+
+def generation_setup(
+    generation_config: GenerationConfig,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    streamer: BaseStreamer | None,
+) -> GenerationSetup:
+    """Check what ``generate`` hands to a custom decoding callable and wrap it.
+
+    Raises
+    ------
+    InputError
+        For beam search, a cache of another kind than ours, and outputs that are not collected.
+    """
+    beams = generation_config.num_beams
+    if beams is not None and beams > 1:
+        raise InputError(
+            f"num_beams must be 1; found {beams}: beam search moves text between rows while it is being scored"
+        )
+    _check_cache(generation_config.cache_implementation)
+    asked = [name for name in _NOT_COLLECTED if getattr(generation_config, name, False)]
+    if asked:
+        raise InputError(f"{' and '.join(asked)} must be left out: what comes back is a report, or ids, without them")
+    end_tokens = _configured_ends(generation_config)
+    return GenerationSetup(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
+
+
+def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Return the tokens that end a response of this model, by its generation config and its tokenizer."""
+    own = tokenizer.eos_token_id
+    return frozenset((*_configured_ends(model.generation_config), *(() if own is None else (int(own),))))
+
+
+def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
+    ends = generation_config.eos_token_id
+    return () if ends is None else tuple(int(e) for e in (ends if isinstance(ends, list) else [ends]))
+
+
+def _check_cache(implementation: str | None) -> None:
+    if implementation not in (None, "dynamic"):
+        raise InputError(
+            f"cache_implementation must be left out; found {implementation!r}: decoding keeps caches of its own, which "
+            "grow without copies and can be cut back. To use another, attach the monitor to model.generate"
+        )
+
+
+def prepare_generation(
+    model: PreTrainedModel,
+    prompts: RagPrompt | Sequence[RagPrompt],
+    *,
+    streamer: BaseStreamer | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    stop_strings: str | list[str] | None = None,
+    **kwargs: Any,  # noqa: ANN401
+) -> GenerationSetup:
+    """Let ``model.generate`` turn keyword arguments into processors, criteria and a config.
+
+    Parameters
+    ----------
+    model
+        The model that will decode.
+    prompts
+        Its prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
+    streamer
+        Kept in the plan.
+    tokenizer, stop_strings
+        Strings that end a response, and the tokenizer to find them with.
+    **kwargs
+        Anything ``model.generate`` takes.
+
+    Raises
+    ------
+    InputError
+        For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
+        ``stop_strings`` without ``tokenizer``.
+    PromptError
+        If a prompt does not fit the model's window, or a response may grow past where the model encodes every token
+        anew; see :func:`check_reach`.
+    """
+    prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
+    check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns of it
+    foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
+    if foreign:
+        raise InputError(
+            f"{' and '.join(foreign)} must be left out: decoding keeps caches of its own and takes one token a step. "
+            "To use generate's own loop, attach the monitor to it"
+        )
+    config = kwargs.get("generation_config") or model.generation_config
+    _check_cache(kwargs.get("cache_implementation", config.cache_implementation))  # before generate makes one
+    if stop_strings is not None:
+        # generate drops the tokenizer when it is given a callable, so the criterion is made here.
+        if tokenizer is None:
+            raise InputError("stop_strings need the tokenizer; pass tokenizer=..., as to model.generate")
+        given = kwargs.get("stopping_criteria") or ()
+        kwargs["stopping_criteria"] = StoppingCriteriaList([*given, StopStringCriteria(tokenizer, stop_strings)])
+
+    def capture(
+        model: PreTrainedModel,
+        input_ids: Tensor,
+        logits_processor: LogitsProcessorList,
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: GenerationConfig,
+        **_: Any,  # noqa: ANN401
+    ) -> GenerationSetup:
+        return generation_setup(generation_config, logits_processor, stopping_criteria, streamer)
+
+    sequences = Sequences([prompt.with_context_ids for prompt in prompts], model.device)
+    plan: GenerationSetup = model.generate(
+        input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
+    )
+    check_reach(model, prompts, plan.config.max_length)
+    return plan
+
+
+def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
+    """Refuse responses that may grow past a length where the model encodes every token anew.
+
+    Parameters
+    ----------
+    model
+        The model that will decode.
+    prompts
+        One for each row.
+    max_length
+        Most tokens of prompt and response together, of the longest prompt.
+
+    Raises
+    ------
+    PromptError
+        If one may, under the prompt with the context or under that without it.
+
+    Notes
+    -----
+    Models with LongRoPE (Phi-3 and its kin) do so past ``original_max_position_embeddings``, and what is measured on
+    one side of it does not hold on the other.
+    """
+    room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
+    for prompt in prompts:
+        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+            check_one_encoding(model, len(ids), len(ids) + room)
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of B rows.
+
+    Attributes
+    ----------
+    token_ids : tuple of int
+        What was chosen; padding for rows that were over before.
+    texts : tuple of str
+        What each row's token completed; empty for an end-of-text token.
+    stops : tuple of StopReason or None
+        Why each row is over; None while it is not.
+    """
+
+    token_ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    stops: tuple[StopReason | None, ...]
+
+
+def decode(
+    session: DecodingSession, plan: GenerationSetup, *, generator: torch.Generator | None = None
+) -> Iterator[Step]:
+    """Decode until every row is over.
+
+    Pauses after each token, before it is fed to the model: whoever iterates can look at ``session.rows`` and measure
+    a sentence before the next step costs anything. A row is over when a stopping criterion says so of it; it is then
+    filled with the padding token, as ``generate`` does where there is an end-of-text token.
+
+    The first logits of a row that are not finite are said in the log. The row ends there, ``not_finite``, unless
+    processors have left it a token all the same.
+    """
+    stops: list[StopReason | None] = [None] * len(session.rows)
+    if plan.streamer is not None:
+        plan.streamer.put(session.sequences().cpu())
+    warned: set[int] = set()
+    while None in stops:
+        _warn(session.next_logits, stops, warned)
+        token_ids, scores, lost = plan.choose(session.sequences(), session.next_logits, generator)
+        over = torch.tensor([stop is not None for stop in stops], device=token_ids.device)
+        token_ids = token_ids.masked_fill(over, plan.pad_token)
+        texts = session.push(token_ids, end_tokens=plan.end_tokens)
+        if plan.streamer is not None:
+            plan.streamer.put(token_ids.cpu())
+        fired = plan.criteria(session.sequences(), scores).tolist()
+        for index, row in enumerate(session.rows):
+            if stops[index] is None:
+                stops[index] = "not_finite" if lost[index] else _reason(session, plan, row, has_fired=fired[index])
+                if stops[index] is not None:
+                    row.end()
+        yield Step(tuple(token_ids.tolist()), tuple(texts), tuple(stops))
+    if plan.streamer is not None:
+        plan.streamer.end()
+
+
+def _reason(session: DecodingSession, plan: GenerationSetup, row: Row, *, has_fired: bool) -> StopReason | None:
+    if row.ended:
+        return "end_of_text"
+    if has_fired:
+        return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
+    return "window" if session.room is not None and session.room <= 0 else None
+
+
+def _warn(logits: Tensor, stops: list[StopReason | None], warned: set[int]) -> None:
+    """Say which rows that go on have logits (B, V) that are no distribution, once of each."""
+    for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
+        if not is_finite and stops[row] is None and row not in warned:
+            warned.add(row)
+            logger.warning(
+                "the model's logits are not finite in row %d: its sentence gets the status 'failed'. Check the "
+                "weights, or run the model in another type, bfloat16 or float32",
+                row,
+            )

@@ -1,0 +1,29 @@
+from .crossval import (
+    FittedFold as FittedFold,
+    cross_validate as cross_validate,
+    fitted_folds as fitted_folds,
+    fold_numbers as fold_numbers,
+)
+from .importance import ablation_systems as ablation_systems, permuted_scores as permuted_scores
+from .reliability import (
+    ReliabilityBin as ReliabilityBin,
+    cross_fitted_calibration as cross_fitted_calibration,
+    expected_calibration_error as expected_calibration_error,
+    reliability_bins as reliability_bins,
+)
+from .systems import (
+    System as System,
+    aggregator_systems as aggregator_systems,
+    benchmark_systems as benchmark_systems,
+    best_aggregator as best_aggregator,
+    held_out_scores as held_out_scores,
+    out_of_fold_scores as out_of_fold_scores,
+    training_thresholds as training_thresholds,
+)
+from .tables import (
+    EvaluationRow as EvaluationRow,
+    EvaluationTable as EvaluationTable,
+    auroc_table as auroc_table,
+    best_system as best_system,
+)
+from .transfer import AurocMatrix as AurocMatrix, Cell as Cell, transfer_matrix as transfer_matrix

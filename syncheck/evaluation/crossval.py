@@ -1,0 +1,186 @@
+"""Out-of-fold scores: every sentence is scored by a model that saw no sentence of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators.ensemble import Ensemble
+from syncheck.aggregators.estimators import fit_model
+from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.network import Network
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.given import has_both_labels, labels_found, real_numbers
+
+__all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
+
+
+FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Indices of the training sentences -> (N, F) features of all sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedFold:
+    """A model fitted on all folds but one, with that one to try it on.
+
+    Attributes
+    ----------
+    repeat : int
+    train, test : ndarray of int64
+        Indices of the sentences; no group is in both.
+    rows : ndarray of shape (N, F), float64
+        Features of all sentences, as the training ones determine them.
+    model : Network, Forest or Ensemble
+    """
+
+    repeat: int
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
+    rows: NDArray[np.float64]
+    model: Network | Forest | Ensemble
+
+
+def cross_validate(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+    train_on: NDArray[np.bool_] | None = None,
+    numbers: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, F), or callable
+        NaN means not measured. A callable is given the indices of each fold's training sentences and returns the
+        (N, F) features, for features that depend on them as LID does.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,)
+        Sentences of one group, in practice of one question, are never on both sides.
+    kind
+        Which classifier; imputing and scaling are refitted in each fold with it.
+    folds
+        Parts the groups are split into, with about the same share of unfaithful sentences each.
+    repeats
+        Shuffles; repeat ``r`` uses ``seed + r`` for the folds and the classifier.
+    seed
+        Of the first shuffle.
+    same_folds
+        Whether all repeats use the folds of the first, and differ by the seed of the classifier alone.
+    train_on : ndarray of shape (N,), bool, or None
+        Sentences that serve for training, those of one task, say; all are scored. None takes all.
+    numbers : ndarray of shape (repeats, N), int64, or None
+        Fold of each sentence in each repeat; None makes them with :func:`fold_numbers`.
+
+    Returns
+    -------
+    ndarray of shape (repeats, N), float64
+        P(faithful) of each sentence.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
+        folds; or a fold's training part cannot be used.
+    """
+    y = real_numbers(y, "labels")
+    scores = np.full((repeats, len(y)), np.nan)
+    fitted = fitted_folds(
+        X,
+        y,
+        groups,
+        kind=kind,
+        folds=folds,
+        repeats=repeats,
+        seed=seed,
+        same_folds=same_folds,
+        train_on=train_on,
+        numbers=numbers,
+    )
+    for fold in fitted:
+        scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
+    return scores
+
+
+def fitted_folds(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+    train_on: NDArray[np.bool_] | None = None,
+    numbers: NDArray[np.int64] | None = None,
+) -> Iterator[FittedFold]:
+    """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
+    labels = real_numbers(y, "labels")
+    features_for = fold_features(X)
+    if numbers is None:
+        numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
+    for repeat, number in enumerate(numbers):
+        for left_out in np.unique(number):
+            train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
+            rows = features_for(train)
+            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
+            yield FittedFold(repeat, train, test, rows, model)
+
+
+def fold_numbers(
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+) -> NDArray[np.int64]:
+    """Return the fold of each sentence in each repeat, (repeats, N), 0 to ``folds - 1``.
+
+    The parameters and errors are those of :func:`cross_validate`.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if folds < 2 or repeats < 1:
+        raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
+    labels, names = real_numbers(y, "labels"), np.asarray(groups)
+    if not has_both_labels(labels):
+        raise InputError(
+            f"folds need sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(labels)}"
+        )
+    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
+    if smallest < folds:
+        raise InputError(
+            f"{folds} folds need at least {folds} groups, faithful and unfaithful sentences, but there are "
+            f"{len(np.unique(names))}, {int((labels == 1).sum())} and {int((labels == 0).sum())}; use fewer folds "
+            "or more data"
+        )
+    numbers = np.empty((repeats, len(labels)), np.int64)
+    for repeat in range(repeats):
+        shuffle = seed if same_folds else seed + repeat
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=shuffle)
+        for number, (_, test) in enumerate(splitter.split(labels, labels, names)):
+            numbers[repeat, test] = number
+    return numbers
+
+
+def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
+    """Return how features follow from the training sentences: as a callable says, or the same whichever those are."""
+    if callable(X):
+        return X
+    rows = real_numbers(X, "features").astype(np.float64)
+    return lambda train: rows

@@ -1,0 +1,192 @@
+"""Reliability of probabilities: calibration error, cross-fitted calibration, the diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators import CalibrationMethod, fit_calibration
+from syncheck.errors import InputError
+from syncheck.report.plots import check_plot, wrapped
+
+__all__ = [
+    "ReliabilityBin",
+    "cross_fitted_calibration",
+    "expected_calibration_error",
+    "reliability_bins",
+    "save_reliability_diagram",
+]
+
+
+Floats = NDArray[np.float64]
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """The sentences whose score is in [low, high), the last bin with its upper end.
+
+    Attributes
+    ----------
+    low, high : float
+    sentences : int
+        Above 0: empty bins are left out.
+    mean_score : float
+    faithful : float
+        Share of the sentences that are faithful, in [0, 1].
+    """
+
+    low: float
+    high: float
+    sentences: int
+    mean_score: float
+    faithful: float
+
+
+def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
+    """Compare mean score and share of faithful sentences in bins of equal width.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        P(faithful) in [0, 1].
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    bins
+        How many bins divide [0, 1].
+
+    Raises
+    ------
+    InputError
+        If there is no sentence, the shapes differ, a score is outside [0, 1], or ``bins`` is below 1.
+    """
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    if values.ndim != 1 or values.shape != labels.shape or not len(values) or bins < 1:
+        raise InputError(
+            f"scores and labels must both be (N,), N and bins at least 1, but they are {values.shape}, {labels.shape} "
+            f"and {bins}"
+        )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    places = np.minimum((values * bins).astype(np.int64), bins - 1)
+    found = []
+    for place in np.unique(places):
+        own = places == place
+        found.append(
+            ReliabilityBin(
+                low=float(place / bins),
+                high=float((place + 1) / bins),
+                sentences=int(own.sum()),
+                mean_score=float(values[own].mean()),
+                faithful=float((labels[own] == 1).mean()),
+            )
+        )
+    return tuple(found)
+
+
+def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
+    """Return the mean distance, over sentences, of their bin's mean score from its share of faithful ones; in [0, 1].
+
+    ``sum_b n_b / N * |mean score of b - share of faithful in b|`` (Naeini et al., 2015; Guo et al., 2017). Parameters
+    and errors as in :func:`reliability_bins`.
+    """
+    found = reliability_bins(scores, y, bins=bins)
+    total = sum(b.sentences for b in found)
+    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in found) / total
+
+
+def cross_fitted_calibration(
+    scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
+) -> Floats:
+    """Calibrate each sentence by a map that was fitted without its group.
+
+    What a calibration is worth shows only on sentences it was not fitted to.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        Raw P(faithful) of held-out sentences.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,)
+        In practice the question.
+    method
+        As in :func:`syncheck.aggregators.fit_calibration`.
+    folds
+        Parts the groups are split into.
+    seed
+        Of the split.
+
+    Returns
+    -------
+    ndarray of shape (N,), float64
+
+    Raises
+    ------
+    InputError
+        If there are fewer groups, or fewer sentences of either label, than folds.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    raw, labels, names = np.asarray(scores, dtype=np.float64), np.asarray(y), np.asarray(groups)
+    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
+    if not 2 <= folds <= smallest:
+        raise InputError(
+            f"{folds} folds need at least 2 folds and as many groups, faithful and unfaithful sentences as folds; the "
+            f"least of these is {smallest}. Pass more data, or fewer folds"
+        )
+    calibrated = np.empty(len(raw))
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    for train, test in splitter.split(raw, labels, names):
+        calibrated[test] = fit_calibration(raw[train], labels[train], method=method).probability(raw[test])
+    return calibrated
+
+
+LARGEST_DOT = 200.0
+"""Area, in square points, of the dot of a bin that holds all sentences."""
+
+_SIDE_INCHES = 4.5
+_LINE_INCHES = 0.22
+_NAME_CHARACTERS = 48
+_DPI = 150
+
+
+def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
+    """Draw one line for each set of scores; a dot's area is its bin's share of the sentences.
+
+    Parameters
+    ----------
+    path
+        Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
+    bins
+        Name of the scores -> their bins, from :func:`syncheck.training.reliability_bins`.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist, or the ending is none that matplotlib writes.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    check_plot(path)
+    from matplotlib.figure import Figure
+
+    names = {name: wrapped(name, _NAME_CHARACTERS) for name in bins}
+    lines = 1 + sum(1 + name.count("\n") for name in names.values())
+    figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="a score is what it says")
+    for name, found in bins.items():
+        total = sum(b.sentences for b in found)
+        scores, shares = [b.mean_score for b in found], [b.faithful for b in found]
+        areas = [LARGEST_DOT * b.sentences / total for b in found]
+        (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
+        # dots at 0 and 1 are drawn whole, and show those below them
+        axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="mean score", ylabel="share of faithful sentences")
+    figure.legend(loc="outside lower center", frameon=False)  # inside it would lie on the curves
+    figure.savefig(path, dpi=_DPI)

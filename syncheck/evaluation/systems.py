@@ -1,0 +1,307 @@
+"""What a trained aggregator is compared with: the parts of its own features, on the same folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.aggregators.estimators import fit_model
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fold_features, fold_numbers
+from syncheck.evaluation.metrics import best_threshold
+from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
+from syncheck.schemas import SCHEMAS
+
+__all__ = [
+    "ALL_FEATURES",
+    "System",
+    "aggregator_systems",
+    "benchmark_systems",
+    "best_aggregator",
+    "held_out_scores",
+    "out_of_fold_scores",
+    "training_thresholds",
+]
+
+
+Floats = NDArray[np.float64]
+
+ALL_FEATURES = "all features"
+"""Name of the system that reads every column."""
+
+_LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A way to score sentences from some of the columns.
+
+    Attributes
+    ----------
+    name : str
+        As the table shows it.
+    columns : tuple of str
+    trained : bool
+        False takes the value of a single column as the score, higher being faithful.
+    kind : {"lr", "xgb", "mlp", "ensemble"} or None
+        The classifier, where it is not the one that is being evaluated.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    trained: bool = True
+    kind: AggregatorKind | None = None
+
+
+def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
+    """Return the systems worth comparing that the columns allow, the cheapest first.
+
+    Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; FLARE's measure and the
+    aligner as they are; the paper's features, trained; those of ``syncheck.v1``; and everything. A signal is worth its
+    cost by what it adds to the first.
+
+    Parameters
+    ----------
+    names
+        Names of the columns, in order.
+    """
+    published = set(SCHEMAS["paper.v1"])
+    own = {name for schema in SCHEMAS.values() for name in schema} - published
+    paper = tuple(name for name in names if name not in own)
+    first = tuple(name for name in names if name in paper or name in SCHEMAS["syncheck.v1"])
+    systems = (
+        System("content-word overlap, untrained", ("content_overlap",), trained=False),
+        System("overlap and length, MLP", _LEXICAL, kind="mlp"),
+        System("least likely token (FLARE), untrained", ("min_prob",), trained=False),
+        System("aligner, untrained", ("align_score",), trained=False),
+        System("the paper's features", paper),
+        *([System("features of syncheck.v1", first)] if len(first) < len(names) and set(first) - set(paper) else []),
+        System(ALL_FEATURES, tuple(names)),
+    )
+    present = [system for system in systems if system.columns and set(system.columns) <= set(names)]
+    return tuple(s for i, s in enumerate(present) if s.columns not in [t.columns for t in present[:i]])
+
+
+def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
+    """Return every kind of aggregator on all the columns, named by its kind, the simplest first."""
+    return tuple(System(kind, tuple(names), kind=kind) for kind in get_args(AggregatorKind))
+
+
+def out_of_fold_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+) -> dict[str, Floats]:
+    """Score every sentence with every system, trained ones out of fold and on the same folds.
+
+    Parameters
+    ----------
+    X : array-like of shape (N, F), or callable
+    y, groups : array-like of shape (N,)
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
+    names
+        Names of the F columns.
+    systems
+        What to compare.
+    kind, folds, repeats, seed, same_folds
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R, N), float64
+        By name of the system; R is 1 for an untrained one. Where an untrained one was not measured it takes the
+        median of its column.
+
+    Raises
+    ------
+    InputError
+        If a system names a column that is not there, or is untrained and not exactly one measured column.
+    """
+    labels = np.asarray(y)
+    trained = partial(
+        cross_validate, y=labels, groups=groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+    )
+    return _scores(X, np.arange(len(labels)), names, systems, lambda columns, own: trained(columns, kind=own or kind))
+
+
+def held_out_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    train: NDArray[np.bool_],
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    repeats: int = 3,
+    seed: int = 0,
+) -> dict[str, Floats]:
+    """Score with every system the sentences outside a training part, as the paper's Table 1 does.
+
+    Parameters
+    ----------
+    X, y, names, systems, kind
+        As in :func:`out_of_fold_scores`, of training and other sentences together.
+    train : ndarray of shape (N,), bool
+        The sentences that trained systems are fitted on.
+    repeats, seed
+        Runs; run ``r`` seeds the classifier with ``seed + r``.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R, M), float64
+        By name of the system: scores of the M sentences outside ``train``; R is 1 for an untrained one.
+
+    Raises
+    ------
+    InputError
+        If there is no sentence outside ``train``, the training part cannot be used, or as ``out_of_fold_scores``.
+    """
+    labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
+    if not len(outside):
+        raise InputError(f"all {len(labels)} sentences are for training; leave some to be scored")
+
+    def trained(columns: FoldFeatures, own: AggregatorKind | None) -> Floats:
+        rows = columns(inside)
+        fitted = [
+            fit_model(rows[inside], labels[inside], kind=own or kind, random_state=seed + run) for run in range(repeats)
+        ]
+        return np.stack([model.probability(rows[outside]) for model in fitted])
+
+    return _scores(X, outside, names, systems, trained)
+
+
+def training_thresholds(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+) -> dict[str, Floats]:
+    """Choose each system's threshold on training sentences, for what :func:`held_out_scores` scores of others.
+
+    It is the one with the best balanced accuracy on the training sentences, which a trained system scores out of fold:
+    so the scores are spread as those of new sentences are, and no label of the others is looked at.
+
+    Parameters
+    ----------
+    X, y, groups, names, systems, kind, folds
+        As in :func:`out_of_fold_scores`, of the training sentences alone.
+    repeats, seed
+        As in :func:`held_out_scores`; all runs have the same folds.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (R,), float64
+        By name of the system, for :func:`~syncheck.evaluation.tables.auroc_table`; R is 1 for an untrained one.
+
+    Raises
+    ------
+    InputError
+        As in :func:`out_of_fold_scores`.
+    """
+    labels = np.asarray(y)
+    how: dict[str, Any] = {"kind": kind, "folds": folds, "repeats": repeats, "seed": seed, "same_folds": True}
+    scores = out_of_fold_scores(X, labels, groups, names=names, systems=systems, **how)
+    return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
+
+
+def _scores(
+    X: ArrayLike | FoldFeatures,
+    scored: NDArray[np.int64],
+    names: Sequence[str],
+    systems: Sequence[System],
+    trained: Callable[[FoldFeatures, AggregatorKind | None], Floats],
+) -> dict[str, Floats]:
+    """Score some of the sentences: by a trained model, or by the column of a system that is not trained."""
+    features_for = fold_features(X)
+    scores = {}
+    for system in systems:
+        columns = partial(_columns, features_for, _places(system, names))
+        scores[system.name] = trained(columns, system.kind) if system.trained else _raw(system, columns(scored)[scored])
+    return scores
+
+
+def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:
+    return features_for(train)[:, list(places)]
+
+
+def _raw(system: System, column: Floats) -> Floats:
+    if np.isnan(column).all():
+        raise InputError(
+            f"{system.name!r} has no score: {system.columns[0]} was never measured; leave the system out, or measure it"
+        )
+    return np.where(np.isnan(column), np.nanmedian(column), column).T
+
+
+def _places(system: System, names: Sequence[str]) -> list[int]:
+    unknown = [column for column in system.columns if column not in names]
+    if unknown:
+        raise InputError(f"{system.name!r} names {', '.join(unknown)}; the columns are {', '.join(names)}")
+    if not system.trained and len(system.columns) != 1:
+        raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
+    return [names.index(column) for column in system.columns]
+
+
+def best_aggregator(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    folds: int = 5,
+    repeats: int = 5,
+    seed: int = 0,
+    same_folds: bool = False,
+    draws: int = 1000,
+    kinds: Collection[AggregatorKind] | None = None,
+) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
+    """Compare every kind of aggregator on the same folds.
+
+    Parameters
+    ----------
+    X, y, groups, folds, repeats, seed, same_folds
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
+    names
+        Names of the F columns.
+    draws
+        Resamples of the groups for the intervals.
+    kinds
+        Which are compared; None takes all.
+
+    Returns
+    -------
+    kind
+        That with the highest AUROC, averaged over the repeats; of equals the simplest.
+    table
+        All kinds, the simplest first. The best one's figure is a little too good, since it was chosen by it; the
+        interval of its gain says how sure the choice is.
+    scores : ndarray of shape (repeats, N), float64
+        Out-of-fold P(faithful) of each sentence, by that kind.
+    """
+    systems = [system for system in aggregator_systems(names) if kinds is None or system.kind in kinds]
+    scores = out_of_fold_scores(
+        X, y, groups, names=names, systems=systems, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
+    )
+    numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=seed)
+    best = best_system(table)
+    return cast(AggregatorKind, best), table, scores[best]

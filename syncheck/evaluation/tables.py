@@ -1,0 +1,260 @@
+"""Tables of AUROC and more, of several systems on the same folds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.errors import InputError
+from syncheck.evaluation.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
+from syncheck.given import has_both_labels, labels_found, real_numbers
+from syncheck.printable import printable
+from syncheck.stats import BootstrapSamples, bootstrap_interval, deviation
+
+__all__ = ["EvaluationRow", "EvaluationTable", "aligned", "auroc_table", "best_system", "json_number", "with_interval"]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Pad cells to the widest of their column, the columns two spaces apart; columns without any text are left out.
+
+    What would steer a terminal is written out.
+
+    Returns
+    -------
+    list of str
+        One line for each row, without white space at its end.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip() for row in rows
+    ]
+
+
+def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
+    """Write a value with its interval; ``-`` where the value is NaN, ``[no interval]`` where only the interval is."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def json_number(value: object) -> object:
+    """Return a value as JSON can hold it: NaN becomes None."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRow:
+    """One system on one set of sentences; intervals are 95 %.
+
+    NaN where a label is absent; the intervals also where a label is in one group only.
+
+    Attributes
+    ----------
+    system, subset : str
+        ``subset`` is ``"all"`` or a generator, a task, ...
+    auroc, low, high : float
+        P(a faithful sentence scores above an unfaithful one), in [0, 1].
+    gain, gain_low, gain_high : float
+        AUROC minus that of the table's first system on the same resamples.
+    sentences, unfaithful : int
+    deviation : float
+        Standard deviation of the AUROC over the repeats (of a sample: R - 1); NaN for a single one.
+    auprc, auprc_low, auprc_high : float
+        Average precision of finding the unfaithful, in [0, 1].
+    balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : float
+        At a threshold chosen on other sentences, in [0, 1]; NaN if there is none.
+    ece, ece_low, ece_high : float
+        Expected calibration error, in [0, 1]; NaN for scores that are not in [0, 1].
+    """
+
+    system: str
+    subset: str
+    auroc: float
+    low: float
+    high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    sentences: int
+    unfaithful: int
+    deviation: float
+    auprc: float
+    auprc_low: float
+    auprc_high: float
+    balanced_accuracy: float
+    balanced_accuracy_low: float
+    balanced_accuracy_high: float
+    ece: float
+    ece_low: float
+    ece_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationTable:
+    """Rows by subset, then system; the first system is the one that the others are compared with."""
+
+    rows: tuple[EvaluationRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows for JSON; NaN becomes None."""
+        return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
+
+    def to_text(self) -> str:
+        """Return the table as plain text, a block per subset."""
+        reference = self.rows[0].system
+        header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
+        lines: list[str] = []
+        subset = None
+        for row, shown in zip(self.rows, cells, strict=True):
+            if row.subset != subset:
+                subset = row.subset
+                lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
+            lines.append(f"  {shown}")
+        note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
+        return printable("\n".join([note, f"  {header}", *lines]))
+
+
+_HEADER = ("system", "AUROC", "gain", "AUPRC", "balanced accuracy", "ECE", "deviation of AUROC")
+
+
+def auroc_table(
+    scores: Mapping[str, Floats],
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    by: Mapping[str, Sequence[str]] | None = None,
+    folds: NDArray[np.int64] | None = None,
+    thresholds: Mapping[str, float | Floats] | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> EvaluationTable:
+    """Compare systems by AUROC, on all sentences and on parts of them.
+
+    Parameters
+    ----------
+    scores : mapping of str to ndarray of shape (R, N), float64
+        By name of the system, one row per repeat. Each figure is computed in each repeat and averaged.
+    y, groups : array-like of shape (N,)
+        Labels (1 faithful, 0 unfaithful) and the unit of the bootstrap.
+    by
+        What to divide by besides, such as ``{"generator": [...]}`` with N names; each name makes a subset.
+    folds : ndarray of shape (R, N), int64, or None
+        From :func:`~syncheck.evaluation.crossval.fold_numbers`: the threshold of the balanced accuracy is then
+        chosen on the other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
+    thresholds
+        By name of the system, for those that have one already, or one for each repeat, (R,); a score at it or above
+        counts as faithful.
+    draws
+        Resamples of the groups; those in which a subset lacks a label are left out of its interval.
+    seed
+        Of the resamples.
+
+    Raises
+    ------
+    InputError
+        If a score is NaN, a length or the number of thresholds does not fit, or all labels are the same.
+    """
+    labels = real_numbers(y, "labels")
+    if not has_both_labels(labels):
+        raise InputError(
+            f"systems are compared on sentences of both labels, 1 (faithful) and 0 (unfaithful); found "
+            f"{labels_found(labels)}. Pass data with both"
+        )
+    resamples = BootstrapSamples.of(np.asarray(groups), draws=draws, seed=seed)
+    cuts: dict[str, Floats | None] = {}
+    for name, values in scores.items():
+        if values.ndim != 2 or values.shape[1] != len(labels) or np.isnan(values).any():
+            raise InputError(f"scores of {name!r} must be (R, {len(labels)}) without NaN, found {values.shape}")
+        cuts[name] = _cut(name, values, labels, folds, thresholds or {})
+    rows: list[EvaluationRow] = []
+    for subset, chosen in _subsets(len(labels), by or {}):
+        rows += _rows(scores, cuts, labels, resamples, subset, chosen)
+    return EvaluationTable(tuple(rows))
+
+
+def best_system(table: EvaluationTable) -> str:
+    """Return the system with the highest AUROC on all sentences; the first of equals."""
+    rows = [row for row in table.rows if row.subset == "all"]
+    return max(rows, key=lambda row: row.auroc).system
+
+
+def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:
+    gain = "" if row.system == reference else with_interval(row.gain, row.gain_low, row.gain_high, "+.3f")
+    return (
+        row.system,
+        with_interval(row.auroc, row.low, row.high),
+        gain,
+        with_interval(row.auprc, row.auprc_low, row.auprc_high),
+        with_interval(row.balanced_accuracy, row.balanced_accuracy_low, row.balanced_accuracy_high),
+        with_interval(row.ece, row.ece_low, row.ece_high),
+        "-" if np.isnan(row.deviation) else f"{row.deviation:.3f}",
+    )
+
+
+def _cut(
+    name: str,
+    scores: Floats,
+    y: NDArray[np.int64],
+    folds: NDArray[np.int64] | None,
+    given: Mapping[str, float | Floats],
+) -> Floats | None:
+    """Return the thresholds of a system's sentences, (R, N); None when there is nothing to choose them by."""
+    if name in given:
+        cuts = np.asarray(given[name])
+        if cuts.shape not in ((), (len(scores),)):
+            raise InputError(
+                f"{name!r} has {len(scores)} runs; expected a threshold or one of each, found {cuts.shape}"
+            )
+        return np.full(scores.shape, cuts.reshape(-1, 1))
+    if folds is None:
+        return None
+    if folds.shape[1] != scores.shape[1] or len(scores) not in (1, len(folds)):
+        raise InputError(f"folds must be as the scores of {name!r}, {scores.shape}; found {folds.shape}")
+    return held_out_thresholds(scores, y, folds)
+
+
+def _rows(
+    scores: Mapping[str, Floats],
+    cuts: Mapping[str, Floats | None],
+    y: NDArray[np.int64],
+    resamples: BootstrapSamples,
+    subset: str,
+    chosen: NDArray[np.bool_],
+) -> Iterator[EvaluationRow]:
+    reference: tuple[float, Floats] | None = None
+    for system, values in scores.items():
+        found, resampled = resamples.auroc(values, y, chosen)
+        reference = reference or (found, resampled)
+        cut = cuts[system]
+        accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
+        low, high = bootstrap_interval(resampled)
+        figures = {"auroc": found, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
+        figures |= _named("gain", (found - reference[0], resampled - reference[1]))
+        figures |= _named("auprc", auprc(resamples, values, y, chosen))
+        figures |= _named("balanced_accuracy", accuracy)
+        figures |= _named("ece", calibration_error(resamples, values, y, chosen))
+        sentences, unfaithful = int(chosen.sum()), int((chosen & (y == 0)).sum())
+        yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
+
+
+def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:
+    low, high = bootstrap_interval(found[1])
+    return {name: found[0], f"{name}_low": low, f"{name}_high": high}
+
+
+def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    yield "all", np.ones(size, dtype=np.bool_)
+    for what, values in by.items():
+        if len(values) != size:
+            raise InputError(f"{what!r} has {len(values)} names for {size} sentences")
+        for value in sorted(set(values)):
+            yield value, np.asarray(values) == value

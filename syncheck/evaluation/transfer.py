@@ -1,0 +1,227 @@
+"""Trained on one part and tested on another: matrices of AUROC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.config import AggregatorKind
+from syncheck.errors import InputError
+from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fold_numbers
+from syncheck.evaluation.tables import aligned, json_number, with_interval
+from syncheck.stats import BootstrapSamples, bootstrap_interval, deviation
+
+__all__ = ["AurocMatrix", "Cell", "OTHERS", "cell", "transfer_matrix"]
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """AUROC of one row's scores on one column's sentences; intervals are 95 %.
+
+    Attributes
+    ----------
+    auroc, low, high : float
+        In [0, 1]; NaN where a label is absent, the interval also where a label is in one group only, and throughout
+        where there is nothing to score.
+    deviation : float
+        Standard deviation over the repeats (of a sample: R - 1); NaN for a single one.
+    sentences, unfaithful : int
+    """
+
+    auroc: float
+    low: float
+    high: float
+    deviation: float
+    sentences: int
+    unfaithful: int
+
+
+EMPTY = Cell(float("nan"), float("nan"), float("nan"), float("nan"), 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AurocMatrix:
+    """Cells by row and column.
+
+    Attributes
+    ----------
+    corner : str
+        What rows and columns are.
+    rows, columns : tuple of str
+    cells : mapping of (str, str) to Cell
+        By row and column; a pair that is not there has nothing to score.
+    """
+
+    corner: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Cell]
+
+    @property
+    def values(self) -> Floats:
+        """AUROC, (rows, columns)."""
+        return np.array([[self.cell(row, column).auroc for column in self.columns] for row in self.rows])
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return a cell; one of NaN where there is nothing to score."""
+        return self.cells.get((row, column), EMPTY)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cells for JSON, row by row; NaN becomes None."""
+        return {
+            "corner": self.corner,
+            "rows": list(self.rows),
+            "columns": list(self.columns),
+            "cells": [
+                {"row": row, "column": column}
+                | {name: json_number(getattr(self.cell(row, column), name)) for name in Cell.__dataclass_fields__}
+                for row in self.rows
+                for column in self.columns
+            ],
+        }
+
+    def to_text(self) -> str:
+        """Return the matrix as plain text."""
+        lines = [(self.corner, *self.columns)]
+        for row in self.rows:
+            found = [self.cell(row, column) for column in self.columns]
+            lines.append((row, *(_shown(c) for c in found)))
+        return "\n".join(["AUROC, 95 % intervals over groups", *aligned(lines)])
+
+
+def cell(scores: Floats, y: NDArray[np.int64], draws: BootstrapSamples, chosen: NDArray[np.bool_]) -> Cell:
+    """Measure the chosen sentences.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (R, N), float64
+        One row per repeat, not NaN where chosen.
+    y : ndarray of shape (N,), int64
+        1 faithful, 0 unfaithful.
+    draws
+        Resamples of the groups of all N.
+    chosen : ndarray of shape (N,), bool
+    """
+    value, resampled = draws.auroc(scores, y, chosen)
+    spread = deviation(scores[:, chosen], y[chosen])
+    return Cell(value, *bootstrap_interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
+
+
+def _shown(found: Cell) -> str:
+    text = with_interval(found.auroc, found.low, found.high)
+    return text if np.isnan(found.deviation) else f"{text} ±{found.deviation:.3f}"
+
+
+OTHERS = "all others"
+"""The row whose aggregators were trained on every part but the column's."""
+
+
+def transfer_matrix(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    parts: Sequence[str],
+    *,
+    without: Collection[str] = (),
+    kind: AggregatorKind = "mlp",
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    same_folds: bool = True,
+    draws: int = 1000,
+) -> AurocMatrix:
+    """Train on each part, and on all but each part, and measure the AUROC on every part.
+
+    Every cell is cross-validated over groups: its models are trained on the sentences of its row that are in the other
+    folds, and score those of its column in this one. So no question is on both sides, also where the parts are answers
+    of several generators to the same questions, and the diagonal is no easier than the rest. Parts that share no group,
+    several corpora say, are cut into folds each on its own, so that a small one is in every fold. For corpora that may
+    ask the same under other groups, see :func:`~syncheck.training.grouped_by_question`.
+
+    Parameters
+    ----------
+    X, y, groups, kind, folds, repeats, seed, same_folds
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`; a callable is given training sentences of one row.
+        The defaults are the paper's three runs, which differ by their seeds.
+    parts
+        Part of each sentence: its generator, task or file.
+    without
+        Parts that are left out: neither trained nor tested on.
+    draws
+        Resamples of the groups for the intervals.
+
+    Returns
+    -------
+    AurocMatrix
+        Rows: trained on; columns: tested on, both sorted. With more than two parts a last row, :data:`OTHERS`.
+
+    Raises
+    ------
+    InputError
+        If there is only one part, a part lacks a label in the training part of a fold, or there is none of a name in
+        ``without``.
+    """
+    labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
+    columns = _columns(names, len(labels), without)
+    used = np.isin(names, columns)
+    numbering = partial(fold_numbers, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    numbers = np.zeros((repeats, len(labels)), np.int64)
+    for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
+        numbers[:, together] = numbering(labels[together], questions[together])
+    _check_parts(columns, names, labels, numbers)
+    scores = partial(cross_validate, X, labels, groups, kind=kind, repeats=repeats, seed=seed, numbers=numbers)
+    resamples = BootstrapSamples.of(questions, draws=draws, seed=seed)
+    cells: dict[tuple[str, str], Cell] = {}
+    for row in columns:
+        found = scores(train_on=names == row)
+        cells |= {(row, column): cell(found, labels, resamples, names == column) for column in columns}
+    if len(columns) == 2:  # the others are then one part
+        return AurocMatrix(_CORNER, columns, columns, cells)
+    for column in columns:
+        cells[OTHERS, column] = cell(scores(train_on=used & (names != column)), labels, resamples, names == column)
+    return AurocMatrix(_CORNER, (*columns, OTHERS), columns, cells)
+
+
+_CORNER = "trained on \\ tested on"
+
+
+def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tuple[str, ...]:
+    if len(parts) != size:
+        raise InputError(f"expected a part for each of {size} sentences; found {len(parts)}")
+    found = set(parts.tolist())
+    unknown = sorted(set(without) - found)
+    if unknown:
+        raise InputError(f"there is no part {', '.join(map(repr, unknown))}; the parts are {', '.join(sorted(found))}")
+    columns = tuple(sorted(found - set(without)))
+    if len(columns) < 2:
+        raise InputError(f"a transfer needs at least two parts; found only {', '.join(map(repr, columns)) or 'none'}")
+    return columns
+
+
+def _apart(parts: Sequence[NDArray[np.bool_]], groups: NDArray[np.str_]) -> Sequence[NDArray[np.bool_]]:
+    """Return the parts if no group is in two of them, else none."""
+    sizes = [len(np.unique(groups[part])) for part in parts]
+    return parts if sum(sizes) == len(np.unique(groups[np.any(parts, axis=0)])) else ()
+
+
+def _check_parts(
+    columns: Sequence[str], parts: NDArray[np.str_], y: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> None:
+    for column in columns:
+        for number in numbers:
+            for fold in np.unique(number):
+                left = y[(parts == column) & (number != fold)]
+                if len(np.unique(left)) < 2:
+                    raise InputError(
+                        f"part {column!r} has {int((left == 1).sum())} faithful and {int((left == 0).sum())} "
+                        "unfaithful sentences outside a fold, and training needs both; use fewer folds or leave it out "
+                        "(--without, without=)"
+                    )

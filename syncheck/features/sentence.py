@@ -1,0 +1,208 @@
+"""The features of one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from math import isnan, log, log1p, nan
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.config import LARGE_KL_NATS
+from syncheck.errors import InputError
+from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
+from syncheck.schemas import LID, SCHEMAS
+from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
+
+__all__ = ["EarlierSentences", "Phrasing", "has_letter", "phrasing", "sentence_features"]
+
+
+_SOURCE = re.compile(
+    r"\b(?:passages?|contexts?|texts?|sources?|information|provided|mention(?:s|ed)?|stated?|according to|based on)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:no|not|none|neither|cannot|unable|without|however)\b|n['\u2019]t\b", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasing:
+    """Each 1 where it is so, else 0.
+
+    Attributes
+    ----------
+    source_mention : float
+        Whether one of these words stands in it, in any case: passage, context, text and source, also in the plural,
+        information, provided, mention, mentions, mentioned, state, stated, according to, based on.
+    negation : float
+        Whether one of these does: no, not, none, neither, cannot, unable, without, however, or a word on -n't. "He
+        never won." and "Nothing was found." have none; "However, it rained." and "No. 5 is blue." have one.
+    list_item : float
+        Whether it begins, white space aside, with -, * or •, or with a number and a full stop or ")" that no digit
+        follows. "-5 °C was measured." and "**Note** it." do; "(1) c" and "a) x" do not.
+    """
+
+    source_mention: float
+    negation: float
+    list_item: float
+
+
+def has_letter(sentence: str) -> bool:
+    """Whether a sentence has a letter of any script; the number of a list item has none, and says nothing by itself."""
+    return any(map(str.isalpha, sentence))
+
+
+def phrasing(sentence: str) -> Phrasing:
+    """Return how a sentence is put."""
+    return Phrasing(
+        source_mention=float(bool(_SOURCE.search(sentence))),
+        negation=float(bool(_NEGATION.search(sentence))),
+        list_item=float(bool(_LIST_ITEM.match(sentence))),
+    )
+
+
+LIMIT_NATS = 100.0
+"""Log-probabilities and KL beyond this count as this, so that one impossible token leaves features finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSentences:
+    """The sentences of an answer before the one that is measured; those without a letter say nothing and do not count.
+
+    Attributes
+    ----------
+    supports : tuple of float
+        The aligner's support of each; NaN where it was not asked.
+    last : str
+        The text of the last of them.
+    """
+
+    supports: tuple[float, ...] = ()
+    last: str = ""
+
+    def followed_by(self, text: str, support: float | None) -> EarlierSentences:
+        """Return these and one more; ``support`` None is not measured."""
+        if not has_letter(text):
+            return self
+        return EarlierSentences((*self.supports, nan if support is None else support), text)
+
+
+def sentence_features(
+    schema: FeatureSchema,
+    signals: SentenceSignals,
+    *,
+    support: Support | None,
+    lexicon: ContextLexicon | None,
+    question_words: AbstractSet[str],
+    earlier: EarlierSentences,
+) -> SentenceFeatures:
+    """Compute the features of one sentence, in float64.
+
+    Parameters
+    ----------
+    schema
+        Which features, in which order; any whose names are in :data:`FEATURES`.
+    signals
+        The sentence's tokens, without special ones. A sentence without tokens gives NaN throughout, a block without LID
+        NaN there.
+    support
+        The aligner's verdict; None gives NaN.
+    lexicon
+        The words of the context; None, when there is no context, gives NaN.
+    question_words
+        Content words of the question; without any, ``question_overlap`` is NaN.
+    earlier
+        What came before the sentence in its answer.
+
+    Returns
+    -------
+    SentenceFeatures
+        NaN where not measured: no context, no aligner, no number or name in the sentence, no earlier sentence.
+
+    Raises
+    ------
+    InputError
+        If the schema names a feature that is unknown here.
+
+    Notes
+    -----
+    Formulas of the paper's appendix A.1, with natural logarithms.
+    """
+    if not len(signals.token_ids):
+        return SentenceFeatures(schema, np.full(len(schema.names), nan))
+    values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
+    values |= {LID.format(k=k): value for k, value in signals.lid.items()}
+    values |= _signal_features(signals)
+    values |= _lexical_features(signals.text, lexicon, question_words)
+    values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
+    values |= _previous_features(signals.text, lexicon, earlier)
+    values["align_score"] = nan if support is None else support.score
+    return SentenceFeatures(schema, _in_order(values, schema))
+
+
+def _signal_features(signals: SentenceSignals) -> dict[str, float]:
+    log_prob = _limited(signals.log_prob)  # (T,)
+    gain = log_prob - _limited(signals.log_prob_without_context)  # (T,)
+    kl = _limited(signals.kl)  # (T,)
+    prob = np.exp(log_prob)  # (T,)
+    return {
+        "min_prob": prob.min(),
+        "mean_prob": prob.mean(),
+        "max_entropy": signals.entropy.max(),
+        "mean_entropy": signals.entropy.mean(dtype=np.float64),
+        "mean_contrastive_kl": kl.mean(),
+        "large_kl_pos": nan if np.isnan(kl).any() else (kl > LARGE_KL_NATS).sum(),
+        "max_contrastive_kl": kl.max(),
+        "log_tokens": log(len(log_prob)),
+        "mean_log_prob": log_prob.mean(),
+        "min_log_prob": log_prob.min(),
+        "mean_log_prob_gain": gain.mean(),
+        "min_log_prob_gain": gain.min(),
+    }
+
+
+def _lexical_features(text: str, lexicon: ContextLexicon | None, question_words: AbstractSet[str]) -> dict[str, float]:
+    shares = LexicalShares() if lexicon is None else lexical_shares(text, lexicon)
+    in_question = share(content_words(text), question_words) if question_words else nan
+    return asdict(shares) | {"question_overlap": in_question}
+
+
+def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
+    supports = [support for support in earlier.supports if not isnan(support)]
+    return {
+        "sentence_index": log1p(len(earlier.supports)),
+        "earlier_support_mean": fmean(supports) if supports else nan,
+        "earlier_support_min": min(supports, default=nan),
+    }
+
+
+def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
+    """Errors come in rows, and a sentence without a letter (the number of a list item) has nothing else to go by."""
+    shares = LexicalShares() if lexicon is None else lexical_shares(earlier.last, lexicon)
+    previous = {
+        "support": earlier.supports[-1] if earlier.supports else nan,
+        "pair_overlap": shares.pair_overlap,
+        "copied_run": shares.copied_run,
+    }
+    inherits = not has_letter(text)
+    return {f"previous_{name}": value for name, value in previous.items()} | {
+        f"inherited_{name}": value if inherits else nan for name, value in previous.items()
+    }
+
+
+def _limited(nats: NDArray[np.float32]) -> NDArray[np.float64]:
+    return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
+
+
+def _in_order(values: Mapping[str, float], schema: FeatureSchema) -> NDArray[np.float64]:
+    unknown = [name for name in schema.names if name not in values]
+    if unknown:
+        raise InputError(
+            f"schema {schema.version!r} has features that are unknown here: {', '.join(map(repr, unknown))}; "
+            f"use a schema of {', '.join(map(repr, SCHEMAS))} or a newer version of this package"
+        )
+    return np.array([values[name] for name in schema.names], dtype=np.float64)

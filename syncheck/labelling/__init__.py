@@ -1,0 +1,5 @@
+"""Where labels come from: RAGTruth, JSON Lines, biographies, propositions."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,43 @@
+from .biographies import (
+    Passage as Passage,
+    Proposition as Proposition,
+    label_by_propositions as label_by_propositions,
+    load_biographies as load_biographies,
+)
+from .datasets import (
+    LabelledResponse as LabelledResponse,
+    labelled_responses as labelled_responses,
+    load_jsonl as load_jsonl,
+    load_ragtruth as load_ragtruth,
+    load_records as load_records,
+)
+from .f100 import (
+    BiographyRequest as BiographyRequest,
+    F100_ENTITIES as F100_ENTITIES,
+    f100_anti_requests as f100_anti_requests,
+    f100_requests as f100_requests,
+    write_requests as write_requests,
+)
+from .labels import (
+    LabelledSentence as LabelledSentence,
+    Rule as Rule,
+    UnfaithfulSpan as UnfaithfulSpan,
+    label_sentences as label_sentences,
+    labelled_sentences as labelled_sentences,
+)
+from .passages import load_passages as load_passages
+from .propositioners import (
+    InstructPropositioner as InstructPropositioner,
+    RuleBasedPropositioner as RuleBasedPropositioner,
+    load_propositioner as load_propositioner,
+)
+from .propositions import (
+    AutoAis as AutoAis,
+    PropositionJudge as PropositionJudge,
+    Propositioner as Propositioner,
+    SequencePropositioner as SequencePropositioner,
+    SupportJudge as SupportJudge,
+    load_judge as load_judge,
+)
+from .recut import carried_line as carried_line
+from .selection import Selection as Selection

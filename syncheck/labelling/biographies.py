@@ -1,0 +1,324 @@
+"""Biographies as FActScore lays them out: retrieved passages, an output, and propositions judged faithful or not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from tqdm import tqdm
+
+from syncheck.errors import InputError, RecordError, TextGeneratorError
+from syncheck.labelling.kept import JudgedProposition, KeptPropositions
+from syncheck.labelling.labels import LabelledSentence, labelled_sentences
+from syncheck.labelling.propositions import Propositioner, PropositionJudge
+from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
+from syncheck.prompts import biography_prompt
+
+__all__ = ["Passage", "Proposition", "asks_models", "is_biography", "label_by_propositions", "load_biographies"]
+
+
+BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
+BIOGRAPHY_PASSAGES = 10
+"""Passages of ``ctxs`` that a biography is written from (appendix B.1 and the published code)."""
+
+_WORD = re.compile(r"\w+")
+_PREFIX = "Question: "
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage of a corpus, under the title of its page."""
+
+    title: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """A statement of a response, and whether the passages support it; None if nobody has said."""
+
+    text: str
+    faithful: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Biography:
+    """A record with the passages that count and the propositions it gives, None if it gives none."""
+
+    record: Record
+    passages: tuple[str, ...]
+    given: tuple[Proposition, ...] | None
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.given is not None and all(p.faithful is not None for p in self.given)
+
+    @property
+    def key(self) -> str:
+        """Digest of all that models are given of it."""
+        asked = [self.passages, self.record.get("output", str), self.record.values.get("propositions")]
+        return f"sha256:{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}"
+
+
+def is_biography(record: Record) -> bool:
+    """Whether a record has retrieved passages in ``ctxs``, or what else only a biography has."""
+    given = record.values.keys()
+    return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
+
+
+def load_biographies(
+    path: str | Path,
+    *,
+    propositioner: Propositioner | None = None,
+    judge: PropositionJudge | None = None,
+    max_passages: int = BIOGRAPHY_PASSAGES,
+    prompts: PromptSource = "monitor",
+    kept: str | Path | None = None,
+    show_progress: bool | None = None,
+) -> list[LabelledResponse]:
+    """Read biographies from JSON Lines and label their sentences by propositions (paper, appendix B.2).
+
+    Each line has ``ctxs``, a list of objects with ``text`` and, mostly, ``title``, best first; ``output``, the
+    response; and ``topic``, or else ``question`` or ``input``. Optional: ``propositions``, ``id``, ``group`` (else the
+    topic), ``generator``, ``split``, ``task``. A proposition is a string, or an object with ``text`` and, where it was
+    judged, ``label`` (1 faithful, 0 unfaithful).
+
+    Parameters
+    ----------
+    path
+        The file.
+    propositioner
+        Cuts the outputs of records without ``propositions``; for instance a :class:`SequencePropositioner`.
+    judge
+        Judges propositions without a label; for instance an :class:`AutoAis`.
+    max_passages
+        How many of ``ctxs`` count, from the first; the others were not shown to the generator.
+    prompts
+        ``task``: the published code's prompts, with the passages and the instruction only. ``monitor``: those of the
+        monitor's template.
+    kept
+        A file that gets what the models made of each record at once, and is there for the next run: on after a kill, or
+        after records were changed, only those are labelled that are not in it. One file for each propositioner and
+        judge: it does not tell them. None keeps nothing.
+    show_progress
+        Of what the models label; None shows a bar on a terminal.
+
+    Returns
+    -------
+    list of LabelledResponse
+        With sentences of NLTK's untrained Punkt and their labels.
+
+    Raises
+    ------
+    CheckpointError
+        If ``kept`` is damaged or another file.
+    InputError
+        If the file is missing or empty, or a parameter is of no use.
+    RecordError
+        At the first record that cannot be used, also one whose propositions or labels are missing while there is no
+        propositioner or judge, before any is labelled; and at one that the propositioner or the judge cannot label.
+    """
+    if prompts not in get_args(PromptSource):
+        raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
+    if max_passages < 1:
+        raise InputError(f"max_passages must be 1 or more; found {max_passages}")
+    path = Path(path)
+    known = KeptPropositions(kept)
+    responses, biographies = ResponseCollection(), []
+    for record in read_records(path):
+        found = _biography(record, max_passages)
+        if not found.is_labelled and found.key not in known:
+            _check_models(found, propositioner, judge)
+        responses.add(_response(found, path.stem, prompts), record)
+        biographies.append(found)
+    unlabelled = responses.found_in(path)
+    _label(biographies, unlabelled, known, propositioner, judge, show_progress)
+    return [
+        replace(response, sentences=label_by_propositions(response.response, _propositions(found, known)))
+        for response, found in zip(unlabelled, biographies, strict=True)
+    ]
+
+
+def asks_models(path: str | Path, kept: str | Path) -> bool:
+    """Whether :func:`load_biographies` needs a propositioner or a judge for a record that is not in ``kept``."""
+    known = KeptPropositions(kept)
+    found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
+    return any(not each.is_labelled and each.key not in known for each in found)
+
+
+def label_by_propositions(response: str, propositions: Iterable[Proposition]) -> tuple[LabelledSentence, ...]:
+    """Label a response's sentences: the one that holds most of an unfaithful proposition is unfaithful.
+
+    Parameters
+    ----------
+    response
+        Cut with NLTK's untrained Punkt.
+    propositions
+        Judged ones; those that are faithful, or not judged, mark nothing.
+
+    Notes
+    -----
+    Token recall (appendix B.2): the share of a proposition's words, repeated ones counted as often, that the sentence
+    holds; words are runs of letters and digits, case aside. The first of equals is marked. A proposition without
+    a word in common with the response marks none.
+    """
+    sentences = labelled_sentences(response, (), with_letter=False)
+    words = [Counter(_words(response[s.start : s.end])) for s in sentences]
+    unfaithful: set[int] = set()
+    for proposition in propositions:
+        if proposition.faithful is False:
+            wanted = Counter(_words(proposition.text))
+            shared = [(wanted & held).total() for held in words]
+            if any(shared):
+                unfaithful.add(shared.index(max(shared)))
+    return tuple(LabelledSentence(s.start, s.end, i not in unfaithful) for i, s in enumerate(sentences))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _ctxs(record: Record) -> list[Passage]:
+    passages = [Passage(c.optional("title", str) or "", c.get("text", str)) for c in record.objects("ctxs")]
+    if not any(passage.text.strip() for passage in passages):
+        raise record.error("expected at least one passage with text", "ctxs")
+    return passages
+
+
+def _biography(record: Record, max_passages: int) -> _Biography:
+    passages = tuple(str(passage) for passage in _ctxs(record)[:max_passages])
+    if record.values.get("propositions") is None:
+        return _Biography(record, passages, None)
+    values = record.get("propositions", list)
+    return _Biography(record, passages, tuple(_proposition(record, i, value) for i, value in enumerate(values)))
+
+
+def _check_models(found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
+    if found.given is None and propositioner is None:
+        raise _uncut(found.record)
+    if found.given is not None and judge is None:
+        pending = next(index for index, p in enumerate(found.given) if p.faithful is None)
+        raise _unjudged(found.record, f"propositions[{pending}].label")
+
+
+def _uncut(record: Record) -> RecordError:
+    return record.error(
+        "missing; give a list, or pass propositioner= (--propositioner) to have the output cut", "propositions"
+    )
+
+
+def _unjudged(record: Record, place: str) -> RecordError:
+    return record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
+
+
+def _label(
+    biographies: Sequence[_Biography],
+    responses: Sequence[LabelledResponse],
+    known: KeptPropositions,
+    propositioner: Propositioner | None,
+    judge: PropositionJudge | None,
+    show_progress: bool | None,
+) -> None:
+    """Have those labelled that are not, and add what was made of each to ``known``."""
+    asked = [pair for pair in zip(biographies, responses, strict=True) if not pair[0].is_labelled]
+    missing = [(found, response) for found, response in asked if found.key not in known]
+    if not missing:
+        return
+    disable = None if show_progress is None else not show_progress
+    left = len(asked) - len(missing)
+    with tqdm(total=len(asked), initial=left, desc="labelling", unit=" responses", disable=disable) as bar:
+        for found, response in missing:
+            if found.key not in known:  # nor the same under another id
+                cut = _cut(found.record, propositioner) if found.given is None else found.given
+                known.add(found.key, response.id, _judged(found, cut, judge))
+            bar.update()
+
+
+def _propositions(found: _Biography, known: KeptPropositions) -> Iterable[Proposition]:
+    if found.given is not None and found.is_labelled:
+        return found.given
+    return (Proposition(text, faithful) for text, faithful in known[found.key])
+
+
+def _cut(record: Record, propositioner: Propositioner | None) -> tuple[Proposition, ...]:
+    if propositioner is None:
+        raise _uncut(record)
+    try:
+        return tuple(Proposition(text) for text in propositioner(record.get("output", str)))
+    except (InputError, TextGeneratorError) as error:
+        raise record.error(str(error), "output") from error
+
+
+def _proposition(record: Record, index: int, value: object) -> Proposition:
+    place = f"propositions[{index}]"
+    if isinstance(value, str):
+        value = {"text": value}
+    if not isinstance(value, dict):
+        raise record.error(f"expected a string or an object, found {json.dumps(value)}", place)
+    inner = Record(value, record.source, record.line, f"{place}.")
+    text, label = inner.get("text", str), value.get("label")
+    if not text.strip():
+        raise inner.error("expected a statement, found nothing but white space", "text")
+    if label not in (None, 0, 1):
+        raise inner.error(f"expected 1 (faithful) or 0 (unfaithful), found {json.dumps(label)}", "label")
+    return Proposition(text, None if label is None else bool(label))
+
+
+def _judged(
+    found: _Biography, propositions: Sequence[Proposition], judge: PropositionJudge | None
+) -> list[JudgedProposition]:
+    """Have those judged that have no label yet."""
+    pending = [p.text for p in propositions if p.faithful is None]
+    verdicts = iter(_verdicts(found, pending, judge) if pending else ())
+    return [(p.text, bool(next(verdicts)) if p.faithful is None else p.faithful) for p in propositions]
+
+
+def _verdicts(found: _Biography, texts: list[str], judge: PropositionJudge | None) -> Sequence[bool]:
+    if judge is None:
+        raise _unjudged(found.record, "propositions")
+    try:
+        verdicts = judge(found.passages, texts)
+    except (InputError, TextGeneratorError) as error:
+        raise found.record.error(str(error), "propositions") from error
+    if len(verdicts) != len(texts):
+        raise found.record.error(
+            f"expected of judge a verdict for each of {len(texts)} propositions, found {len(verdicts)}", "propositions"
+        )
+    return verdicts
+
+
+def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
+    """Return the response of a record, without labels."""
+    record, question, own = found.record, _question(found.record), prompts == "task"
+    return LabelledResponse(
+        id=record.optional("id", str) or f"{stem}:{record.line}",
+        question=question,
+        passages=found.passages,
+        response=record.get("output", str),
+        group=record.optional("group", str) or record.optional("topic", str) or question,
+        generator=record.optional("generator", str) or "unknown",
+        task=record.optional("task", str) or "Biography",
+        carry_labels=True,  # its sentences are Punkt's, whatever cuts the monitor makes
+        source=record.source,
+        line=record.line,
+        split=record.optional("split", str),
+        prompt_with_context=biography_prompt(question, found.passages) if own else None,
+        prompt_without_context=biography_prompt(question, ()) if own else None,
+    )
+
+
+def _question(record: Record) -> str:
+    """Return ``question``, or ``input`` without FActScore's prefix, or the paper's question on the topic."""
+    given = record.optional("question", str) or record.optional("input", str)
+    if given is not None:
+        return given.removeprefix(_PREFIX)
+    return BIOGRAPHY_QUESTION.format(topic=record.get("topic", str))

@@ -1,0 +1,242 @@
+"""Labelled responses from files: JSON Lines, and whichever of the known layouts a path holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from syncheck.errors import InputError, RecordError, WrongTypeError
+from syncheck.jsonlines import parsed_record
+from syncheck.labelling.biographies import is_biography, load_biographies
+from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.propositions import Propositioner, PropositionJudge
+from syncheck.labelling.ragtruth import QUESTIONS_ONLY, load_ragtruth
+from syncheck.labelling.recut import shortened
+from syncheck.labelling.responses import (
+    LabelledResponse,
+    PromptSource,
+    Record,
+    ResponseCollection,
+    read_records,
+    read_spans,
+)
+from syncheck.labelling.selection import Selection
+from syncheck.segments import is_checkable
+
+__all__ = ["LabelledResponse", "labelled_responses", "load_jsonl", "load_ragtruth", "load_records"]
+
+
+def load_records(
+    path: str | Path,
+    selection: Selection | None = None,
+    *,
+    prompts: PromptSource = "monitor",
+    propositioner: Propositioner | None = None,
+    judge: PropositionJudge | None = None,
+    kept: str | Path | None = None,
+    carry_labels: bool = False,
+) -> list[LabelledResponse]:
+    """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
+
+    A file is taken for biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels
+    of another kind; see :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
+
+    Parameters
+    ----------
+    path
+    selection
+        Which responses are taken, and which spans count. None takes all; of a RAGTruth folder the questions, as does
+        a selection without tasks.
+    prompts
+        ``task`` takes the prompts that the paper gave the generators; plain labelled responses have none, except those
+        in their own records, which are taken either way.
+    propositioner, judge
+        Of biographies: what cuts outputs into propositions, and judges those without a label.
+    kept
+        Of biographies: a file that keeps what these made, see :func:`~syncheck.training.load_biographies`.
+    carry_labels
+        Of labelled sentences: see :func:`load_jsonl`.
+
+    Raises
+    ------
+    InputError
+        If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, prompts of a task are
+        asked for that has none, or a propositioner, a judge or ``kept`` comes with what are no biographies.
+    RecordError
+        At the first record that cannot be used.
+    """
+    path, selection = Path(path), selection or Selection()
+    first = None if path.is_dir() else next(read_records(path), None)
+    if first is not None and is_biography(first):
+        found = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts, kept=kept)
+        return selection.of_responses(found, source=path)
+    if propositioner is not None or judge is not None or kept is not None:
+        raise InputError(
+            f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have labels "
+            "of their own. Leave the propositioner and the judge out, and kept="
+        )
+    if path.is_dir():
+        return _ragtruth(path, selection, prompts)
+    if prompts != "monitor":
+        raise InputError(
+            f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses have not; found "
+            f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
+        )
+    return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
+
+
+def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list[LabelledResponse]:
+    chosen: Mapping[str, Any] = {field.name: getattr(selection, field.name) for field in fields(selection)}
+    tasks = QUESTIONS_ONLY if selection.tasks is None else selection.tasks
+    return load_ragtruth(folder, **{**chosen, "tasks": tasks}, prompts=prompts)
+
+
+def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
+    """Read labelled responses from JSON Lines.
+
+    Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels:
+    ``response`` with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters, none if empty), or
+    ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the
+    response. With sentences the response may be left out: they are then joined, with a space where neither of two has
+    white space. Optional: ``id``, ``group`` (else the question), ``generator``, ``task``, ``split``, ``quality``,
+    ``prompt_with_context``, ``prompt_without_context``.
+
+    Parameters
+    ----------
+    path
+    carry_labels
+        A monitor cuts responses itself. Without this, labelled sentences that it cuts otherwise are refused when they
+        are measured or their labels are used; with it their labels are carried over, and what overlaps an unfaithful
+        sentence is unfaithful.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or empty.
+    RecordError
+        At the first record that cannot be used.
+    """
+    path = Path(path)
+    responses = ResponseCollection()
+    for record in read_records(path):
+        responses.add(_response(record, path.stem, carry_labels), record)
+    return responses.found_in(path)
+
+
+def labelled_responses(
+    records: Iterable[LabelledResponse | Mapping[str, Any]], *, carry_labels: bool = False
+) -> list[LabelledResponse]:
+    """Return labelled responses as they are, and those that come as plain dicts read as :func:`load_jsonl` reads lines.
+
+    Parameters
+    ----------
+    records
+    carry_labels
+        Of the dicts, as in :func:`load_jsonl`.
+
+    Raises
+    ------
+    RecordError
+        At the first dict that cannot be used; its ``line`` is its place among the records, from 1.
+    WrongTypeError
+        If one is neither.
+    """
+    responses, dicts = [], ResponseCollection()
+    for number, given in enumerate(records, 1):
+        if isinstance(given, LabelledResponse):
+            responses.append(given)
+            continue
+        if not isinstance(given, Mapping):
+            raise WrongTypeError(
+                "records must be LabelledResponse objects, as syncheck.training.load_records reads them from a file, "
+                f"or dicts of the same fields; found {type(given).__name__} as number {number}"
+            )
+        record = _of_mapping(given, number)
+        responses.append(_response(record, record.source, carry_labels))
+        dicts.add(responses[-1], record)
+    return responses
+
+
+def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
+    try:
+        text = json.dumps(dict(given))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(f"expected what JSON can hold: {error}", source="records", line=number) from error
+    return Record(parsed_record(text, "records", number), "records", number)
+
+
+def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse:
+    question = record.get("question", str)
+    if ("spans" in record.values) == ("sentences" in record.values):
+        raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
+    prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
+    if (prompts[0] is None) != (prompts[1] is None):
+        missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
+        raise record.error("missing; give both prompts, or none for the monitor's template", missing)
+    if "spans" in record.values:
+        response = record.get("response", str)
+        spans, sentences = read_spans(record, "spans", len(response)), None
+    else:
+        response = record.optional("response", str) or _joined(record.strings("sentences"))
+        spans, sentences = None, _sentences(record, response)
+    return LabelledResponse(
+        id=record.optional("id", str) or f"{stem}:{record.line}",
+        question=question,
+        passages=record.texts("context"),
+        response=response,
+        group=record.optional("group", str) or question,
+        generator=record.optional("generator", str) or "unknown",
+        spans=spans,
+        sentences=sentences,
+        task=record.optional("task", str),
+        quality=record.optional("quality", str),
+        split=record.optional("split", str),
+        prompt_with_context=prompts[0],
+        prompt_without_context=prompts[1],
+        carry_labels=carry_labels,
+        source=record.source,
+        line=record.line,
+    )
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """Put sentences after each other, with a space where neither of two has white space: a cutter needs it."""
+    text = ""
+    for sentence in sentences:
+        apart = not text or text[-1].isspace() or sentence[:1].isspace()
+        text += sentence if apart else f" {sentence}"
+    return text
+
+
+def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
+    """Find each sentence in the response, in order; the white space around it is left out."""
+    texts, labels = record.strings("sentences"), record.get("labels", list)
+    if len(labels) != len(texts):
+        raise record.error(f"expected one label for each of {len(texts)} sentences, found {len(labels)}", "labels")
+    sentences = []
+    position = 0
+    for index, (text, label) in enumerate(zip(texts, labels, strict=True)):
+        if label not in (0, 1):
+            raise record.error(f"expected 1 (faithful) or 0 (unfaithful), found {label!r}", f"labels[{index}]")
+        start = response.find(text.strip(), position)
+        if not text.strip() or start < 0:
+            raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
+        position = start + len(text.strip())
+        sentences.append(LabelledSentence(start, position, bool(label)))
+    for text in _between(response, sentences):
+        if is_checkable(text):
+            raise record.error(
+                f"expected a sentence and its label for all text of the response, found none for {shortened(text)!r}",
+                "sentences",
+            )
+    return tuple(sentences)
+
+
+def _between(response: str, sentences: Sequence[LabelledSentence]) -> list[str]:
+    """Return the text before, between and after sentences, without white space around it."""
+    starts = [0, *(sentence.end for sentence in sentences)]
+    stops = [*(sentence.start for sentence in sentences), len(response)]
+    return [response[a:b].strip() for a, b in zip(starts, stops, strict=True)]

@@ -1,0 +1,217 @@
+"""F-100 and F-100-anti: biographies of famous people, over a user's passages (paper, section 4.1 and appendix B.1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from syncheck.errors import InputError
+from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION, Passage
+from syncheck.labelling.passages import Bm25
+from syncheck.labelling.responses import PromptSource
+from syncheck.prompts import biography_prompt
+
+__all__ = ["BiographyRequest", "F100_ENTITIES", "f100_anti_requests", "f100_requests", "write_requests"]
+
+
+# fmt: off
+F100_ENTITIES = (
+    "Nikita Khrushchev", "Malcolm X", "John F. Kennedy", "Bill Gates", "Queen Elizabeth II", "Napoleon Bonaparte",
+    "Mohandas Gandhi", "Albert Einstein", "Cleopatra", "Adolf Hitler", "Freddie Mercury", "Plato", "J.K. Rowling",
+    "Karl Marx", "Margaret Thatcher", "Angela Merkel", "Vincent Van Gogh", "John Lennon", "Che Guevara",
+    "Cristiano Ronaldo", "Rosa Parks", "Rihanna", "Alexander the Great", "Isaac Newton", "Julius Caesar",
+    "Amelia Earhart", "Simone Biles", "Michael Jordan", "Elton John", "Sigmund Freud", "Joseph Stalin", "Jane Goodall",
+    "Beyoncé", "Adele", "Charles Dickens", "Thomas Edison", "Eminem", "Virginia Woolf", "Taylor Swift", "Tupac Shakur",
+    "Justin Bieber", "Tim Berners-Lee", "Kanye West", "Marie Curie", "Ludwig van Beethoven", "Pablo Neruda",
+    "Steve Jobs", "Usain Bolt", "Bruce Lee", "Marilyn Monroe", "Michael Jackson", "Shakira", "Mozart", "Lady Gaga",
+    "Vladimir Putin", "Charles Darwin", "Harriet Tubman", "Benjamin Franklin", "Oprah Winfrey", "Malala Yousafzai",
+    "Socrates", "Mahatma Gandhi", "Pablo Picasso", "Frida Kahlo", "Nelson Mandela", "Whitney Houston",
+    "Winston Churchill", "Stephen Hawking", "Fidel Castro", "Margaret Atwood", "Madonna", "Leonardo DiCaprio",
+    "Elizabeth I", "Galileo Galilei", "Muhammad Ali", "Mao Zedong", "William Shakespeare", "Joan of Arc",
+    "George Washington", "Mikhail Gorbachev", "Abraham Lincoln", "Pele", "Martin Luther King Jr.", "Jane Austen",
+    "Ed Sheeran", "Sachin Tendulkar", "Ariana Grande", "Wolfgang Amadeus Mozart", "Mark Zuckerberg", "Vincent van Gogh",
+    "Bob Marley", "Ronald Reagan", "Barack Obama", "Britney Spears", "Walt Disney", "Leonardo da Vinci",
+    "Elvis Presley", "Lionel Messi", "Anne Frank", "Confucius",
+)
+# fmt: on
+"""The people of the paper's figure 5, in its order and spelling."""
+
+_TRIES = 1000
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class BiographyRequest:
+    """A biography to be written from passages.
+
+    Attributes
+    ----------
+    topic : str
+        Whose.
+    passages : tuple of Passage
+        Best first.
+    lent_by : str or None
+        The entity whose passages these were before its name was replaced (F-100-anti).
+    replaced : int
+        How often its name was. 0 in F-100-anti means that the passages never spell it as the list does, and so say
+        nothing about the topic; leave such a request out if that is not wanted.
+    """
+
+    topic: str
+    passages: tuple[Passage, ...]
+    lent_by: str | None = None
+    replaced: int = 0
+
+    @property
+    def question(self) -> str:
+        """What the model is asked."""
+        return BIOGRAPHY_QUESTION.format(topic=self.topic)
+
+
+def f100_requests(
+    passages: Sequence[Passage], entities: Sequence[str] = F100_ENTITIES, *, count: int = BIOGRAPHY_PASSAGES
+) -> list[BiographyRequest]:
+    """Retrieve for each entity the best passages by BM25, with the question for its biography as the query.
+
+    Parameters
+    ----------
+    passages
+        The corpus, cut in paragraphs; the paper's is Wikipedia of October 2021.
+    entities
+        Whose biographies.
+    count
+        Passages for each, at most.
+
+    Raises
+    ------
+    InputError
+        If entities repeat, there are none, or no passage shares a word with the question for one.
+    MissingExtraError
+        If ``bm25s`` is not installed.
+    """
+    _check_entities(entities)
+    index = Bm25(passages)
+    requests = []
+    for topic in entities:
+        request = BiographyRequest(topic, index.best(BIOGRAPHY_QUESTION.format(topic=topic), count))
+        if not request.passages:
+            raise InputError(f"no passage shares a word with {request.question!r}; add some, or leave the entity out")
+        requests.append(request)
+    return requests
+
+
+def f100_anti_requests(requests: Sequence[BiographyRequest], *, random_state: int = 0) -> list[BiographyRequest]:
+    """Give each entity the passages of another, in which the other's name is replaced by its own.
+
+    Parameters
+    ----------
+    requests
+        Those of F-100.
+    random_state
+        Seed of who lends to whom.
+
+    Returns
+    -------
+    list of BiographyRequest
+        For the same topics in the same order. Each entity lends its passages once.
+
+    Raises
+    ------
+    InputError
+        If entities repeat, or cannot be paired.
+
+    Notes
+    -----
+    The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word
+    are not paired, since some of the list are one person ("Mozart", "Wolfgang Amadeus Mozart"); an occurrence is
+    the whole name between characters that are no letters or digits, whatever its case, in title or text.
+    """
+    topics = [request.topic for request in requests]
+    _check_entities(topics)
+    lenders = _lenders(topics, np.random.default_rng(random_state))
+    return [_lent(topic, requests[lender]) for topic, lender in zip(topics, lenders, strict=True)]
+
+
+def write_requests(
+    requests: Sequence[BiographyRequest],
+    path: str | Path,
+    *,
+    outputs: Sequence[str] | None = None,
+    generator: str | None = None,
+    prompts: PromptSource = "monitor",
+) -> None:
+    """Write requests as JSON Lines, one a line.
+
+    The lines have ``id``, ``question`` and ``context``, which ``syncheck generate`` takes, ``topic`` and ``ctxs``. With
+    one output for each, the file is one that :func:`~syncheck.training.load_biographies` reads. With ``prompts="task"``
+    they have the published code's prompts as well, which ``syncheck generate`` answers; load the biographies so too.
+
+    Raises
+    ------
+    InputError
+        If there is not one output for each request, or ``prompts`` is unknown.
+    """
+    if prompts not in get_args(PromptSource):
+        raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
+    if outputs is not None and len(outputs) != len(requests):
+        raise InputError(f"expected one output for each of {len(requests)} requests, found {len(outputs)}")
+    lines = []
+    for index, request in enumerate(requests):
+        context = [str(passage) for passage in request.passages]
+        line: dict[str, object] = {
+            "id": request.topic,
+            "topic": request.topic,
+            "question": request.question,
+            "context": context,
+            "ctxs": [{"title": passage.title, "text": passage.text} for passage in request.passages],
+        }
+        if prompts == "task":
+            line["prompt_with_context"] = biography_prompt(request.question, context)
+            line["prompt_without_context"] = biography_prompt(request.question, ())
+        if request.lent_by is not None:
+            line |= {"lent_by": request.lent_by, "replaced": request.replaced}
+        if outputs is not None:
+            line["output"] = outputs[index]
+        if generator is not None:
+            line["generator"] = generator
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def _check_entities(entities: Sequence[str]) -> None:
+    blank = [entity for entity in entities if not entity.strip()]
+    repeated = sorted({entity for entity in entities if entities.count(entity) > 1})
+    if not entities or blank or repeated:
+        raise InputError(f"expected entities, each once and none blank; found {repeated or blank or 'none'}")
+
+
+def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
+    """Index of the entity that lends to each: one cycle through all of them."""
+    words = [set(_WORD.findall(topic.casefold())) for topic in topics]
+    for _ in range(_TRIES):
+        order = random.permutation(len(topics))
+        after = dict(zip(order.tolist(), np.roll(order, -1).tolist(), strict=True))
+        if all(words[a].isdisjoint(words[b]) for a, b in after.items()):
+            return [after[index] for index in range(len(topics))]
+    raise InputError(
+        f"found no way for {len(topics)} entities to lend their passages once each to one whose name shares no word "
+        "with theirs; pass more entities, with other names"
+    )
+
+
+def _lent(topic: str, lender: BiographyRequest) -> BiographyRequest:
+    name = re.compile(rf"(?<!\w){re.escape(lender.topic)}(?!\w)", re.IGNORECASE)
+    replaced = 0
+    passages = []
+    for passage in lender.passages:
+        title, in_title = name.subn(lambda _: topic, passage.title)
+        text, in_text = name.subn(lambda _: topic, passage.text)
+        passages.append(Passage(title, text))
+        replaced += in_title + in_text
+    return BiographyRequest(topic, tuple(passages), lent_by=lender.topic, replaced=replaced)

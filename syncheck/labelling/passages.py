@@ -1,0 +1,106 @@
+"""BM25 over a user's passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from syncheck.errors import InputError, MissingExtraError
+from syncheck.labelling.biographies import Passage
+from syncheck.labelling.responses import read_records
+
+__all__ = ["Bm25", "load_passages"]
+
+
+_WORD = re.compile(r"\w+")
+
+
+def load_passages(path: str | Path) -> list[Passage]:
+    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of the page it is from.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or empty.
+    RecordError
+        At the first record that cannot be used, also one with a blank text.
+    """
+    passages = []
+    for record in read_records(Path(path)):
+        text = record.get("text", str)
+        if not text.strip():
+            raise record.error("expected a passage, found nothing but white space", "text")
+        passages.append(Passage(record.optional("title", str) or "", text))
+    if not passages:
+        raise InputError(f"{path} has no passage")
+    return passages
+
+
+class Bm25:
+    """Ranks passages for a query by BM25, through the package ``bm25s``.
+
+    Parameters
+    ----------
+    passages
+        Title and text are searched together.
+
+    Raises
+    ------
+    InputError
+        If no passage has a word.
+    MissingExtraError
+        If ``bm25s`` is not installed.
+
+    Notes
+    -----
+    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Words are runs of
+    letters and digits, case aside, and none is left out: "X" and "I" belong to names.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        words = [_words(str(passage)) for passage in passages]
+        if not any(words):
+            raise InputError("expected passages to search in; found none with a word")
+        self._passages = tuple(passages)
+        self._index = _bm25s().BM25(method="lucene", k1=1.5, b=0.75)
+        self._index.index(words, show_progress=False)
+
+    def best(self, query: str, count: int) -> tuple[Passage, ...]:
+        """Return the best passages, best first, the earlier of equals first.
+
+        Parameters
+        ----------
+        query
+            A question.
+        count
+            How many; fewer are returned if not so many share a word with the query.
+
+        Raises
+        ------
+        InputError
+            If ``count`` is below 1.
+        """
+        if count < 1:
+            raise InputError(f"count must be 1 or more; found {count}")
+        words = _words(query)
+        if not words:
+            return ()
+        scores = np.asarray(self._index.get_scores(words))  # (N,)
+        order = np.argsort(-scores, kind="stable")[:count]
+        return tuple(self._passages[i] for i in order if scores[i] > 0)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _bm25s() -> Any:
+    try:
+        import bm25s
+    except ImportError as error:
+        raise MissingExtraError("bm25s", "retrieval") from error
+    return bm25s

@@ -1,0 +1,137 @@
+"""Propositions of an answer: by rules, or by a checkpoint that writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+from transformers import AutoConfig
+
+from syncheck.alignment import LocalTextGenerator, TextGenerator
+from syncheck.errors import CheckpointError, TextGeneratorError
+from syncheck.labelling.propositions import Propositioner, SequencePropositioner
+
+__all__ = ["InstructPropositioner", "RULES", "RuleBasedPropositioner", "load_propositioner"]
+
+
+RULES = "rules"
+"""Name of the rule-based splitter wherever a propositioner is named."""
+
+INSTRUCTION = (
+    "Break the text below into independent facts. Each fact is one short sentence that can be understood without the "
+    "others: replace pronouns by what they stand for. Leave nothing out and add nothing. Answer with a JSON list of "
+    "strings and nothing else.\n\nText: {text}"
+)
+"""After the prompts of Min et al. (2023) and Chen et al. (2023)."""
+SHOWN_CHARACTERS = 200
+LEAST_WORDS = 4
+"""Words that both sides of a conjunction need to be taken for statements of their own."""
+
+_JOINT = re.compile(r"\s*;\s+|,\s+(?:and|but|while|whereas)\s+")
+_WORD = re.compile(r"\w+")
+
+
+class RuleBasedPropositioner:
+    """Cuts a text into sentences, and these at semicolons and conjunctions; needs no model.
+
+    This is a stand-in for a trained propositioner, good for a first look without any download: it does not put names in
+    the place of pronouns, nor a subject where a clause lacks one, so that its propositions are not decontextualised as
+    those of the paper are (Chen et al., 2023). Whoever prints figures should say that they rest on it;
+    ``name`` is ``"rules"``.
+
+    Notes
+    -----
+    Sentences are those of NLTK's untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and",
+    "but", "while" or "whereas" where at least four words stand on either side. What holds no letter or digit is left
+    out.
+    """
+
+    name = RULES
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        """Return the propositions in order; a text without letters and digits has none."""
+        return tuple(piece for sentence in PunktSentenceTokenizer().tokenize(text) for piece in _pieces(sentence))
+
+
+class InstructPropositioner:
+    """Asks an instruction-tuned model for the propositions of a text, as a JSON list.
+
+    Parameters
+    ----------
+    evaluator
+        Answers a prompt; for instance a :class:`syncheck.LocalTextGenerator`.
+    """
+
+    def __init__(self, evaluator: TextGenerator) -> None:
+        self.name = evaluator.name
+        self._evaluator = evaluator
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        """Return the propositions in order; a blank text has none and is not asked about.
+
+        Raises
+        ------
+        TextGeneratorError
+            If the answer holds no JSON list of strings.
+        """
+        if not text.strip():
+            return ()
+        answer = self._evaluator(INSTRUCTION.format(text=text))
+        try:
+            values = json.loads(answer[answer.index("[") : answer.rindex("]") + 1])
+        except ValueError:  # no bracket, or no JSON between them
+            values = None
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise TextGeneratorError(
+                f"expected {self.name!r} to write a JSON list of strings for {text[:SHOWN_CHARACTERS]!r}; found "
+                f"{answer[:SHOWN_CHARACTERS]!r}. Use a larger checkpoint, or one trained to write propositions"
+            )
+        return tuple(value for value in values if value.strip())
+
+
+def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") -> Propositioner:
+    """Load a propositioner by name.
+
+    Parameters
+    ----------
+    name
+        ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. One with an
+        encoder and a decoder writes propositions as Chen et al. (2023) trained theirs to, for instance
+        ``chentong00/propositionizer-wiki-flan-t5-large``, the paper's; any other is asked in words.
+    device
+        Where to run it.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint cannot be loaded.
+    """
+    if str(name) == RULES:
+        return RuleBasedPropositioner()
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"cannot load a propositioner from {str(name)!r}: {error}. Pass {RULES!r}, a folder with config.json, the "
+            "weights and the tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+        ) from error
+    if config.is_encoder_decoder:
+        return SequencePropositioner.load(name, device=device)
+    return InstructPropositioner(LocalTextGenerator.load(name, device=device))
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    start = 0
+    for joint in _JOINT.finditer(sentence):
+        left, right = sentence[start : joint.start()], sentence[joint.end() :]
+        is_strong = ";" in joint.group()
+        if is_strong or min(len(_WORD.findall(left)), len(_WORD.findall(right))) >= LEAST_WORDS:
+            if _WORD.search(left):
+                yield left.strip()
+            start = joint.end()
+    if _WORD.search(sentence[start:]):
+        yield sentence[start:].strip()

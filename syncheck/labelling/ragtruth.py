@@ -1,0 +1,244 @@
+"""RAGTruth in its own layout: questions, articles and business records, with the spans that annotators marked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from syncheck.errors import InputError
+from syncheck.labelling.labels import UnfaithfulSpan
+from syncheck.labelling.responses import (
+    LabelledResponse,
+    PromptSource,
+    Record,
+    ResponseCollection,
+    read_records,
+    read_spans,
+)
+from syncheck.labelling.selection import Selection
+from syncheck.prompts import (
+    REVIEWS,
+    first_sentence,
+    ragtruth_data2txt_prompt,
+    ragtruth_qa_prompt,
+    ragtruth_summary_prompt,
+)
+
+__all__ = ["Quality", "RagTruthTask", "load_ragtruth"]
+
+
+RagTruthTask = Literal["QA", "Summary", "Data2txt"]
+Quality = Literal["good", "incorrect_refusal", "truncated"]
+"""``incorrect_refusal``: the model says the passages do not hold the answer, and they do. ``truncated``: the response
+was cut at the generator's limit."""
+
+QUESTIONS_ONLY: tuple[RagTruthTask, ...] = ("QA",)
+DATA2TXT_INSTRUCTION = (
+    "Write an objective overview about the following local business based only on the provided structured data."
+)
+SUMMARY_INSTRUCTION = "Summarize the following news:"
+"""For a source without ``prompt``, which alone says how many words the summary may have."""
+
+_PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What was asked, over which passages, in which words."""
+
+    task: str
+    question: str
+    passages: tuple[str, ...]
+    with_context: str
+    without_context: str
+
+
+def load_ragtruth(
+    folder: str | Path,
+    tasks: Collection[RagTruthTask] = QUESTIONS_ONLY,
+    *,
+    split: Literal["train", "test"] | None = None,
+    quality: Collection[Quality] | None = None,
+    generators: Collection[str] | None = None,
+    implicit_true: bool = True,
+    due_to_null: bool = True,
+    prompts: PromptSource = "monitor",
+) -> list[LabelledResponse]:
+    """Read RAGTruth (Niu et al., 2024).
+
+    Parameters
+    ----------
+    folder
+        Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
+    tasks
+        Which of ``QA`` (alone by default), ``Summary`` and ``Data2txt``; responses of the others are passed over.
+    split
+        Only this part; None takes both.
+    quality
+        Only responses with one of these remarks; None takes all, also those without a remark, as the paper does.
+    generators
+        Only responses by these models, named as in ``response.jsonl``: ``llama-2-7b-chat``; None takes all.
+    implicit_true
+        Whether spans that are true of the world, though not said by the context, count. Without them a sentence
+        marked by nothing else is faithful (the paper's counts of unfaithful sentences come from leaving them out).
+    due_to_null
+        Whether spans count that come from a null in a business record: the model reads an unknown as a "no".
+    prompts
+        ``monitor`` leaves those of ``QA`` to the monitor's template; ``task`` takes the corpus's own, as the paper
+        does. The other two tasks are no questions, and have their own prompts either way.
+
+    Returns
+    -------
+    list of LabelledResponse
+        In the order of ``response.jsonl``, grouped by ``source_id``. The passages are those of ``QA``; the article
+        of ``Summary``; pieces of the record of ``Data2txt`` in JSON: one of the plain fields, one of each nested
+        field, one of each review. The prompts are user turns; with the context they are the source's ``prompt``, or
+        the corpus's words where it has none. Without the context they are those of the published code: the question;
+        the instruction and the article's first sentence; the record without its reviews.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, a task, quality, split or source of prompts is unknown, a name is that of no response in
+        the folder, a single name stands for a collection of them, or no response is left.
+    RecordError
+        At the first record that cannot be used.
+    """
+    _check_choices(tasks, split, quality, generators, prompts)
+    chosen = Selection(tasks, split, quality, generators, implicit_true, due_to_null)
+    folder = Path(folder)
+    sources: dict[str, _Source | None] = {}
+    task_types: dict[str, str] = {}
+    for record in read_records(folder / "source_info.jsonl"):
+        source_id = record.get("source_id", str)
+        if source_id in sources:
+            raise record.error(f"another source has the id {source_id!r}", "source_id")
+        sources[source_id] = _source(record, tasks)
+        task_types[source_id] = record.get("task_type", str)
+    responses = ResponseCollection()
+    found = []
+    for record in read_records(folder / "response.jsonl"):
+        source_id = record.get("source_id", str)
+        if source_id not in sources:
+            raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
+        source = sources[source_id]
+        facts = _facts(record, task_types[source_id], split_known=source is not None and split is not None)
+        found.append(facts)
+        if source is None or not chosen.wants(**facts):
+            continue
+        spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
+        responses.add(_response(record, source, spans, source.task != "QA" or prompts == "task"), record)
+    chosen.check_names(found, source=folder)
+    return responses.found_in(folder)
+
+
+def _check_choices(
+    tasks: Collection[str],
+    split: str | None,
+    quality: Collection[str] | None,
+    generators: Collection[str] | None,
+    prompts: PromptSource,
+) -> None:
+    asked: dict[str, tuple[Collection[str], tuple[str, ...]]] = {
+        "tasks": (tasks, get_args(RagTruthTask)),
+        "quality": (quality or (), get_args(Quality)),
+        "split": ([split] if split else (), ("train", "test")),
+        "prompts": ([prompts], get_args(PromptSource)),
+    }
+    for name, (values, known) in asked.items():
+        unknown = [values] if isinstance(values, str) else [value for value in values if value not in known]
+        if unknown:
+            raise InputError(f"{name} must be among {known}; found {unknown[0]!r}")
+    if isinstance(generators, str):
+        raise InputError(f"generators must be a list of names; found {generators!r}")
+
+
+def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
+    """Return of a response what a selection goes by."""
+    remark = record.optional("quality", str)
+    if remark is not None and remark not in get_args(Quality):
+        raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
+    return {
+        "task": task,
+        "split": record.get("split", str) if split_known else record.optional("split", str),
+        "quality": remark,
+        "generator": record.get("model", str),
+    }
+
+
+def _source(record: Record, tasks: Collection[str]) -> _Source | None:
+    """Read a source; None if it is of another task."""
+    readers = {"QA": _questioned, "Summary": _summarised, "Data2txt": _described}
+    task = record.get("task_type", str)
+    if task not in readers:
+        raise record.error(f"expected one of {tuple(readers)}, found {task!r}", "task_type")
+    return readers[task](record) if task in tasks else None
+
+
+def _questioned(record: Record) -> _Source:
+    source = Record(record.get("source_info", dict), record.source, record.line, "source_info.")
+    question, text = source.get("question", str), source.get("passages", str)
+    before, *passages = _PASSAGE.split(text)
+    if before.strip() or not passages:
+        raise source.error("expected 'passage 1:...', blank line, 'passage 2:...' and so on", "passages")
+    stripped = tuple(passage.strip() for passage in passages)
+    prompt = record.optional("prompt", str) or ragtruth_qa_prompt(question, stripped)
+    return _Source("QA", question, stripped, prompt, ragtruth_qa_prompt(question, ()))
+
+
+def _summarised(record: Record) -> _Source:
+    article = record.get("source_info", str)
+    if not article.strip():
+        raise record.error("expected an article, found nothing but white space", "source_info")
+    prompt = record.optional("prompt", str) or ragtruth_summary_prompt(SUMMARY_INSTRUCTION, article)
+    if article.split() != prompt.split()[-1 - len(article.split()) : -1]:
+        raise record.error("expected the instruction in a line, the article of source_info, and 'output:'", "prompt")
+    instruction = prompt.split("\n", 1)[0]
+    without = ragtruth_summary_prompt(instruction, first_sentence(article))
+    return _Source("Summary", instruction, (article,), prompt, without)
+
+
+def _described(record: Record) -> _Source:
+    business = record.get("source_info", dict)
+    if not business:
+        raise record.error("expected a business record, found an object without fields", "source_info")
+    prompt = record.optional("prompt", str) or ragtruth_data2txt_prompt(business)
+    without = ragtruth_data2txt_prompt(business, reviews=False)
+    return _Source("Data2txt", DATA2TXT_INSTRUCTION, _pieces(business), prompt, without)
+
+
+def _pieces(business: Mapping[str, Any]) -> tuple[str, ...]:
+    """Cut a record in parts that can be held against a sentence; each value is in one of them."""
+    plain = {key: value for key, value in business.items() if not isinstance(value, dict | list)}
+    parts: list[Mapping[str, Any]] = [plain] if plain else []
+    for key, value in business.items():
+        if key == REVIEWS and isinstance(value, list):
+            parts += [{key: review} for review in value]
+        elif key not in plain:
+            parts.append({key: value})
+    return tuple(json.dumps(part, ensure_ascii=False) for part in parts)
+
+
+def _response(
+    record: Record, source: _Source, spans: tuple[UnfaithfulSpan, ...], own_prompts: bool
+) -> LabelledResponse:
+    source_id, generator = record.get("source_id", str), record.get("model", str)
+    return LabelledResponse(
+        id=record.optional("id", str) or f"{source_id}/{generator}",
+        question=source.question,
+        passages=source.passages,
+        response=record.get("response", str),
+        group=source_id,
+        generator=generator,
+        spans=spans,
+        task=source.task,
+        quality=record.optional("quality", str),
+        split=record.optional("split", str),
+        prompt_with_context=source.with_context if own_prompts else None,
+        prompt_without_context=source.without_context if own_prompts else None,
+        user_turns=own_prompts,
+    )

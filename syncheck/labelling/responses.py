@@ -1,0 +1,254 @@
+"""Labelled responses, and how records of them are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from syncheck.errors import InputError, RecordError
+from syncheck.jsonlines import fields_found, parsed_record, record_lines
+from syncheck.labelling.labels import LabelledSentence, UnfaithfulSpan
+
+__all__ = [
+    "LabelledResponse",
+    "PromptSource",
+    "Record",
+    "ResponseCollection",
+    "read_records",
+    "read_spans",
+    "response_from_json",
+    "response_to_json",
+]
+
+
+T = TypeVar("T")
+
+_MISSING = object()
+_NAMES = {str: "a string", list: "a list", dict: "an object", int: "a whole number", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON object of a file, or one inside it; ``prefix`` is its place in the line."""
+
+    values: Mapping[str, Any]
+    source: str
+    line: int
+    prefix: str = ""
+
+    def error(self, message: str, field: str | None = None) -> RecordError:
+        """Return an error that points at this record, or at one of its fields."""
+        place = f"{self.prefix}{field}" if field else self.prefix.rstrip(".") or None
+        return RecordError(message, source=self.source, line=self.line, field=place)
+
+    def get(self, field: str, kind: type[T]) -> T:
+        """Return a field that must be there and be of this JSON type."""
+        value = self.values.get(field, _MISSING)
+        if value is _MISSING:
+            raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
+        # JSON's true is an int to Python, but not a number to its author.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(f"expected {_NAMES[kind]}, found {_shown(value)}", field)
+        return value
+
+    def optional(self, field: str, kind: type[T]) -> T | None:
+        """Return a field that may be absent or null."""
+        return None if self.values.get(field) is None else self.get(field, kind)
+
+    def strings(self, field: str) -> tuple[str, ...]:
+        """Return a field that must be a list of strings."""
+        values = self.get(field, list)
+        for index, value in enumerate(values):
+            if not isinstance(value, str):
+                raise self.error(f"expected a string, found {_shown(value)}", f"{field}[{index}]")
+        return tuple(values)
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        """Return a field that must be a list of strings, or a string, which is a list of one."""
+        value = self.values.get(field, _MISSING)
+        if isinstance(value, str):
+            return (value,)
+        if not isinstance(value, list):
+            expected = "expected a string or a list of strings"
+            absent = f"missing; {expected}; {fields_found(field, self.values)}"
+            found = absent if value is _MISSING else f"{expected}, found {_shown(value)}"
+            raise self.error(found, field)
+        return self.strings(field)
+
+    def objects(self, field: str) -> Iterator[Record]:
+        """Yield the members of a field that must be a list of objects."""
+        for index, value in enumerate(self.get(field, list)):
+            place = f"{self.prefix}{field}[{index}]"
+            if not isinstance(value, dict):
+                raise self.error(f"expected an object, found {_shown(value)}", f"{field}[{index}]")
+            yield Record(value, self.source, self.line, f"{place}.")
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Yield the objects of a JSON Lines file in UTF-8; blank lines are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist.
+    RecordError
+        At the first line that is not a JSON object, or holds what is no text.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
+    with path.open("rb") as lines:
+        for number, line in record_lines(lines):
+            yield Record(parsed_record(line, str(path), number), str(path), number)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+PromptSource = Literal["monitor", "task"]
+"""``monitor``: the monitor's template writes the prompts. ``task``: those the paper gave the generators."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledResponse:
+    """A response to a question over passages, with what annotators found unfaithful in it.
+
+    Attributes
+    ----------
+    id : str
+        Unique within its file.
+    question : str
+        The question or instruction.
+    passages : tuple of str
+        What sentences are held against.
+    response : str
+    group : str
+        Responses of one group stay on one side of every split: those to the same question.
+    generator : str
+        The model that wrote the response, ``"unknown"`` if the file does not say.
+    spans : tuple of UnfaithfulSpan or None
+        Unfaithful characters; None when the labels are per sentence.
+    sentences : tuple of LabelledSentence or None
+        Labels per sentence, which hold all letters and digits of the response; None when they are spans.
+    task : str or None
+    quality : str or None
+        RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
+    split : str or None
+    prompt_with_context, prompt_without_context : str or None
+        The prompts as the generator saw them, when the file has them; None for both leaves them to the monitor.
+    user_turns : bool
+        Whether these prompts are what a user says, to be put in the chat template of a model that has one.
+    carry_labels : bool
+        Whether labels of sentences may be carried over to sentences that are cut otherwise; see
+        :func:`~syncheck.labelling.recut.check_cut`.
+    source, line : str and int, or None
+        Where it was read, for messages; equal responses may be of different lines.
+    """
+
+    id: str
+    question: str
+    passages: tuple[str, ...]
+    response: str
+    group: str
+    generator: str
+    spans: tuple[UnfaithfulSpan, ...] | None = None
+    sentences: tuple[LabelledSentence, ...] | None = None
+    task: str | None = None
+    quality: str | None = None
+    split: str | None = None
+    prompt_with_context: str | None = None
+    prompt_without_context: str | None = None
+    user_turns: bool = False
+    carry_labels: bool = False
+    source: str | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
+
+    @property
+    def has_context(self) -> bool:
+        """Whether any passage holds more than white space; without, no sentence gets a score."""
+        return any(passage.strip() for passage in self.passages)
+
+
+def response_to_json(response: LabelledResponse) -> str:
+    """Return all of a labelled response in one line, of its source the file's name; see :func:`response_from_json`."""
+    source = None if response.source is None else Path(response.source).name
+    return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
+
+
+def response_from_json(text: str) -> LabelledResponse:
+    """Return the labelled response that :func:`response_to_json` wrote.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it wrote something else.
+    """
+    entry = dict(json.loads(text))
+    spans, sentences = entry.pop("spans"), entry.pop("sentences")
+    return LabelledResponse(
+        **{**entry, "passages": tuple(entry["passages"])},
+        spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
+        sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
+    )
+
+
+class ResponseCollection:
+    """Collects the responses of a file and refuses the second of an id."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, LabelledResponse] = {}
+
+    def add(self, response: LabelledResponse, record: Record) -> None:
+        """Add what a record holds.
+
+        Raises
+        ------
+        RecordError
+            If there is one with this id.
+        """
+        if response.id in self._by_id:
+            raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
+        self._by_id[response.id] = response
+
+    def found_in(self, path: Path) -> list[LabelledResponse]:
+        """Return the responses in the order they came.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        if not self._by_id:
+            raise InputError(f"{path} has no labelled response")
+        return list(self._by_id.values())
+
+
+def read_spans(
+    record: Record, field: str, length: int, *, counts: Callable[[UnfaithfulSpan], bool] = lambda span: True
+) -> tuple[UnfaithfulSpan, ...]:
+    """Read the marked characters of a response of ``length``; those that do not count are checked and left out.
+
+    Raises
+    ------
+    RecordError
+        If one is no object with ``start`` and ``end`` inside the response.
+    """
+    spans = []
+    for label in record.objects(field):
+        start, end = label.get("start", int), label.get("end", int)
+        if not 0 <= start < end <= length:
+            raise label.error(f"characters {start} to {end} do not lie in a response of {length}")
+        span = UnfaithfulSpan(
+            start,
+            end,
+            implicit_true=label.optional("implicit_true", bool) or False,
+            due_to_null=label.optional("due_to_null", bool) or False,
+            label_type=label.optional("label_type", str),
+        )
+        if counts(span):
+            spans.append(span)
+    return tuple(spans)

@@ -1,0 +1,278 @@
+"""Reports: what was said, how it scored, and how it was searched for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from syncheck.errors import MissingExtraError
+from syncheck.spans.items import SpanItem, SpanLabels, label_dict
+from syncheck.types import RagPrompt, SentenceScore, TokenSignals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from syncheck.spans.items import SpanDetector
+
+__all__ = ["Answer", "Case", "Fate", "Report", "TraceNode"]
+
+
+Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "taken_back"]
+"""``answer``: part of the answer; ``marked``: so too, although it did not pass; ``kept``: of a beam that was left
+later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``taken_back``: was written and did not
+pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """A continuation that was tried, as a rule one sentence.
+
+    Attributes
+    ----------
+    text : str
+        Empty where the text ended at once.
+    score : float or None
+        P(faithful) in [0, 1], the lowest of its sentences; None when none has one.
+    fate : Fate
+        What became of it.
+    reason : str
+        Why, in words.
+    children : tuple of TraceNode
+        What was tried behind it.
+    """
+
+    text: str
+    score: float | None
+    fate: Fate
+    reason: str
+    children: tuple[TraceNode, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Continuations in this tree."""
+        return 1 + sum(child.size for child in self.children)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as values that JSON can hold."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "fate": self.fate,
+            "reason": self.reason,
+            "children": [child.to_dict() for child in self.children],
+        }
+
+
+JsonDict = dict[str, Any]
+
+_COLUMNS = ("text", "start", "end", "token_start", "token_end", "status", "reason", "truncated", "latency_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One response with what was measured on it.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+    response : str
+    sentences : tuple of SentenceScore
+        In the order of the response; empty for an empty response.
+    tokens : TokenSignals
+        Signals of all T tokens of the response.
+    stop : str or None
+        Why generation ended; None for a response that was given.
+    seconds : float or None
+        Wall time from the prompt to the last score; None when it was not taken.
+    spans : SpanLabels or None
+        Which characters of the response are wrong, see :meth:`with_spans`; None when nobody has looked.
+    """
+
+    prompt: RagPrompt
+    response: str
+    sentences: tuple[SentenceScore, ...]
+    tokens: TokenSignals
+    stop: str | None = None
+    seconds: float | None = None
+    spans: SpanLabels | None = None
+
+    @property
+    def faithfulness(self) -> float | None:
+        """Mean score of the scored sentences, in [0, 1]; None when no sentence has one."""
+        scores = [s.score for s in self.sentences if s.score is not None]
+        return math.fsum(scores) / len(scores) if scores else None
+
+    @property
+    def lowest(self) -> SentenceScore | None:
+        """The scored sentence with the lowest score, the first of equals; None when no sentence has one."""
+        scored = [(s.score, s) for s in self.sentences if s.score is not None]
+        return min(scored, key=lambda pair: pair[0])[1] if scored else None
+
+    def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
+        """Return this report with the characters that a detector calls wrong, for :meth:`to_html` and :meth:`to_dict`.
+
+        Parameters
+        ----------
+        detector
+            Looks at the whole response at once, with the question and the passages of the prompt; for one
+            :func:`syncheck.spans.load_span_regressor`.
+        lang
+            Code of the response's language, for detectors that use it.
+        """
+        return replace(self, spans=detector.detect(self.span_item(lang=lang)))
+
+    def span_item(self, *, lang: str = "") -> SpanItem:
+        """Return the response with its question and passages as a span detector takes them."""
+        question, passages = self.prompt.question, self.prompt.passages
+        return SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
+
+    def to_dict(self) -> JsonDict:
+        """Return everything as values that JSON can hold; what was not measured is None."""
+        return {
+            "question": self.prompt.question,
+            "passages": list(self.prompt.passages),
+            "response": self.response,
+            "faithfulness": self.faithfulness,
+            "stop": self.stop,
+            "seconds": self.seconds,
+            "sentences": [_sentence_dict(s) for s in self.sentences],
+            "tokens": _token_dicts(self.tokens),
+            "spans": None if self.spans is None else label_dict(self.spans),
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as one line of JSON, in the response's own letters."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    def to_df(self) -> pd.DataFrame:
+        """Return one row per sentence, one column per feature; NaN is a score or value that is not there.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "data") from error
+        rows = [{c: getattr(s, c) for c in _COLUMNS} | {"score": s.score} | dict(s.features) for s in self.sentences]
+        names = dict.fromkeys(name for s in self.sentences for name in s.features)
+        frame = pd.DataFrame(rows, columns=[*_COLUMNS, "score", *names])
+        return frame.astype({name: "float64" for name in ("score", *names)})
+
+    def to_html(self, *, title: str = "Faithfulness report") -> str:
+        """Return a complete page that needs no other file, see :func:`syncheck.report.render_html`."""
+        from syncheck.report.html import render_html
+
+        return render_html([Case.of(self)], title=title)
+
+    def _repr_html_(self) -> str:
+        from syncheck.report.html import render_fragment
+
+        return render_fragment([Case.of(self)])
+
+    def __str__(self) -> str:
+        from syncheck.report.terminal import render_text
+
+        return render_text([Case.of(self)])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One decoder's answer to a question.
+
+    Attributes
+    ----------
+    label : str
+        Name of the decoder.
+    report : Report
+    dropped : tuple of SentenceScore
+        Sentences that the decoder tried and took back, where they would have begun.
+    seconds : float or None
+        Wall time of the decoder; None takes the report's.
+    trace : tuple of TraceNode
+        What the decoder tried, as trees; empty for one that tries nothing.
+    """
+
+    label: str
+    report: Report
+    dropped: tuple[SentenceScore, ...] = ()
+    seconds: float | None = None
+    trace: tuple[TraceNode, ...] = ()
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """Wall time of the answer, None when neither it nor its report has one."""
+        return self.report.seconds if self.seconds is None else self.seconds
+
+    @property
+    def timeline(self) -> tuple[tuple[SentenceScore | None, tuple[SentenceScore, ...]], ...]:
+        """Each sentence with those dropped in its place before it; last, under None, those dropped after all."""
+        waiting = sorted(self.dropped, key=lambda s: s.start)
+        steps: list[tuple[SentenceScore | None, tuple[SentenceScore, ...]]] = []
+        for sentence in self.report.sentences:
+            tried = tuple(d for d in waiting if d.start <= sentence.start)
+            waiting = waiting[len(tried) :]
+            steps.append((sentence, tried))
+        return (*steps, (None, tuple(waiting))) if waiting else tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, its passages, and the answers to compare."""
+
+    question: str
+    passages: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+    @classmethod
+    def of(cls, report: Report, *, label: str = "answer") -> Case:
+        """Return the case of one report alone."""
+        return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
+
+
+def _sentence_dict(sentence: SentenceScore) -> JsonDict:
+    return {
+        "text": sentence.text,
+        "start": sentence.start,
+        "end": sentence.end,
+        "token_start": sentence.token_start,
+        "token_end": sentence.token_end,
+        "score": sentence.score,
+        "status": sentence.status,
+        "features": _plain(sentence.features),
+        "reason": sentence.reason,
+        "attribution": _plain(sentence.attribution),
+        "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
+        "latency_ms": sentence.latency_ms,
+        "truncated": sentence.truncated,
+    }
+
+
+def _token_dicts(tokens: TokenSignals) -> list[JsonDict]:
+    columns = {
+        name: getattr(tokens, name).tolist() for name in ("log_prob", "log_prob_without_context", "entropy", "kl")
+    }
+    rows = zip(tokens.token_ids.tolist(), tokens.char_spans.tolist(), strict=True)
+    return [
+        {
+            "id": token_id,
+            "text": tokens.text[start:end],
+            "start": start,
+            "end": end,
+            **{name: _or_none(values[i]) for name, values in columns.items()},
+        }
+        for i, (token_id, (start, end)) in enumerate(rows)
+    ]
+
+
+def _plain(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else float(value) for name, value in values.items()}
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

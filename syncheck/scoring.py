@@ -1,0 +1,217 @@
+"""From measured sentences to scores: features, support, aggregator, status."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import Aligner, AskedAligner, Unaligned
+from syncheck.features.sentence import EarlierSentences, sentence_features
+from syncheck.lexical import ContextLexicon, content_words
+from syncheck.segments import is_checkable
+from syncheck.types import FeatureSchema, RagPrompt, SentenceFeatures, SentenceScore, SentenceSignals, Status, Support
+
+__all__ = ["SentenceScorer", "not_finite"]
+
+
+class SentenceScorer:
+    """Scores the sentences of answers to one prompt.
+
+    Parameters
+    ----------
+    prompt
+        Whose passages the sentences are held against.
+    schema
+        The features to compute.
+    aggregator
+        None leaves the status ``no_aggregator``.
+    aligner
+        None leaves ``align_score`` unmeasured.
+    """
+
+    def __init__(
+        self,
+        prompt: RagPrompt,
+        *,
+        schema: FeatureSchema,
+        aggregator: Aggregator | None,
+        aligner: Aligner | None,
+    ) -> None:
+        self.prompt = prompt
+        self._schema = schema
+        self._aggregator = aggregator
+        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question)
+        self._question_words = frozenset(content_words(prompt.question))
+        self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
+
+    def __call__(
+        self,
+        sentences: Sequence[SentenceSignals],
+        *,
+        earlier: Sequence[SentenceScore] = (),
+        since: float | None = None,
+    ) -> list[SentenceScore]:
+        """Score the next sentences of one answer; see :meth:`answers`."""
+        return self.answers([sentences], earlier=[earlier], since=since)[0]
+
+    def answers(
+        self,
+        answers: Sequence[Sequence[SentenceSignals]],
+        *,
+        earlier: Sequence[Sequence[SentenceScore]],
+        since: float | None = None,
+    ) -> list[list[SentenceScore]]:
+        """Score the next sentences of several answers together, with one batch for the aligner.
+
+        Parameters
+        ----------
+        answers
+            The sentences of each answer, in order.
+        earlier
+            What each answer's sentences before them were scored as.
+        since
+            The ``time.perf_counter()`` at which they were known to be complete, None for given responses.
+
+        Returns
+        -------
+        list of list of SentenceScore
+            As ``answers``.
+        """
+        sentences = [sentence for answer in answers for sentence in answer]
+        if not sentences:
+            return [[] for _ in answers]
+        supports, unaligned = self._supports([s.text for s in sentences])
+        before = self._earlier(answers, earlier, supports)
+        features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
+        verdicts = [self._verdict(s, reason) for s, reason in zip(sentences, unaligned, strict=True)]
+        statuses = [status for status, _ in verdicts]
+        scores, attributions = self._aggregate(features, statuses)
+        latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
+        scored = iter(
+            SentenceScore(
+                text=sentence.text,
+                start=sentence.span.char_start,
+                end=sentence.span.char_stop,
+                token_start=sentence.span.token_start,
+                token_end=sentence.span.token_stop,
+                score=score,
+                status=status,
+                features=values.to_dict(),
+                reason=reason,
+                attribution=attribution,
+                evidence=support.evidence if support else None,
+                latency_ms=latency_ms,
+                truncated=sentence.span.truncated,
+            )
+            for sentence, support, values, (status, reason), score, attribution in zip(
+                sentences, supports, features, verdicts, scores, attributions, strict=True
+            )
+        )
+        return [[next(scored) for _ in answer] for answer in answers]
+
+    def features(
+        self, sentence: SentenceSignals, support: Support | None, earlier: EarlierSentences
+    ) -> SentenceFeatures:
+        """Compute the features of one sentence."""
+        return sentence_features(
+            self._schema,
+            sentence,
+            support=support,
+            lexicon=self._lexicon,
+            question_words=self._question_words,
+            earlier=earlier,
+        )
+
+    def _earlier(
+        self,
+        answers: Sequence[Sequence[SentenceSignals]],
+        earlier: Sequence[Sequence[SentenceScore]],
+        supports: Sequence[Support | None],
+    ) -> list[EarlierSentences]:
+        """Return what came before each sentence in its answer."""
+        found = []
+        own = iter(supports)
+        for answer, scored in zip(answers, earlier, strict=True):
+            before = EarlierSentences()
+            for score in scored:
+                before = before.followed_by(score.text, score.features.get("align_score"))
+            for sentence in answer:
+                found.append(before)
+                support = next(own)
+                before = before.followed_by(sentence.text, None if support is None else support.score)
+        return found
+
+    def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], list[str | None]]:
+        """Align what can be checked; returns the support of each text, and why one that was asked for is missing."""
+        supports: list[Support | None] = [None] * len(texts)
+        unaligned: list[str | None] = [None] * len(texts)
+        wanted = [i for i, text in enumerate(texts) if is_checkable(text)]
+        if self._aligner is None or not self.prompt.has_context or not wanted:
+            return supports, unaligned
+        for i, found in zip(wanted, self._aligner(self.prompt.passages, [texts[i] for i in wanted]), strict=True):
+            if isinstance(found, Unaligned):
+                unaligned[i] = found.reason
+            else:
+                supports[i] = found
+        return supports, unaligned
+
+    def _verdict(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
+        """Return the status, and why there is no score."""
+        broken = not_finite(sentence, has_context=self.prompt.has_context)
+        if broken is not None:
+            return "failed", broken
+        if not self.prompt.has_context:
+            return "no_context", "the context is empty"
+        if not is_checkable(sentence.text):
+            return "not_checkable", "no letter or digit"
+        if not len(sentence.token_ids):
+            return "not_checkable", "no token of its own"
+        if unaligned is not None:
+            return "failed", unaligned
+        return ("scored" if self._aggregator is not None else "no_aggregator"), None
+
+    def _aggregate(
+        self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]
+    ) -> tuple[list[float | None], list[dict[str, float]]]:
+        scores: list[float | None] = [None] * len(features)
+        attributions: list[dict[str, float]] = [{} for _ in features]
+        wanted = [i for i, status in enumerate(statuses) if status == "scored"]
+        if self._aggregator is not None and wanted:
+            rows = np.stack([features[i].values for i in wanted])
+            for i, score in zip(wanted, self._aggregator.score(rows), strict=True):
+                scores[i] = float(score)
+                attributions[i] = self._aggregator.attribution(features[i].values)
+        return scores, attributions
+
+
+def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
+    """Return what is not finite of what the model put out for a sentence, so that no score may rest on it.
+
+    Parameters
+    ----------
+    sentence
+        Its signals.
+    has_context
+        Whether there is a branch without the context; NaN is what its signals are where there is none.
+
+    Returns
+    -------
+    str or None
+        None where all is finite: each token was predicted, in both branches, by a row of logits that is a distribution
+        (no NaN or +inf; -inf only excludes entries, as padding of the vocabulary, but not the token itself), and the
+        tapped hidden states have no NaN or infinity.
+    """
+    branches = {"": sentence.log_prob}
+    if has_context:
+        branches[" without the context"] = sentence.log_prob_without_context
+    for branch, log_prob in branches.items():
+        if not np.isfinite(log_prob).all():
+            token = sentence.span.token_start + int(np.argmin(np.isfinite(log_prob)))
+            return f"the model's logits{branch} of token {token} are not finite"
+    for layer, states in sentence.activations.items():
+        if not np.isfinite(states).all():
+            return f"the model's hidden states after block {layer} are not finite"
+    return None

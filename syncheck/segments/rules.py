@@ -1,0 +1,198 @@
+"""Rules that divide a text into blocks, and the abbreviations that Punkt is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
+
+__all__ = [
+    "CLOSERS",
+    "ENGLISH_ABBREVIATIONS",
+    "ends_cjk_sentence",
+    "ends_clause",
+    "ends_heading",
+    "ends_line",
+    "ends_paragraph",
+    "item_text_start",
+    "punkt",
+]
+
+
+_TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
+_LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
+_NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."
+_FIGURES = "Fig. Figs. Eq. Eqs. Ref. Refs."
+_NUMBERED = (
+    "No.# Nos.# Vol.# Ch.# Sec.# Art.# Para.# Ex.# p.# pp.# c.# "
+    "Jan.# Feb.# Mar.# Apr.# Jun.# Jul.# Aug.# Sep.# Sept.# Oct.# Nov.# Dec.#"
+)
+
+ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED}".split())
+"""English abbreviations that rarely end a sentence.
+
+Those that often do (``etc.``, ``a.m.``, ``p.m.``, ``Jr.``) are left out: a sentence that ends in a known
+abbreviation is joined with the next. Those with a ``#`` count before a number only: "No. 5", but "No. He left."
+"""
+
+_NUMBER = "##number##"
+"""What Punkt calls the type of every number."""
+
+_LANGUAGE = PunktLanguageVars()  # holds the compiled patterns, which do not depend on the parameters
+
+
+def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
+    """Return NLTK's untrained Punkt that knows these abbreviations.
+
+    Parameters
+    ----------
+    abbreviations
+        As written, with or without the last full stop, in any case; ``"No.#"`` counts before a number only.
+        :class:`syncheck.SegmenterConfig` has checked them.
+    """
+    parameters = PunktParameters()
+    for entry in abbreviations:
+        word = entry.removesuffix("#").removesuffix(".").lower()
+        if entry.endswith("#"):
+            parameters.collocations.add((word, _NUMBER))
+        else:
+            parameters.abbrev_types.add(word)
+    return PunktSentenceTokenizer(parameters, lang_vars=_LANGUAGE)
+
+
+CLOSERS = frozenset("\"')]}\u2019\u201d\xbb＂＇）］｝｠〉》」』】〕〗〙〛〞〟｣")
+"""Quotes and brackets that belong to the sentence before them, straight, curly, full-width and ideographic."""
+
+_STOPS = frozenset("。！？｡")
+_FULL_WIDTH_POINT = "．"
+_AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
+"""What belongs to the sentence when it follows its full stop."""
+
+
+def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
+    """Whether a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
+
+    Parameters
+    ----------
+    text
+        The response as far as it is known.
+    start
+        Where what is looked at begins.
+    stop
+        Where the sentence would end: the start of the white space before ``after``, or ``after``.
+    after
+        Where the next would start: a character that is no white space.
+
+    Notes
+    -----
+    The full-width point is a full stop only where no letter or digit of ASCII, or its full-width form, comes
+    before it: there it is a decimal point, or the mark of an abbreviation or of a list's number.
+    """
+    if stop == after and text[after] in _AFTER_STOP:
+        return False
+    end = stop
+    while end > start and text[end - 1] in _AFTER_STOP:
+        end -= 1
+        if text[end] in _STOPS or (text[end] == _FULL_WIDTH_POINT and not _is_latin(text[max(end - 1, start) : end])):
+            return True
+    return False
+
+
+def _is_latin(char: str) -> bool:
+    return char.isalnum() and (char.isascii() or "０" <= char <= "ｚ")
+
+
+_MARKS = frozenset(",;:")
+_FULL_WIDTH_MARKS = frozenset("，；：")
+
+
+def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
+    """Whether a comma, semicolon or colon ends a clause at ``stop``, with closing quotes and brackets.
+
+    Parameters
+    ----------
+    text, start, stop, after
+        As for :func:`syncheck.segments.rules.ends_cjk_sentence`.
+
+    Notes
+    -----
+    White space must follow, but for the full-width marks. Between digits a mark belongs to a number or a date
+    ("1,000", "May 5, 2003"), after a full stop to an abbreviation ("e.g., this").
+    """
+    if stop == after and text[after] in CLOSERS:
+        return False
+    end = stop
+    while end > start and text[end - 1] in CLOSERS:
+        end -= 1
+    mark = text[end - 1] if end > start else ""
+    if mark not in (_MARKS | _FULL_WIDTH_MARKS if stop < after else _FULL_WIDTH_MARKS):
+        return False
+    before = text[max(end - 2, 0)]
+    return before != "." and not (before.isdigit() and text[after].isdigit())
+
+
+_BULLET = r"[-*+\u2022\u2023\u25e6\u25aa\u25ab\u25cf\u25cb\u2013\u2014\u00b7]"
+_HEADING = r"\#{1,6}"
+_NUMERAL = r"(?:\d{1,3}|[ivx]{1,5}|[a-z])"
+_IDEOGRAPHIC = r"[一二三四五六七八九十]{1,3}"  # one to ten
+
+_BEFORE = rf"(?:(?:{_BULLET}|{_HEADING})[ \t]+)*"  # as in "- 1. " and "## 1. "
+_MARK = re.compile(
+    rf"""{_BEFORE}(?:
+        (?: {_BULLET} | {_HEADING} | {_NUMERAL}[.)] | [A-Z]\) | \((?:{_NUMERAL}|[A-Z])\) )\s
+        | (?: \d{{1,3}}[．、）] | {_IDEOGRAPHIC}、
+            | （(?:\d{{1,3}}|{_IDEOGRAPHIC})） | [①-⑳] )
+    )""",
+    re.VERBOSE,
+)
+"""White space must follow, but for the marks of Chinese and Japanese."""
+
+_BEGUN = re.compile(
+    rf"""{_BEFORE}(?:
+        (?: {_BULLET} | {_HEADING} | \(?(?:{_NUMERAL}|[A-Z])?[.)]? )
+        | （?(?:\d{{1,3}}|{_IDEOGRAPHIC})?
+    )""",
+    re.VERBOSE,
+)
+"""All that could become a mark, and some that could not."""
+
+_HEADING_LINE = re.compile(rf"[ \t]*{_HEADING}[ \t]")
+
+
+def ends_line(text: str, start: int, stop: int, after: int) -> bool:
+    """Whether a line ends at ``stop``; the arguments are those of :func:`syncheck.segments.rules.ends_cjk_sentence`."""
+    return "\n" in text[stop:after]
+
+
+def ends_paragraph(text: str, start: int, stop: int, after: int) -> bool:
+    """Whether a blank line follows ``stop``."""
+    return text.count("\n", stop, after) > 1
+
+
+def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
+    """Whether a Markdown heading, which is one line, ends at ``stop``."""
+    return "\n" in text[stop:after] and _HEADING_LINE.match(text, text.rfind("\n", 0, stop) + 1) is not None
+
+
+def item_text_start(text: str, at: int, *, final: bool) -> int | None:
+    """Return where the text of a list's item or of a heading begins, behind its mark.
+
+    Parameters
+    ----------
+    text
+        The response as far as it is known.
+    at
+        Where a line's first visible character is.
+    final
+        Whether no more text will come.
+
+    Returns
+    -------
+    int or None
+        ``at`` when no mark is there; None when it takes more text to tell.
+    """
+    if not final and _BEGUN.fullmatch(text, at):
+        return None
+    mark = _MARK.match(text, at)
+    return mark.end() if mark else at

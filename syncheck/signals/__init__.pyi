@@ -1,0 +1,23 @@
+from .branch import Branch as Branch, check_window as check_window, window_of as window_of
+from .cache import (
+    GrowLayer as GrowLayer,
+    RewindableCache as RewindableCache,
+    is_rewindable as is_rewindable,
+    require_rewindable as require_rewindable,
+)
+from .forward import ForwardArguments as ForwardArguments, require_watchable as require_watchable
+from .lid import LidVariant as LidVariant, LidReferences as LidReferences
+from .positions import (
+    check_one_encoding as check_one_encoding,
+    check_same_encoding as check_same_encoding,
+    encoding_of as encoding_of,
+    switches_of as switches_of,
+)
+from .rotary import take_turns_in_rotary as take_turns_in_rotary
+from .taps import Taps as Taps, decoder_blocks as decoder_blocks
+from .token_tree import reads_less as reads_less, takes_token_tree as takes_token_tree
+from .tokenwise import (
+    TokenStatistics as TokenStatistics,
+    context_sensitivity_ratio as context_sensitivity_ratio,
+    token_statistics as token_statistics,
+)

@@ -1,0 +1,75 @@
+"""FAVA (Mishra et al., 2024): a model edits the response by the references; what it takes out was wrong."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from syncheck.alignment.evaluators import TextGenerator
+from syncheck.errors import TextGeneratorError
+from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.spans.words import words_of
+
+__all__ = ["FavaDetector", "edited_text", "removed_words"]
+
+
+PROMPT = """Read the following references:
+{references}
+Please identify all the errors in the following text using the information in the references provided and suggest \
+edits if necessary:
+[Text] {output}
+[Edited] """
+"""REFIND, Figure 5."""
+
+_REMOVED = re.compile(r"<(delete|contradictory|invented|subjective|unverifiable)>.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"</?(?:entity|relation|mark)>")
+
+
+class FavaDetector:
+    """Marks the words that an editing model takes out or replaces.
+
+    Parameters
+    ----------
+    editor
+        Answers FAVA's prompt with the edited text: FAVA's own checkpoint, or any instruct model.
+    """
+
+    def __init__(self, editor: TextGenerator) -> None:
+        self._editor = editor
+        self.name = "fava"
+
+    def detect(self, item: SpanItem) -> SpanLabels:
+        """Return the labels of a response, risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+
+        Raises
+        ------
+        TextGeneratorError
+            If the editor cannot be reached, or answers with nothing.
+        """
+        answer = self._editor(PROMPT.format(references="\n".join(item.passages), output=item.response))
+        if not answer.strip():
+            raise TextGeneratorError(
+                f"{self._editor.name!r} answered item {item.id!r} with nothing; expected the edited text"
+            )
+        marked = np.zeros(len(item.response), dtype=np.bool_)
+        for start, stop in removed_words(item.response, edited_text(answer)):
+            marked[start:stop] = True
+        return labels_of(marked.astype(np.float64), marked)
+
+
+def edited_text(answer: str) -> str:
+    """Return the text after FAVA's edits: what it calls wrong is left out, what it added stays."""
+    return _TAG.sub("", _REMOVED.sub("", answer.partition("[Edited]")[2] or answer))
+
+
+def removed_words(response: str, edited: str) -> list[tuple[int, int]]:
+    """Return the spans of the words of a response that an edit of it lacks, by the longest common runs of words."""
+    words = words_of(response)
+    matcher = SequenceMatcher(None, [w.text for w in words], [w.text for w in words_of(edited)], autojunk=False)
+    return [
+        (words[start].start, words[stop - 1].end)
+        for kind, start, stop, _, _ in matcher.get_opcodes()
+        if kind in ("delete", "replace")
+    ]

@@ -1,0 +1,245 @@
+"""HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans asked for.
+
+Three systems, each of which may be left out; what any of them marks is marked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from nltk.tokenize.punkt import PunktSentenceTokenizer
+from numpy.typing import NDArray
+
+from syncheck.alignment.evaluators import TextGenerator
+from syncheck.alignment.evidence import split_passages
+from syncheck.errors import InputError, PromptError, TextGeneratorError
+from syncheck.spans.encoders import SentenceEncoder
+from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.spans.words import Word, words_of
+from syncheck.types import TokenSignals
+
+__all__ = [
+    "AskedSource",
+    "HalluRagDetector",
+    "asked_spans",
+    "far_sentences",
+    "joined_spans",
+    "listed_spans",
+    "unlikely_words",
+]
+
+
+LOWEST_PROBABILITY = 0.01
+LOWEST_SIMILARITY = 0.5
+"""Of a token and of a sentence (section 4.3)."""
+
+JOINED_GAP = 3
+"""Spans closer than this many characters are joined; the paper joins those that overlap, and regrets it."""
+
+_CONTENT_LETTERS = 4
+
+PROMPT = """Text: {text}
+
+Factual Information: {knowledge}
+
+Compare the text with the factual information. What spans in the text are not consistent with the factual \
+information provided?
+
+Provide a list of words or spans in the exact format:
+
+["word1", "word2", ...]
+
+Do not return anything other than the list of spans.
+
+If there are no hallucinations, return []."""
+"""Section 4.3."""
+
+_LIST = re.compile(r"\[.*?\]", re.DOTALL)
+_SHOWN_CHARACTERS = 200
+
+Spans = list[tuple[int, int]]
+
+
+class HalluRagDetector:
+    """The union of what up to three systems mark.
+
+    Parameters
+    ----------
+    measure
+        Gives the signals of an item's tokens, as :class:`~syncheck.spans.TokenReplay`; None leaves out unlikely
+        words.
+    encoder
+        Turns texts into vectors; None leaves far sentences out.
+    asked
+        An instruct model; None leaves out the spans that are asked for.
+
+    Raises
+    ------
+    InputError
+        If all three are None.
+
+    Notes
+    -----
+    The paper asks Llama 3 and computes probabilities with it, embeds with MPNet, and summarises whole pages first; the
+    knowledge here is the item's passages as they are. The soft label is the share of the systems that mark a character,
+    among those that could look at the item: unlikely words are not looked for where the item does not fit the measuring
+    model's window and another system is present.
+    """
+
+    def __init__(
+        self,
+        measure: Callable[[SpanItem], TokenSignals] | None = None,
+        *,
+        encoder: SentenceEncoder | None = None,
+        asked: TextGenerator | None = None,
+    ) -> None:
+        if measure is None and encoder is None and asked is None:
+            raise InputError("expected at least one of measure, encoder and asked; found none")
+        self._measure, self._encoder, self._asked = measure, encoder, asked
+        self.name = "hallurag"
+
+    def detect(self, item: SpanItem) -> SpanLabels:
+        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
+
+        Raises
+        ------
+        PromptError
+            As :class:`~syncheck.spans.TokenReplay`, if unlikely words are the only system.
+        TextGeneratorError
+            As :func:`asked_spans`.
+        """
+        found = self._unlikely(item)
+        if self._encoder is not None:
+            found.append(far_sentences(item.response, item.passages, self._encoder))
+        if self._asked is not None:
+            found.append(asked_spans(item, self._asked))
+        votes = np.zeros(len(item.response))
+        for spans in found:
+            for start, stop in joined_spans(spans, item.response):
+                votes[start:stop] += 1
+        risk = votes / len(found)
+        return labels_of(risk, risk > 0)
+
+    def _unlikely(self, item: SpanItem) -> list[Spans]:
+        """Return what the system of unlikely words marks, nothing where it does not speak and another one can."""
+        if self._measure is None:
+            return []
+        try:
+            return [unlikely_words(item.response, self._measure(item))]
+        except PromptError:
+            if self._encoder is None and self._asked is None:
+                raise
+            return []
+
+
+def unlikely_words(response: str, signals: TokenSignals) -> Spans:
+    """Return the content words with a token of a probability below 0.01 under the passages.
+
+    Content words are numbers, words with a capital, ideographs and words of four letters or more: the paper names
+    entities, numbers and nouns, for which there is no tagger here.
+    """
+    unlikely = signals.char_spans[signals.log_prob < math.log(LOWEST_PROBABILITY)]
+    return [
+        (word.start, word.end)
+        for word in words_of(response)
+        if (word.kind in ("number", "ideograph") or word.text[0].isupper() or len(word.text) >= _CONTENT_LETTERS)
+        and any(start < word.end and stop > word.start for start, stop in unlikely)
+    ]
+
+
+def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncoder) -> Spans:
+    """Return the sentences whose best similarity to a sentence of the passages is below 0.5; all without passages."""
+    sentences = list(PunktSentenceTokenizer().span_tokenize(response))
+    known = [chunk.text for chunk in split_passages(passages)]
+    if not sentences or not known:
+        return sentences
+    vectors = encoder([*(response[start:stop] for start, stop in sentences), *known])  # (S + K, D), of length 1
+    best = (vectors[: len(sentences)] @ vectors[len(sentences) :].T).max(axis=1)
+    return [span for span, similarity in zip(sentences, best, strict=True) if similarity < LOWEST_SIMILARITY]
+
+
+def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
+    """Return every place of the spans that an instruct model calls inconsistent with the item's passages.
+
+    Raises
+    ------
+    TextGeneratorError
+        As :func:`listed_spans`, and where the model cannot be reached.
+    """
+    answer = asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages)))
+    return _places(item.response, listed_spans(answer))
+
+
+def listed_spans(answer: str) -> list[str]:
+    """Return the spans that an answer lists: the first JSON list of strings in it.
+
+    Raises
+    ------
+    TextGeneratorError
+        If there is none.
+    """
+    for found in _LIST.finditer(answer):
+        try:
+            spans = json.loads(found[0])
+        except ValueError:
+            continue
+        if all(isinstance(span, str) for span in spans):
+            return list(spans)
+    raise TextGeneratorError(f'expected an answer with a list ["word", ...]; found {answer[:_SHOWN_CHARACTERS]!r}')
+
+
+def joined_spans(spans: Spans, response: str) -> Spans:
+    """Return spans in order, those closer than three characters as one, without white space at their ends."""
+    joined: Spans = []
+    for start, stop in sorted(spans):
+        if joined and start - joined[-1][1] < JOINED_GAP:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    texts = [(start, stop, response[start:stop]) for start, stop in joined]
+    bare = [(a + len(t) - len(t.lstrip()), b - len(t) + len(t.rstrip())) for a, b, t in texts if t.strip()]
+    return bare
+
+
+def _places(response: str, spans: Sequence[str]) -> Spans:
+    """Find every occurrence of the spans; one that the response does not have, as written, marks nothing."""
+    return [m.span() for span in spans if span.strip() for m in re.finditer(re.escape(span.strip()), response)]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSource:
+    """Whether an instruct model lists a word among the spans that the passages do not support; HalluRAG's prompt.
+
+    See :class:`~syncheck.spans.WordSource`. Two models are told apart by their names.
+    """
+
+    asked: TextGenerator
+    name: str = "asked"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """``<name>_wrong``."""
+        return (f"{self.name}_wrong",)
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """The model's name."""
+        return {"evaluator": self.asked.name}
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
+        """Return 1 for each word that shares a character with a listed span, else 0, (W, 1) float64.
+
+        Raises
+        ------
+        TextGeneratorError
+            As :func:`~syncheck.spans.asked_spans`: a model that did not answer has not said that all is right.
+        """
+        spans = asked_spans(item, self.asked)
+        listed = [any(start < word.end and stop > word.start for start, stop in spans) for word in words]
+        return np.array(listed, dtype=np.float64).reshape(-1, 1)

@@ -1,0 +1,214 @@
+"""The JSON Lines of Mu-SHROOM: questions with a response to search, labels where there are any, and predictions."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from syncheck.errors import InputError
+from syncheck.given import check_texts
+from syncheck.labelling.responses import Record, read_records
+from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
+
+__all__ = [
+    "load_predictions",
+    "load_span_items",
+    "prediction_record",
+    "refused_predictions",
+    "span_item",
+    "write_predictions",
+]
+
+
+def load_span_items(path: str | Path) -> list[SpanItem]:
+    """Read the items of a file, or of all ``*.jsonl`` files of a folder, by name.
+
+    Fields: ``id``, ``lang``, ``model_input``, ``model_output_text`` and, where there are any, ``model_id``,
+    ``wikipedia_url``, ``retrieved_context`` (a string or a list), ``model_output_tokens`` with
+    ``model_output_logits``, ``soft_labels`` and ``hard_labels``. One kind of labels gives the other, as in the
+    organisers' scorer. A list that is written as a Python literal in a string, as in the task's Catalan part, is
+    read too.
+
+    Raises
+    ------
+    InputError
+        If the path does not exist or holds no item, or two items have one id.
+    RecordError
+        At the first record that cannot be used.
+    """
+    place = Path(path)
+    items = [span_item(record) for record in _records(place)]
+    if not items:
+        raise InputError(f"{path} holds no item; pass a Mu-SHROOM file, or a folder of *.jsonl files")
+    _check_ids([item.id for item in items], place)
+    return items
+
+
+def load_predictions(
+    path: str | Path, items: Iterable[SpanItem], *, refused: Literal["error", "nothing"] = "error"
+) -> dict[str, SpanLabels]:
+    """Read predicted labels, by id, and check that they are of these items.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder of ``*.jsonl`` files.
+    items
+    refused
+        What to do with the record of an item that ``syncheck spans`` could not look at, which has ``error`` in place
+        of labels: ``error`` raises, ``nothing`` gives the item no label, as one in which nothing was found.
+
+    Raises
+    ------
+    InputError
+        If the path does not exist, two predictions have one id, or an item has none.
+    RecordError
+        At the first record that cannot be used: an id of no item, a span outside its response, or an item that was
+        refused.
+    """
+    place = Path(path)
+    lengths = {item.id: len(item.response) for item in items}
+    found: list[tuple[str, SpanLabels]] = []
+    for record in _records(place):
+        name = record.get("id", str)
+        if name not in lengths:
+            raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
+        found.append((name, _predicted(record, lengths[name], refused)))
+    _check_ids([name for name, _ in found], place)
+    missing = [name for name in lengths if name not in dict(found)]
+    if missing:
+        raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
+    return dict(found)
+
+
+def refused_predictions(path: str | Path) -> tuple[str, ...]:
+    """Return the ids of the items that predictions have an error for in place of labels, in order.
+
+    Raises
+    ------
+    InputError
+        If the path does not exist.
+    RecordError
+        At the first record that is no JSON object, or has an error without an id: a line that could not be read.
+    """
+    return tuple(record.get("id", str) for record in _records(Path(path)) if record.optional("error", str) is not None)
+
+
+def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
+    """Return one line of the task's format: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
+    return {"id": item.id, "lang": item.lang, **label_dict(labels)}
+
+
+def write_predictions(path: str | Path, items: Iterable[SpanItem], labels: Mapping[str, SpanLabels]) -> None:
+    """Write the labels of these items, in their order, as JSON Lines."""
+    lines = (json.dumps(prediction_record(item, labels[item.id]), ensure_ascii=False) for item in items)
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def span_item(record: Record) -> SpanItem:
+    """Read one item; see :func:`load_span_items`."""
+    response = record.get("model_output_text", str)
+    context = record.values.get("retrieved_context")
+    passages: tuple[str, ...] = (context,) if isinstance(context, str) else ()
+    if context is not None and not isinstance(context, str):
+        passages = record.strings("retrieved_context")
+    labelled = any(record.values.get(name) is not None for name in ("soft_labels", "hard_labels"))
+    tokens = _listed(record, "model_output_tokens", str)
+    logits = _listed(record, "model_output_logits", (int, float))
+    return SpanItem(
+        id=record.get("id", str),
+        lang=record.get("lang", str),
+        question=record.get("model_input", str),
+        response=response,
+        passages=tuple(passage for passage in passages if passage.strip()),
+        tokens=tokens,
+        logits=None if logits is None else tuple(float(value) for value in logits),
+        generator=record.optional("model_id", str) or "",
+        source=record.optional("wikipedia_url", str) or "",
+        labels=_labels(record, len(response)) if labelled else None,
+    )
+
+
+def _records(place: Path) -> Iterator[Record]:
+    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
+    return (record for file in files for record in read_records(file))
+
+
+def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[Any, ...] | None:
+    values = record.values.get(name)
+    if isinstance(values, str):
+        try:
+            values = ast.literal_eval(values)
+        except (ValueError, SyntaxError, RecursionError) as error:
+            raise record.error(f"expected a list, found a string that is none ({error})", name) from error
+    if values is None:
+        return None
+    if not isinstance(values, list) or not all(isinstance(v, kind) and not isinstance(v, bool) for v in values):
+        wanted = "strings" if kind is str else "numbers"
+        raise record.error(f"expected a list of {wanted}", name)
+    try:
+        check_texts(values if kind is str else (), name)
+    except InputError as error:  # a list within a string brings escapes of its own
+        raise record.error(str(error), name) from error
+    return tuple(values)
+
+
+def _predicted(record: Record, characters: int, refused: Literal["error", "nothing"]) -> SpanLabels:
+    reason = record.optional("error", str)
+    if reason is None:
+        return _labels(record, characters)
+    if refused == "error":
+        raise record.error(
+            f"item {record.values['id']!r} was refused ({reason}) and has no labels; find its spans again, or count "
+            "such items as ones in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
+            "error",
+        )
+    return SpanLabels((), ())
+
+
+def _labels(record: Record, characters: int) -> SpanLabels:
+    soft, hard = record.values.get("soft_labels"), record.values.get("hard_labels")
+    if soft is None and hard is None:
+        raise record.error("missing; expected a list of objects (or hard_labels)", "soft_labels")
+    spans = None if soft is None else tuple(_soft_span(entry, characters) for entry in record.objects("soft_labels"))
+    marks = None if hard is None else _hard_labels(record, characters)
+    if marks is None:
+        return SpanLabels(spans or (), hard_spans(spans or ()))
+    if spans is None:
+        spans = tuple(SoftSpan(start, end, 1.0) for start, end in marks)
+    return SpanLabels(spans, marks)
+
+
+def _soft_span(entry: Record, characters: int) -> SoftSpan:
+    start, end = entry.get("start", int), entry.get("end", int)
+    prob = entry.values.get("prob")
+    if not isinstance(prob, (int, float)) or isinstance(prob, bool) or not (math.isfinite(prob) and 0 <= prob <= 1):
+        raise entry.error(f"expected a number in [0, 1], found {prob!r}", "prob")
+    if not 0 <= start <= end <= characters:
+        raise entry.error(f"expected a span within the {characters} characters of the response; found {start} to {end}")
+    return SoftSpan(start, end, float(prob))
+
+
+def _hard_labels(record: Record, characters: int) -> tuple[tuple[int, int], ...]:
+    spans = []
+    for index, span in enumerate(record.get("hard_labels", list)):
+        pair = isinstance(span, list) and len(span) == 2 and all(type(place) is int for place in span)
+        if not pair or not 0 <= span[0] <= span[1] <= characters:
+            raise record.error(
+                f"expected [start, end] within the {characters} characters of the response, found {span!r}",
+                f"hard_labels[{index}]",
+            )
+        spans.append((span[0], span[1]))
+    return tuple(spans)
+
+
+def _check_ids(ids: list[str], place: Path) -> None:
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise InputError(f"{place} has two records with id {name!r}; every id must be there once")
+        seen.add(name)

@@ -1,0 +1,145 @@
+"""Any Hugging Face token classifier, as the shared task's XLM-R baseline: one class says that a token is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from syncheck.checkpoint import fingerprint
+from syncheck.errors import CheckpointError, InputError
+from syncheck.pretrained import load_pretrained
+from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.spans.words import Word
+
+__all__ = ["ClassifierSource", "TokenClassifierDetector"]
+
+
+Floats = NDArray[np.float64]
+
+WRONG = 1
+"""The class of hallucinated tokens in the organisers' baseline."""
+
+
+class TokenClassifierDetector:
+    """Marks the characters of tokens whose risk exceeds one half.
+
+    Parameters
+    ----------
+    name
+        Folder or id of a token-classification checkpoint with a fast tokenizer.
+    wrong
+        Its class for hallucinated tokens.
+    device
+        Where it runs.
+
+    Raises
+    ------
+    CheckpointError
+        If it cannot be loaded, or has no such class.
+
+    Notes
+    -----
+    The response is classified by itself, as by the organisers. A response longer than the window is classified in
+    windows that share half their tokens; a token takes the mean of its risks.
+    """
+
+    def __init__(self, name: str, *, wrong: int = WRONG, device: str = "cpu") -> None:
+        self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
+        model = load_pretrained(AutoModelForTokenClassification, name, what="a token classifier")
+        self._model = model.to(device).eval()
+        if not self._tokenizer.is_fast:
+            raise CheckpointError(f"{name!r} has no fast tokenizer, which tells the characters of its tokens")
+        if not 0 <= wrong < self._model.config.num_labels:
+            raise CheckpointError(f"{name!r} has classes 0 to {self._model.config.num_labels - 1}; found wrong={wrong}")
+        self._wrong = wrong
+        self.name = "classifier"
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells the classifier from another, one that was tuned from the same checkpoint too."""
+        return fingerprint(self._model, self._tokenizer) | {"wrong": self._wrong}
+
+    def detect(self, item: SpanItem) -> SpanLabels:
+        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
+
+        Raises
+        ------
+        InputError
+            If the window holds no token beside the special ones.
+        """
+        risk = np.nan_to_num(self.risks(item), nan=0.0)
+        return labels_of(risk, risk > 0.5)
+
+    @torch.inference_mode()
+    def risks(self, item: SpanItem) -> Floats:
+        """Return the risk of each character, (C,) float64 in [0, 1]; NaN where no token has it, as between words.
+
+        Raises
+        ------
+        InputError
+            As :meth:`detect`.
+        """
+        window = int(self._tokenizer.model_max_length)
+        positions = getattr(self._model.config, "max_position_embeddings", window)
+        window = min(window, positions - 2)  # RoBERTa's positions begin after its padding's
+        if window < 4:
+            raise InputError(f"the classifier's window of {window} tokens is too short for a response")
+        given = self._tokenizer(
+            item.response,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            truncation=True,
+            max_length=window,
+            stride=(window - 2) // 2,
+            padding=True,
+            return_tensors="pt",
+        )
+        logits = self._model(
+            input_ids=given["input_ids"].to(self._model.device),
+            attention_mask=given["attention_mask"].to(self._model.device),
+        ).logits  # (windows, T, classes)
+        risks = logits.float().softmax(-1)[..., self._wrong].cpu().numpy().astype(np.float64)
+        sums, counts = np.zeros(len(item.response)), np.zeros(len(item.response))
+        for (start, stop), risk in zip(given["offset_mapping"].reshape(-1, 2).tolist(), risks.ravel(), strict=True):
+            sums[start:stop] += risk
+            counts[start:stop] += 1
+        means: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+        return means.clip(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSource:
+    """A token classifier's risk as a word source: its mean and its highest over the characters of the word.
+
+    See :class:`~syncheck.spans.WordSource`. A classifier that was tuned on the items that the regression is fitted
+    on knows their labels: the regression then trusts it more than it deserves on others.
+    """
+
+    classifier: TokenClassifierDetector
+    name: str = "classifier"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """``<name>_risk_mean`` and ``<name>_risk_max``."""
+        return f"{self.name}_risk_mean", f"{self.name}_risk_max"
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Of the classifier."""
+        return self.classifier.fingerprint
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
+        """Return both, (W, 2) float64 in [0, 1]; NaN for a word of which no token has a character."""
+        risk = self.classifier.risks(item)
+        values = np.full((len(words), 2), np.nan)
+        for row, word in zip(values, words, strict=True):
+            own = risk[word.start : word.end]
+            if not np.isnan(own).all():
+                row[:] = np.nanmean(own), np.nanmax(own)
+        return values

@@ -1,0 +1,34 @@
+from .calibrate import Calibrated as Calibrated, calibrate_monitor as calibrate_monitor
+from .extract import measure as measure
+from .fit import (
+    Thresholds as Thresholds,
+    choose_thresholds as choose_thresholds,
+    fit_measured as fit_measured,
+    fit_monitor as fit_monitor,
+)
+from .measured import (
+    select_sentences as select_sentences,
+    MeasuredSentences as MeasuredSentences,
+    joined as joined,
+    left_out_lines as left_out_lines,
+)
+from .measured_by import against_references as against_references, check_measured_by as check_measured_by
+from .risk import (
+    choose_risk_controlled_threshold as choose_risk_controlled_threshold,
+    one_of_each_group as one_of_each_group,
+    unfaithful_bound as unfaithful_bound,
+)
+from .seen import (
+    grouped_by_question as grouped_by_question,
+    question_digests as question_digests,
+    refuse_seen as refuse_seen,
+    seen_records as seen_records,
+)
+from .shards import Shard as Shard, measure_to_parquet as measure_to_parquet
+from .surrogates import (
+    LabelledSet as LabelledSet,
+    SetName as SetName,
+    labelled_set as labelled_set,
+    surrogate_matrix as surrogate_matrix,
+)
+from .tables import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet

@@ -1,0 +1,396 @@
+"""``syncheck spans`` and ``syncheck spans-score`` from the command line."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+from test_checkpoints import saved_tokenizer
+from test_regressor import ITEMS
+from transformers import BertConfig, BertModel
+
+from syncheck.cli import main
+from syncheck.spans import CheckpointEncoder, SignalSource, SpanRegressor, TokenReplay, cached_reranker
+
+RECORD = {
+    "id": "x-1",
+    "lang": "EN",
+    "model_input": "When was the castle built?",
+    "model_output_text": "The castle was built in 1950.",
+    "retrieved_context": ["The castle was built in 1342 by the king."],
+    "hard_labels": [[24, 28]],
+}
+
+
+LLAMA = Path(__file__).parents[1] / "golden" / "signals" / "llama"
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for lang in ("EN", "FI"):
+        record = RECORD | {"id": f"x-{lang}", "lang": lang}
+        (folder / f"{lang.lower()}.jsonl").write_text(json.dumps(record) + "\n")
+    return folder
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_folder_becomes_a_folder_and_is_scored(data, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["spans", "--input", str(data), "--output", str(out)]) == 0
+    assert [p.name for p in sorted(out.iterdir())] == ["en.jsonl", "fi.jsonl"]
+    (found,) = lines(out / "fi.jsonl")
+    assert (found["id"], found["lang"], found["hard_labels"]) == ("x-FI", "FI", [[24, 28]])
+
+    table = tmp_path / "table.json"
+    command = ["spans-score", "--reference", str(data), "--predictions", str(out), "--output", str(table)]
+    assert main([*command, "--fail-under", "0.99"]) == 0
+    assert "FI        1      1.000" in capsys.readouterr().out
+    assert json.loads(table.read_text())["mean"]["iou"] == 1.0
+
+
+def test_mark_none_misses_a_threshold(data, tmp_path):
+    out = tmp_path / "out"
+    assert main(["spans", "--method", "mark-none", "--input", str(data), "--output", str(out)]) == 0
+    command = ["spans-score", "--reference", str(data), "--predictions", str(out)]
+    assert main([*command, "--fail-under", "0.5"]) == 1
+
+
+def test_a_bad_record_is_written_as_an_error_and_the_others_go_on(data, tmp_path, capsys):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text("\n".join(["", json.dumps({"id": "bad", "lang": "EN"}), json.dumps(RECORD)]) + "\n")
+    assert main(["spans", "--method", "mark-all", "--input", str(path), "--output", str(out)]) == 2
+    bad, good = lines(out)
+    assert (bad["id"], bad["line"]) == ("bad", 2)
+    assert bad["error"] == "field 'model_output_text': missing; expected a string; found 'id', 'lang'"
+    assert good["hard_labels"] == [[0, 29]]
+    assert "in.jsonl:2" in capsys.readouterr().err
+
+
+def test_a_folder_needs_a_folder_for_its_output(data, capsys):
+    assert main(["spans", "--method", "mark-all", "--input", str(data)]) == 2
+    assert "pass a folder as --output" in capsys.readouterr().err
+
+
+def test_a_refused_item_counts_only_as_one_in_which_nothing_was_found(data, tmp_path, capsys):
+    nothing = RECORD | {"id": "x-FI", "lang": "FI", "hard_labels": []}
+    written(data / "fi.jsonl", nothing, RECORD | {"id": "y-FI", "lang": "FI"})
+    predictions = written(
+        tmp_path / "p.jsonl",
+        {"id": "x-EN", "hard_labels": [[24, 28]]},
+        {"id": "x-FI", "line": 1, "error": "too long"},
+        {"id": "y-FI", "line": 2, "error": "too long"},
+    )
+    table = tmp_path / "table.json"
+    command = ["spans-score", "--reference", str(data), "--predictions", str(predictions), "--output", str(table)]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "p.jsonl:2, field 'error': item 'x-FI' was refused (too long)" in error
+    assert "--refused nothing" in error
+    assert main([*command, "--refused", "nothing"]) == 0
+    assert "2 items were refused, 'x-FI' first; scored as if nothing was found" in capsys.readouterr().err
+    scores = json.loads(table.read_text())
+    # Nothing found is right where annotators marked nothing, and wrong where they marked 1950.
+    assert [scores[key]["iou"] for key in ("EN", "FI", "mean")] == [1.0, 0.5, 0.75]
+
+
+def test_without_refused_items_nothing_is_said_of_them(data, tmp_path, capsys):
+    command = ["spans-score", "--reference", str(data), "--predictions", str(data), "--refused", "nothing"]
+    assert main(command) == 0
+    assert "refused" not in capsys.readouterr().err
+
+
+def test_predictions_of_other_items_are_refused(data, tmp_path, capsys):
+    other = tmp_path / "p.jsonl"
+    other.write_text(json.dumps({"id": "x-EN", "hard_labels": []}) + "\n")
+    assert main(["spans-score", "--reference", str(data), "--predictions", str(other)]) == 2
+    assert "no prediction for 1 items" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["refind", "hallurag"])
+def test_methods_that_replay_take_any_causal_language_model(method, data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", method, "--model", str(LLAMA), "--input", str(data / "en.jsonl")]
+    extra = ["--fit-thresholds", str(data)] if method == "refind" else []
+    assert main([*command, *extra, "--output", str(out)]) == 0
+    (found,) = lines(out)
+    assert found["soft_labels"][0]["start"] == 0
+    assert 0 < found["soft_labels"][0]["prob"] < 1 or method == "hallurag"
+
+
+def test_methods_of_a_checkpoint_ask_for_it(data, tmp_path, capsys):
+    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, "--method", "classifier"]) == 2
+    assert "--model DIR_OR_ID" in capsys.readouterr().err
+    assert main([*command, "--method", "refind", "--threshold", "1", "--fit-thresholds", str(data)]) == 2
+    assert "pass one of them" in capsys.readouterr().err
+
+
+def written(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def without_texts(name="x-1"):
+    return {key: value for key, value in RECORD.items() if key != "retrieved_context"} | {"id": name}
+
+
+def test_spans_are_drawn_beside_the_annotators(data, tmp_path):
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    assert main(["spans", "--input", str(data), "--output", str(out), "--html", str(page)]) == 0
+    drawn = page.read_text(encoding="utf-8")
+    assert drawn.count('called wrong">1950</span>') == 4  # two answers, each by the detector and by the annotators
+    assert "by mikani-xgb" in drawn
+    scored = tmp_path / "scored.html"
+    command = ["spans-score", "--reference", str(data), "--predictions", str(out), "--html", str(scored)]
+    assert main(command) == 0
+    assert scored.read_text(encoding="utf-8").count('called wrong">1950</span>') == 4
+
+
+def test_a_page_needs_a_folder_to_go_to(data, tmp_path, capsys):
+    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, "--html", str(tmp_path / "none" / "page.html")]) == 2
+    assert "make it first" in capsys.readouterr().err
+
+
+def test_texts_are_found_for_records_that_have_none(tmp_path, cached):
+    texts = tmp_path / "texts"
+    (texts / "more").mkdir(parents=True)
+    (texts / "foxes.txt").write_text("A fox is red.\n\nA hen is white.", encoding="utf-8")
+    written(texts / "more" / "castles.jsonl", {"title": "Castle", "text": "The castle was built in 1342."})
+    source = written(tmp_path / "in.jsonl", without_texts(), RECORD | {"id": "x-2"})
+    out = tmp_path / "out.jsonl"
+    assert main(["spans", "--input", str(source), "--output", str(out), "--passages", str(texts)]) == 0
+    found, given = lines(out)
+    assert found["retrieved_context"][0] == "The castle was built in 1342."
+    assert found["hard_labels"] == [[24, 28]]
+    assert "retrieved_context" not in given
+
+
+def saved_encoder(folder):
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        initializer_range=1.0,
+    )
+    BertModel(config).save_pretrained(folder)
+    saved_tokenizer(folder, 64)
+
+
+RANKED = ("red fox in 1999", "a fox", "fox fox fox red")
+
+
+@pytest.fixture
+def to_rank(tmp_path):
+    """The command that ranks the three texts for "a red fox", where its output goes, and the order of an encoder."""
+    (tmp_path / "texts.txt").write_text("\n\n".join(RANKED), encoding="utf-8")
+    source = written(tmp_path / "in.jsonl", without_texts() | {"model_input": "a red fox"})
+    out = tmp_path / "out.jsonl"
+
+    def by_meaning(folder, prefix):
+        question, *vectors = CheckpointEncoder(str(folder), prefix=prefix)(["a red fox", *RANKED])
+        return [text for _, text in sorted(zip([-vector @ question for vector in vectors], RANKED, strict=True))]
+
+    command = ["spans", "--input", str(source), "--output", str(out), "--passages", str(tmp_path / "texts.txt")]
+    return command, lambda: lines(out)[0]["retrieved_context"], by_meaning
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """An empty Hugging Face cache; returns where the snapshot of multilingual-e5-large belongs."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    repository = tmp_path / "hub" / "models--intfloat--multilingual-e5-large"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0123")
+    return repository / "snapshots" / "0123"
+
+
+def test_a_reranker_orders_what_is_found(to_rank, tmp_path, cached, capsys):
+    command, found, by_meaning = to_rank
+    saved_encoder(tmp_path / "encoder")
+    assert main([*command, "--reranker", "none"]) == 0
+    by_words = found()
+    assert main([*command, "--reranker", str(tmp_path / "encoder"), "--reranker-prefix", "in "]) == 0
+    assert found() == by_meaning(tmp_path / "encoder", "in ") != by_words
+    assert sorted(by_words) == sorted(RANKED)
+    assert "BM25" not in capsys.readouterr().err
+
+
+def test_e5_orders_what_is_found_where_it_is_in_the_cache(to_rank, cached, capsys):
+    command, found, by_meaning = to_rank
+    saved_encoder(cached)
+    assert main(command) == 0
+    assert found() == by_meaning(cached, "query: ")
+    assert "texts ordered by intfloat/multilingual-e5-large, from the local cache" in capsys.readouterr().err
+    by_e5 = found()
+    assert main([*command, "--reranker", "none"]) == 0
+    assert found() != by_e5
+    assert "BM25" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", [None, "config.json", "model.safetensors", "tokenizer.json"])
+def test_without_all_of_e5_the_order_is_that_of_bm25(missing, to_rank, cached, capsys):
+    command, found, _ = to_rank
+    if missing is not None:
+        saved_encoder(cached)
+        (cached / missing).unlink()
+    assert cached_reranker() is None
+    assert main(command) == 0
+    by_default = found()
+    assert "BM25 alone: intfloat/multilingual-e5-large is not in the local cache" in capsys.readouterr().err
+    assert main([*command, "--reranker", "none"]) == 0
+    assert found() == by_default
+
+
+def test_what_there_is_to_search_in_is_checked(tmp_path, capsys):
+    source = written(tmp_path / "in.jsonl", without_texts())
+    command = ["spans", "--input", str(source), "--output", str(tmp_path / "out")]
+    (tmp_path / "empty").mkdir()
+    for options, message in (
+        (["--passages", str(tmp_path / "empty")], "holds no file that ends in .jsonl, .md, .txt"),
+        (["--reranker", "x"], "pass that too"),
+        (["--passages", str(source), "--reranker-prefix", "query: "], "--reranker DIR_OR_ID"),
+        (["--passages", str(source), "--reranker", "none", "--reranker-prefix", "x"], "--reranker DIR_OR_ID"),
+    ):
+        assert main([*command, *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def endpoint():
+    """A chat model that calls 1950 wrong; its requests."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append((self.headers["Authorization"], json.loads(body)))
+            answer = json.dumps({"choices": [{"message": {"content": '["1950"]'}}]}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_hallurag_asks_a_model_behind_an_endpoint(endpoint, data, tmp_path, monkeypatch, capsys):
+    url, asked = endpoint
+    monkeypatch.setenv("SOME_KEY", "hidden")
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", "hallurag", "--model", str(LLAMA), "--input", str(data / "en.jsonl")]
+    options = ["--endpoint", url, "--endpoint-model", "large", "--api-key-variable", "SOME_KEY"]
+    assert main([*command, "--output", str(out), *options]) == 0
+    ((authorization, body),) = asked
+    assert (authorization, body["model"]) == ("Bearer hidden", "large")
+    assert "The castle was built in 1342 by the king." in body["messages"][-1]["content"]
+    assert [24, 28] in [[max(a, 24), min(b, 28)] for a, b in lines(out)[0]["hard_labels"]]
+    assert "hidden" not in "".join(capsys.readouterr()) + out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("refind", ["--llm", "x"], "asks no model"),
+        ("hallurag", ["--llm", "x", "--endpoint", "http://x"], "pass one of them"),
+        ("hallurag", ["--endpoint", "http://x"], "--endpoint-model NAME"),
+        ("hallurag", ["--api-key-variable", "KEY"], "--endpoint URL"),
+        ("fava", ["--model", "y", "--llm", "x"], "pass one of them"),
+        ("fava", ["--llm", "/nowhere"], "cannot load a tokenizer from '/nowhere'"),
+        ("fava", ["--endpoint", "http://x", "--endpoint-model", "m", "--api-key-variable", "NOT_SET_KEY"], "not set"),
+    ],
+)
+def test_a_model_to_ask_is_named_once_and_whole(method, options, message, data, tmp_path, capsys):
+    command = ["spans", "--method", method, "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_texts_that_a_model_has_no_room_for_are_said_in_the_record(data, tmp_path, capsys):
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    long = " ".join(["castle"] * window)
+    records = (
+        RECORD | {"id": "fits"},
+        RECORD | {"id": "one", "retrieved_context": [long, *RECORD["retrieved_context"]]},
+        RECORD | {"id": "none", "retrieved_context": [long]},
+    )
+    source, out = written(tmp_path / "in.jsonl", *records), tmp_path / "out.jsonl"
+    command = ["spans", "--method", "refind", "--model", str(LLAMA), "--input", str(source), "--output", str(out)]
+    page = tmp_path / "page.html"
+    assert main([*command, "--html", str(page)]) == 2
+    fits, one, none = lines(out)
+    assert "left_out" not in fits
+    assert one["left_out"] == [0]
+    assert one["soft_labels"] == fits["soft_labels"]
+    assert "left_out: [0]" in page.read_text(encoding="utf-8")
+    assert (none["id"], none["line"]) == ("none", 3)
+    assert "none of the 1 retrieved texts fits" in none["error"]
+
+    assert main([*command, "--too-long", "refuse"]) == 2
+    assert ["error" in record for record in lines(out)] == [False, True, True]
+    capsys.readouterr()
+
+
+def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    far = {"model_output_text": "Zyx wvu tsr qpo 9876.", "retrieved_context": [" ".join(["castle"] * window)]}
+    source = written(tmp_path / "in.jsonl", RECORD, RECORD | far | {"id": "long", "hard_labels": None})
+    out = tmp_path / "out.jsonl"
+    command = ["spans", "--method", "hallurag", "--model", str(LLAMA), "--input", str(source), "--output", str(out)]
+    for options in ([], ["--too-long", "refuse"]):
+        assert main([*command, *options]) == 0
+        fits, long = lines(out)
+        assert "signals" not in fits
+        assert long["signals"] == "not measured: the item does not fit the model's window"
+        # One system has spoken, and it marks the sentence: the share is 1, not 1 of 2.
+        assert long["soft_labels"] == [{"start": 0, "end": 21, "prob": 1.0}]
+
+
+@pytest.mark.slow
+def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
+    folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
+    SpanRegressor.fit(ITEMS[:9], sources=[SignalSource(TokenReplay(llama.model, llama.tokenizer))]).save(folder)
+    window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
+    long = RECORD | {"id": "long", "retrieved_context": [" ".join(["castle"] * window)]}
+    source = written(tmp_path / "in.jsonl", RECORD, long)
+    command = ["spans", "--span-model", str(folder), "--input", str(source), "--output", str(out)]
+    assert main([*command, "--model", str(LLAMA)]) == 0
+    fits, too_long = lines(out)
+    assert "signals" not in fits
+    assert too_long["signals"] == "not measured: the item does not fit the model's window"
+    assert too_long["soft_labels"]
+    assert main(command) == 2  # the bundled model is another one
+    assert "another word source 'signals'" in capsys.readouterr().err
+
+
+def test_score_opens_its_sentences_and_draws_them(tmp_path):
+    record = {"id": "a", "question": "When was the castle built?", "context": RECORD["retrieved_context"]}
+    source = written(tmp_path / "in.jsonl", record | {"response": RECORD["model_output_text"]})
+    out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
+    command = ["score", "--model", str(LLAMA), "--aligner", "none", "--input", str(source), "--output", str(out)]
+    assert main([*command, "--spans", "--html", str(page)]) == 0
+    (found,) = lines(out)
+    assert found["hard_labels"] == [[24, 28]]
+    assert {(s["start"], s["end"]) for s in found["soft_labels"]} >= {(24, 28)}
+    assert 'called wrong">1950</span>' in page.read_text(encoding="utf-8")
+    assert main([*command, "--html", str(page)]) == 0
+    assert "hard_labels" not in lines(out)[0]
+    assert ", called wrong" not in page.read_text(encoding="utf-8")
