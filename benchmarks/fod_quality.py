@@ -109,7 +109,7 @@ def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
         model=args.model,
         monitor=args.monitor,
         device=args.device,
-        judge=args.scorer,
+        judge=args.judge,
         judge_threshold=args.judge_threshold,
         allow_monitor_aligner=args.allow_monitor_aligner,
         propositions=args.propositions,
@@ -135,7 +135,7 @@ def settings_of(bench: Bench) -> dict[str, Any]:
         "monitor": str(setup.monitor) if setup.monitor else "bundled kit",
         "monitor_schema": config.schema,
         "monitor_thresholds": [config.backtrack_threshold, config.prune_threshold],
-        "judge": setup.scorer,
+        "judge": setup.judge,
         "judge_threshold": setup.judge_threshold,
         "propositions": setup.propositions,
         "decoding": asdict(setup.limits),
@@ -205,7 +205,7 @@ def report_on(bench: Bench, answers: Answers, candidates: int, plot: Path | None
     tau_2 = config.prune_threshold if limits.prune_threshold is None else limits.prune_threshold
     how = "rule-based splitter, not decontextualised" if setup.propositions == "rules" else setup.propositions
     print(
-        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.scorer}; propositions: {how}\n"
+        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; propositions: {how}\n"
         f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, K {limits.beam_size}, S {limits.samples_per_step}, at most "
         f"{limits.max_new_tokens} tokens, seed {limits.seed}; reranking of {candidates} answers to each prompt\n"
         f"syncheck {__version__}; {'; '.join(machine.values())}"

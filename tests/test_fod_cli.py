@@ -27,7 +27,7 @@ OPTIONS = {
     "share-samples": (None, ["fod"]),
     "until": ("any", ["fod"]),
     "max-sentences": ("9", ["fod", "fod-backtrack"]),
-    "on-nothing": ("stop", ["fod"]),
+    "on-exhausted": ("stop", ["fod"]),
     "message": ("No.", ["fod", "abstain"]),
     "samples": ("6", ["rerank", "best-of-n"]),
     "rerank-by": ("syncheck", ["rerank"]),

@@ -30,14 +30,14 @@ def prompts(any_family):
 def assert_one_by_one(family, monitor, prompts, reports, responses):
     """Each report is what first principles say of its own prompt and response."""
     assert len(reports) == len(responses) == len(prompts)
-    signals = [signal for judge in monitor.judges for signal in judge.signals]
+    signals = [signal for scorer in monitor.scorers for signal in scorer.signals]
     for prompt, report, ids in zip(prompts, reports, responses, strict=True):
         assert report.prompt == prompt
         assert report.tokens.token_ids.tolist() == ids
         assert report.response == family.tokenizer.decode(ids)
         expected = from_scratch(family, prompt, ids)
         assert_signals(report.tokens, expected)
-        own = [s for judge in monitor.judges if judge.prompt == prompt for s in judge.signals]
+        own = [s for scorer in monitor.scorers if scorer.prompt == prompt for s in scorer.signals]
         assert [s.text for s in own] == [s.text for s in report.sentences]
         assert own[-1].span.token_stop == len(ids)
         for sentence in own:

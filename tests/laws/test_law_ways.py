@@ -37,8 +37,8 @@ def test_every_way_measures_the_same(any_family, prompt, way):
     assert [s.text for s in report.sentences] == SENTENCES
     expected = from_scratch(any_family, prompt, ids)
     assert_signals(report.tokens, expected)
-    (judge,) = [judge for judge in monitor.judges if judge.signals]
-    for sentence, score in zip(judge.signals, report.sentences, strict=True):
+    (scorer,) = [scorer for scorer in monitor.scorers if scorer.signals]
+    for sentence, score in zip(scorer.signals, report.sentences, strict=True):
         assert_states(sentence, score.token_end - 1, expected)
 
 

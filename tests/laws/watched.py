@@ -1,4 +1,4 @@
-"""A monitor that keeps what its sentences were judged by, and responses that any model writes."""
+"""A monitor that keeps what its sentences were scored by, and responses that any model writes."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ TEXT = " He is a player. Did he? He played."
 """Three sentences of 6, 4 and 4 tokens, each of which carries text."""
 
 
-class RecordingJudge(SentenceScorer):
+class RecordingScorer(SentenceScorer):
     def __init__(self, prompt: RagPrompt, **options) -> None:
         super().__init__(prompt, **options)
         self.signals: list[SentenceSignals] = []
@@ -25,21 +25,21 @@ class RecordingJudge(SentenceScorer):
 
 
 class RecordingMonitor(Monitor):
-    """``judges``: one for each response, with the signals it was given."""
+    """``scorers``: one for each response, with the signals it was given."""
 
-    judges: list[RecordingJudge]
+    scorers: list[RecordingScorer]
 
     @classmethod
     def of(cls, family: Family, model=None) -> "RecordingMonitor":
         config = MonitorConfig(schema="syncheck.v3", layers=family.layers)
         monitor = cls(model or family.model, family.tokenizer, config=config)
-        monitor.judges = []
+        monitor.scorers = []
         return monitor
 
-    def judge(self, prompt: RagPrompt) -> RecordingJudge:
-        judge = RecordingJudge(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
-        self.judges.append(judge)
-        return judge
+    def scorer(self, prompt: RagPrompt) -> RecordingScorer:
+        scorer = RecordingScorer(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+        self.scorers.append(scorer)
+        return scorer
 
 
 class RowScripts(LogitsProcessor):
