@@ -1,0 +1,293 @@
+"""What a sentence says otherwise than the chunk that it is closest to: the two words side by side.
+
+Counting words cannot see that "1976" stands where the evidence has "1967". Here the sentence's words are laid beside
+those of a chunk; what stands in one's place, and what turns the statement round, is found by rule. English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import combinations
+from typing import Literal
+
+from syncheck.features.groundedness import NUMBER_WORDS
+from syncheck.features.opposites import NEGATIVE_PREFIXES, NEGATORS, OPPOSITES, UNITS
+from syncheck.lexical import content_words, stem, words
+
+__all__ = ["Contrast", "ContrastKind", "Contrasted", "contrast_with"]
+
+ContrastKind = Literal["negation", "number", "unit", "name", "word", "order", "antonym", "comparison", "quantifier"]
+
+HELD_ENOUGH = 0.3
+"""Share of its content stems that a chunk holds before it can be said to contradict a sentence."""
+REACH = 8
+"""Words around a number or name that tell what it belongs to."""
+BETTER = 1.5
+"""How much better another one must fit a place than the one that the evidence has elsewhere."""
+AFTER_NEGATOR = 2
+"""Content words that a negator denies."""
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One difference; a side without a word of its own is ``""``."""
+
+    kind: ContrastKind
+    sentence: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasted:
+    """A sentence beside the chunk that agrees best with it.
+
+    Attributes
+    ----------
+    chunk : int
+        Place in the chunks given; -1 where there is none.
+    agreement : float
+        Share of the sentence's content stems that the chunk holds, half the share of its words that stand in it in
+        order, less what contradicts; higher is better.
+    inverted : float
+        Share of pairs of held stems that stand in the other order, in [0, 1]; lower is better.
+    found : tuple of Contrast
+    """
+
+    chunk: int
+    agreement: float
+    inverted: float
+    found: tuple[Contrast, ...]
+
+    def count(self, kind: ContrastKind) -> int:
+        """Return how many of a kind were found."""
+        return sum(contrast.kind == kind for contrast in self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    word: str
+    stem: str
+    content: bool
+    name: bool
+
+    @property
+    def number(self) -> bool:
+        return self.word[0].isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One text's tokens, and each of its negators with the words that it denies."""
+
+    tokens: tuple[_Token, ...]
+    stems: frozenset[str]
+    words: frozenset[str]
+    denials: tuple[tuple[str, tuple[_Token, ...]], ...]
+
+    @property
+    def denied(self) -> frozenset[str]:
+        return frozenset(token.stem for _, heads in self.denials for token in heads)
+
+    @property
+    def passive(self) -> bool:
+        return "by" in self.words
+
+
+PENALTIES: dict[ContrastKind, float] = {
+    "negation": 0.6,
+    "number": 0.5,
+    "unit": 0.5,
+    "name": 0.3,
+    "antonym": 0.5,
+    "comparison": 0.4,
+    "quantifier": 0.3,
+    "word": 0.1,
+}
+INVERTED_PENALTY = 0.3
+
+
+def contrast_with(sentence: str, chunks: Sequence[str]) -> Contrasted:
+    """Lay a sentence beside each chunk, and return what differs from the one that agrees best.
+
+    Parameters
+    ----------
+    sentence
+    chunks
+        The few that share most with the sentence, the best first; without any nothing agrees and nothing differs.
+    """
+    claim = _side(sentence)
+    beside = [_beside(claim, _side(chunk), place) for place, chunk in enumerate(chunks)]
+    return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
+
+
+def _beside(claim: _Side, chunk: _Side, place: int) -> Contrasted:
+    content = {token.stem for token in claim.tokens if token.content}
+    held = len(content & chunk.stems) / len(content) if content else 0.0
+    matcher = SequenceMatcher(None, _keys(claim), _keys(chunk), autojunk=False)
+    in_order = sum(block.size for block in matcher.get_matching_blocks()) / max(1, len(claim.tokens))
+    if held < HELD_ENOUGH:
+        return Contrasted(place, held + in_order / 2, 0.0, ())
+    found = tuple(dict.fromkeys(contrast for rule in _RULES for contrast in rule(claim, chunk)))
+    found += tuple(_replaced(claim, chunk, matcher, {contrast.sentence for contrast in found}))
+    inverted = 0.0 if claim.passive != chunk.passive else _inverted(claim, chunk)
+    penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
+    return Contrasted(place, held + in_order / 2 - penalty, inverted, found)
+
+
+def _side(text: str) -> _Side:
+    tokens = tuple(_tokens(text))
+    denials = []
+    for number, token in enumerate(tokens):
+        if token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t")):
+            after = [later for later in tokens[number + 1 : number + 6] if later.content]
+            denials.append((token.text, tuple(after[:AFTER_NEGATOR])))
+    stems = frozenset(token.stem for token in tokens)
+    return _Side(tokens, stems, frozenset(token.word for token in tokens), tuple(denials))
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    start = True
+    for match in _TOKEN.finditer(text):
+        found = match.group()
+        word = _SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
+        content = bool(content_words(word)) and word not in NEGATORS
+        yield _Token(found, word, stem(word), content, found[0].isupper() and content and not start)
+        start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
+
+
+def _keys(side: _Side) -> list[str]:
+    return [token.stem for token in side.tokens]
+
+
+def _negations(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+    """A statement that both make and only one denies, or a word beside its negative form."""
+    if claim.denied & chunk.denied:
+        return
+    for one, other, ours in ((claim, chunk, True), (chunk, claim, False)):
+        for negator, heads in one.denials:
+            if any(head.stem in other.stems for head in heads) and not any(_says_opposite(other, h) for h in heads):
+                yield Contrast("negation", negator if ours else "", "" if ours else negator)
+                return
+    for one, other, ours in ((claim, chunk, True), (chunk, claim, False)):
+        for token in one.tokens:
+            plain = _without_prefix(token.word)
+            if plain and token.word not in other.words and plain in other.words and stem(plain) not in other.denied:
+                met = next(o.text for o in other.tokens if o.word == plain)
+                yield Contrast("negation", token.text if ours else met, met if ours else token.text)
+
+
+def _says_opposite(side: _Side, token: _Token) -> bool:
+    """Whether a side has an antonym of a word that the other denies: "not open" and "closed" agree."""
+    return any(kind == "antonym" and others & side.words for kind, others in OPPOSITES.get(token.word, ()))
+
+
+def _without_prefix(word: str) -> str:
+    return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
+
+
+def _numbers(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+    yield from _misplaced(claim, chunk, "number", lambda token: token.number)
+
+
+def _name_words(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+    if claim.passive == chunk.passive:
+        yield from _misplaced(claim, chunk, "name", lambda token: token.name and not token.number)
+
+
+def _misplaced(claim: _Side, chunk: _Side, kind: ContrastKind, of_kind: Callable[[_Token], bool]) -> Iterator[Contrast]:
+    """Find items whose place in the evidence another item of the kind has."""
+    ours = [place for place, token in enumerate(claim.tokens) if of_kind(token)]
+    theirs = [place for place, token in enumerate(chunk.tokens) if of_kind(token)]
+    for place in ours:
+        item = claim.tokens[place]
+        fits = {other: _fit(claim, place, chunk, other) for other in theirs}
+        same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
+        rivals = {other: fit for other, fit in fits.items() if chunk.tokens[other].stem != item.stem}
+        if item.stem not in chunk.stems:
+            rivals = {o: fit for o, fit in rivals.items() if chunk.tokens[o].stem not in claim.stems} or rivals
+        elif not same:  # held, as a word of another kind
+            continue
+        if rivals and (best := max(rivals.values())) > BETTER * same and best > 0:
+            rival = next(other for other, fit in rivals.items() if fit == best)
+            yield Contrast(kind, item.text, chunk.tokens[rival].text)
+        elif kind == "number" and item.stem not in chunk.stems:
+            yield Contrast(kind, item.text, "")
+
+
+def _fit(claim: _Side, place: int, chunk: _Side, other: int) -> float:
+    """Return how alike the words around two places are: each that both have counts less the more its offset differs."""
+    around = {
+        (token.stem, number - place)
+        for number, token in enumerate(claim.tokens[max(0, place - REACH) : place + REACH + 1], max(0, place - REACH))
+        if number != place and token.content
+    }
+    offsets: dict[str, list[int]] = {}
+    for number, token in enumerate(chunk.tokens):
+        if number != other:
+            offsets.setdefault(token.stem, []).append(number - other)
+    nearest = (min(abs(offset - o) for o in offsets[known]) for known, offset in around if known in offsets)
+    return sum(1 / (1 + distance) for distance in nearest)
+
+
+def _units(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+    ours, theirs = _measures(claim), _measures(chunk)
+    for number, unit in ours.items():
+        other = theirs.get(number)
+        if other and UNITS[unit.word][0] == UNITS[other.word][0] and UNITS[unit.word][1] != UNITS[other.word][1]:
+            yield Contrast("unit", unit.text, other.text)
+
+
+def _measures(side: _Side) -> dict[str, _Token]:
+    """Return the unit after, or the sign before, each number."""
+    found: dict[str, _Token] = {}
+    for before, token in zip(side.tokens, side.tokens[1:], strict=False):
+        if before.number and token.word in UNITS:
+            found[before.word] = token
+        elif token.number and before.text in _SYMBOLS:
+            found.setdefault(token.word, before)
+    return found
+
+
+def _turned(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+    """Find words whose opposite the evidence has near the same words, unless a negator turns one of them back."""
+    for place, token in enumerate(claim.tokens):
+        for kind, opposites in OPPOSITES.get(token.word, ()):
+            if token.word in chunk.words or opposites & claim.words:
+                continue
+            near = [
+                other
+                for other, word in enumerate(chunk.tokens)
+                if word.word in opposites and _fit(claim, place, chunk, other) > 0
+            ]
+            turned_back = [o for o in near if (token.stem in claim.denied) != (chunk.tokens[o].stem in chunk.denied)]
+            if near and not turned_back:
+                yield Contrast(kind, token.text, chunk.tokens[near[0]].text)  # type: ignore[arg-type]
+
+
+def _replaced(claim: _Side, chunk: _Side, matcher: SequenceMatcher[str], known: set[str]) -> Iterator[Contrast]:
+    """Find single content words with another one in their place, the words before and after being the same."""
+    for tag, start, stop, other, end in matcher.get_opcodes():
+        if tag == "replace" and stop - start == end - other == 1 and 0 < start and stop < len(claim.tokens):
+            ours, theirs = claim.tokens[start], chunk.tokens[other]
+            plain = ours.content and theirs.content and not (ours.number or theirs.number)
+            if plain and ours.stem not in chunk.stems and ours.text not in known:
+                yield Contrast("name" if ours.name and theirs.name else "word", ours.text, theirs.text)
+
+
+def _inverted(claim: _Side, chunk: _Side) -> float:
+    """Return the share of pairs of stems, each once on both sides, that stand in the other order."""
+    ours, theirs = ([t.stem for t in side.tokens if t.content] for side in (claim, chunk))
+    shared = [known for known in ours if ours.count(known) == 1 and theirs.count(known) == 1]
+    places = [theirs.index(known) for known in shared]
+    pairs = [first > second for first, second in combinations(places, 2)]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+_RULES: tuple[Callable[[_Side, _Side], Iterator[Contrast]], ...] = (_negations, _numbers, _units, _name_words, _turned)
