@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
@@ -25,12 +26,20 @@ HELD_ENOUGH = 0.3
 """Share of its content stems that a chunk holds before it can be said to contradict a sentence."""
 REACH = 8
 """Words around a number or name that tell what it belongs to."""
-BETTER = 1.5
-"""How much better another one must fit a place than the one that the evidence has elsewhere."""
+FITS = 0.5
+"""How well another one must fit a place at least: half of what one word at the same distance counts."""
+BETTER = 2.0
+"""How much better it must fit than the one that the evidence has elsewhere."""
+AS_CLOSE = 0.7
+"""A chunk is looked at if it holds at least this share of what the closest one holds."""
 AFTER_NEGATOR = 2
 """Content words that a negator denies."""
+IN_BOUNDS = frozenset("more less fewer later earlier longer higher lower greater".split())
+"""What follows "no" in "no more than", which denies nothing."""
+BE = frozenset("is are was were be been being".split())
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 
 
@@ -90,14 +99,7 @@ class _Side:
     stems: frozenset[str]
     words: frozenset[str]
     denials: tuple[tuple[str, tuple[_Token, ...]], ...]
-
-    @property
-    def denied(self) -> frozenset[str]:
-        return frozenset(token.stem for _, heads in self.denials for token in heads)
-
-    @property
-    def passive(self) -> bool:
-        return "by" in self.words
+    passive: bool
 
 
 PENALTIES: dict[ContrastKind, float] = {
@@ -123,33 +125,57 @@ def contrast_with(sentence: str, chunks: Sequence[str]) -> Contrasted:
         The few that share most with the sentence, the best first; without any nothing agrees and nothing differs.
     """
     claim = _side(sentence)
-    beside = [_beside(claim, _side(chunk), place) for place, chunk in enumerate(chunks)]
+    sides = [_side(chunk) for chunk in chunks]
+    closest = max((_closeness(claim, side)[0] for side in sides), default=0.0)
+    beside = [
+        _beside(claim, side, place, frozenset().union(*(other.stems for other in sides)))
+        for place, side in enumerate(sides)
+        if _closeness(claim, side)[0] >= AS_CLOSE * closest
+    ]
     return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
 
 
-def _beside(claim: _Side, chunk: _Side, place: int) -> Contrasted:
+def _beside(claim: _Side, chunk: _Side, place: int, context: frozenset[str]) -> Contrasted:
+    closeness, held = _closeness(claim, chunk)
+    if held < HELD_ENOUGH:
+        return Contrasted(place, closeness, 0.0, ())
+    found = tuple(dict.fromkeys(contrast for rule in _RULES for contrast in rule(claim, chunk, context)))
+    inverted = _inverted(claim, chunk)
+    penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
+    return Contrasted(place, closeness - penalty, inverted, found)
+
+
+def _closeness(claim: _Side, chunk: _Side) -> tuple[float, float]:
+    """Return the share of content stems held and half the share of words held in order; and the first alone."""
     content = {token.stem for token in claim.tokens if token.content}
     held = len(content & chunk.stems) / len(content) if content else 0.0
-    matcher = SequenceMatcher(None, _keys(claim), _keys(chunk), autojunk=False)
-    in_order = sum(block.size for block in matcher.get_matching_blocks()) / max(1, len(claim.tokens))
-    if held < HELD_ENOUGH:
-        return Contrasted(place, held + in_order / 2, 0.0, ())
-    found = tuple(dict.fromkeys(contrast for rule in _RULES for contrast in rule(claim, chunk)))
-    found += tuple(_replaced(claim, chunk, matcher, {contrast.sentence for contrast in found}))
-    inverted = 0.0 if claim.passive != chunk.passive else _inverted(claim, chunk)
-    penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
-    return Contrasted(place, held + in_order / 2 - penalty, inverted, found)
+    in_order = sum(block.size for block in _matcher(claim, chunk).get_matching_blocks())
+    return held + in_order / max(1, len(claim.tokens)) / 2, held
+
+
+def _matcher(claim: _Side, chunk: _Side) -> SequenceMatcher[str]:
+    ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
+    return SequenceMatcher(None, ours, theirs, autojunk=False)
 
 
 def _side(text: str) -> _Side:
-    tokens = tuple(_tokens(text))
+    tokens, passive = _active(list(_tokens(text)))
     denials = []
     for number, token in enumerate(tokens):
-        if token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t")):
-            after = [later for later in tokens[number + 1 : number + 6] if later.content]
-            denials.append((token.text, tuple(after[:AFTER_NEGATOR])))
-    stems = frozenset(token.stem for token in tokens)
-    return _Side(tokens, stems, frozenset(token.word for token in tokens), tuple(denials))
+        after = tokens[number + 1 : number + 6]
+        bounds = bool(after) and after[0].word in IN_BOUNDS
+        if not bounds and (token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t"))):
+            denials.append((token.text, tuple([later for later in after if later.content][:AFTER_NEGATOR])))
+    stems, known = (frozenset(getattr(token, name) for token in tokens) for name in ("stem", "word"))
+    return _Side(tuple(tokens), stems, known, tuple(denials), passive)
+
+
+def _active(tokens: list[_Token]) -> tuple[list[_Token], bool]:
+    """Put the agent of a passive first, so that "B was beaten by A" runs as "A beat B" does."""
+    for place, token in enumerate(tokens):
+        if token.word == "by" and any(before.word in BE for before in tokens[max(0, place - 4) : place]):
+            return [*tokens[place + 1 :], *tokens[:place]], True
+    return tokens, False
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -162,25 +188,30 @@ def _tokens(text: str) -> Iterator[_Token]:
         start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
 
 
-def _keys(side: _Side) -> list[str]:
-    return [token.stem for token in side.tokens]
-
-
-def _negations(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+def _negations(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
     """A statement that both make and only one denies, or a word beside its negative form."""
-    if claim.denied & chunk.denied:
+    ours, theirs = _relevant(claim, chunk), _relevant(chunk, claim)
+    if len(ours) % 2 != len(theirs) % 2:  # two negators make none
+        yield Contrast("negation", ours[0] if ours else "", theirs[0] if theirs else "")
         return
-    for one, other, ours in ((claim, chunk, True), (chunk, claim, False)):
-        for negator, heads in one.denials:
-            if any(head.stem in other.stems for head in heads) and not any(_says_opposite(other, h) for h in heads):
-                yield Contrast("negation", negator if ours else "", "" if ours else negator)
-                return
-    for one, other, ours in ((claim, chunk, True), (chunk, claim, False)):
+    for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
+        denied = {token.stem for _, heads in other.denials for token in heads}
         for token in one.tokens:
             plain = _without_prefix(token.word)
-            if plain and token.word not in other.words and plain in other.words and stem(plain) not in other.denied:
+            if plain and token.word not in other.words and plain in other.words and stem(plain) not in denied:
                 met = next(o.text for o in other.tokens if o.word == plain)
-                yield Contrast("negation", token.text if ours else met, met if ours else token.text)
+                yield Contrast("negation", *((token.text, met) if is_claim else (met, token.text)))
+
+
+def _relevant(side: _Side, other: _Side) -> list[str]:
+    """Return the negators of what the other side speaks of, and this side does not say undenied too."""
+    stems = [token.stem for token in side.tokens]
+    return [
+        negator
+        for negator, heads in side.denials
+        if any(head.stem in other.stems and stems.count(head.stem) == 1 for head in heads)
+        and not any(_says_opposite(other, head) for head in heads)
+    ]
 
 
 def _says_opposite(side: _Side, token: _Token) -> bool:
@@ -192,33 +223,46 @@ def _without_prefix(word: str) -> str:
     return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
 
 
-def _numbers(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
-    yield from _misplaced(claim, chunk, "number", lambda token: token.number)
+def _numbers(claim: _Side, chunk: _Side, context: frozenset[str]) -> Iterator[Contrast]:
+    for is_year in (True, False):
+        chosen = partial(_is_number, year=is_year)
+        yield from _misplaced(claim, chunk, "number", chosen)
+    for token in claim.tokens:
+        if token.number and token.stem not in context:
+            rivals = [o for o in chunk.tokens if _is_number(o, year=_is_year(token)) and o.stem not in claim.stems]
+            if not rivals:
+                yield Contrast("number", token.text, "")
 
 
-def _name_words(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
-    if claim.passive == chunk.passive:
-        yield from _misplaced(claim, chunk, "name", lambda token: token.name and not token.number)
+def _is_number(token: _Token, *, year: bool) -> bool:
+    """Whether it is one, and a year or not; "one" is a pronoun too often."""
+    return token.number and _is_year(token) == year and token.text.lower() != "one"
+
+
+def _is_year(token: _Token) -> bool:
+    return bool(_YEAR.fullmatch(token.text))
+
+
+def _name_words(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
+    yield from _misplaced(claim, chunk, "name", lambda token: token.name and not token.number)
 
 
 def _misplaced(claim: _Side, chunk: _Side, kind: ContrastKind, of_kind: Callable[[_Token], bool]) -> Iterator[Contrast]:
     """Find items whose place in the evidence another item of the kind has."""
-    ours = [place for place, token in enumerate(claim.tokens) if of_kind(token)]
     theirs = [place for place, token in enumerate(chunk.tokens) if of_kind(token)]
-    for place in ours:
-        item = claim.tokens[place]
-        fits = {other: _fit(claim, place, chunk, other) for other in theirs}
-        same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
-        rivals = {other: fit for other, fit in fits.items() if chunk.tokens[other].stem != item.stem}
+    for place, item in enumerate(claim.tokens):
+        if not of_kind(item):
+            continue
+        fits = [(_fit(claim, place, chunk, other), chunk.tokens[other]) for other in theirs]
+        same = max((fit for fit, token in fits if token.stem == item.stem), default=0.0)
+        rivals = [(fit, token) for fit, token in fits if token.stem != item.stem]
         if item.stem not in chunk.stems:
-            rivals = {o: fit for o, fit in rivals.items() if chunk.tokens[o].stem not in claim.stems} or rivals
+            rivals = [(fit, token) for fit, token in rivals if token.stem not in claim.stems]
         elif not same:  # held, as a word of another kind
             continue
-        if rivals and (best := max(rivals.values())) > BETTER * same and best > 0:
-            rival = next(other for other, fit in rivals.items() if fit == best)
-            yield Contrast(kind, item.text, chunk.tokens[rival].text)
-        elif kind == "number" and item.stem not in chunk.stems:
-            yield Contrast(kind, item.text, "")
+        best, rival = max(rivals, key=lambda found: found[0], default=(0.0, item))
+        if best >= max(FITS, BETTER * same):
+            yield Contrast(kind, item.text, rival.text)
 
 
 def _fit(claim: _Side, place: int, chunk: _Side, other: int) -> float:
@@ -236,7 +280,7 @@ def _fit(claim: _Side, place: int, chunk: _Side, other: int) -> float:
     return sum(1 / (1 + distance) for distance in nearest)
 
 
-def _units(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+def _units(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
     ours, theirs = _measures(claim), _measures(chunk)
     for number, unit in ours.items():
         other = theirs.get(number)
@@ -255,7 +299,7 @@ def _measures(side: _Side) -> dict[str, _Token]:
     return found
 
 
-def _turned(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
+def _turned(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
     """Find words whose opposite the evidence has near the same words, unless a negator turns one of them back."""
     for place, token in enumerate(claim.tokens):
         for kind, opposites in OPPOSITES.get(token.word, ()):
@@ -266,19 +310,25 @@ def _turned(claim: _Side, chunk: _Side) -> Iterator[Contrast]:
                 for other, word in enumerate(chunk.tokens)
                 if word.word in opposites and _fit(claim, place, chunk, other) > 0
             ]
-            turned_back = [o for o in near if (token.stem in claim.denied) != (chunk.tokens[o].stem in chunk.denied)]
+            turned_back = [o for o in near if _is_denied(claim, token) != _is_denied(chunk, chunk.tokens[o])]
             if near and not turned_back:
                 yield Contrast(kind, token.text, chunk.tokens[near[0]].text)  # type: ignore[arg-type]
 
 
-def _replaced(claim: _Side, chunk: _Side, matcher: SequenceMatcher[str], known: set[str]) -> Iterator[Contrast]:
+def _is_denied(side: _Side, token: _Token) -> bool:
+    return any(token in heads for _, heads in side.denials)
+
+
+def _replaced(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
     """Find single content words with another one in their place, the words before and after being the same."""
-    for tag, start, stop, other, end in matcher.get_opcodes():
+    for tag, start, stop, other, end in _matcher(claim, chunk).get_opcodes():
         if tag == "replace" and stop - start == end - other == 1 and 0 < start and stop < len(claim.tokens):
             ours, theirs = claim.tokens[start], chunk.tokens[other]
             plain = ours.content and theirs.content and not (ours.number or theirs.number)
-            if plain and ours.stem not in chunk.stems and ours.text not in known:
-                yield Contrast("name" if ours.name and theirs.name else "word", ours.text, theirs.text)
+            if plain and ours.stem not in chunk.stems and not (ours.name and theirs.name):
+                opposite = any(theirs.word in others for _, others in OPPOSITES.get(ours.word, ()))
+                if not opposite:
+                    yield Contrast("word", ours.text, theirs.text)
 
 
 def _inverted(claim: _Side, chunk: _Side) -> float:
@@ -290,4 +340,7 @@ def _inverted(claim: _Side, chunk: _Side) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[_Side, _Side], Iterator[Contrast]], ...] = (_negations, _numbers, _units, _name_words, _turned)
+_RULES: tuple[Callable[[_Side, _Side, frozenset[str]], Iterator[Contrast]], ...] = (
+    *(_negations, _numbers, _units, _name_words, _turned, _replaced),
+)
+"""Each is given the sentence's side, the chunk's, and the stems of all chunks looked at."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 __all__ = ["NEGATORS", "NEGATIVE_PREFIXES", "OPPOSITES", "UNITS"]
 
 NEGATORS = frozenset(
-    "not no never none nobody nothing nowhere neither nor without cannot hardly rarely fail fails failed refuse refuses "
+    "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
     "refused deny denies denied lack lacks lacked unable".split()
 )
 """Words that deny what follows; beside them, every word on n't."""
