@@ -20,15 +20,15 @@ from syncheck.lexical import content_words, stem, words
 
 __all__ = ["Contrast", "ContrastKind", "Contrasted", "contrast_with"]
 
-ContrastKind = Literal["negation", "number", "unit", "name", "word", "order", "antonym", "comparison", "quantifier"]
+ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier"]
 
 HELD_ENOUGH = 0.3
 """Share of its content stems that a chunk holds before it can be said to contradict a sentence."""
 REACH = 8
 """Words around a number or name that tell what it belongs to."""
-FITS = 0.5
-"""How well another one must fit a place at least: half of what one word at the same distance counts."""
-BETTER = 2.0
+FITS = 1.0
+"""How well another one must fit a place at least: what one word at the same distance counts."""
+BETTER = 1.5
 """How much better it must fit than the one that the evidence has elsewhere."""
 AS_CLOSE = 0.7
 """A chunk is looked at if it holds at least this share of what the closest one holds."""
@@ -39,6 +39,8 @@ IN_BOUNDS = frozenset("more less fewer later earlier longer higher lower greater
 BE = frozenset("is are was were be been being".split())
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_MARKS = re.compile(r"(?:^|\n)\s*\d+[.)](?!\d)|\bpassages?\s+\d+(?:\s*(?:,|and|&)\s*\d+)*|\[\d+\]", re.IGNORECASE)
+"""Numbers of list items and of passages, which say nothing of the subject."""
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 
@@ -110,7 +112,6 @@ PENALTIES: dict[ContrastKind, float] = {
     "antonym": 0.5,
     "comparison": 0.4,
     "quantifier": 0.3,
-    "word": 0.1,
 }
 INVERTED_PENALTY = 0.3
 
@@ -163,11 +164,15 @@ def _side(text: str) -> _Side:
     denials = []
     for number, token in enumerate(tokens):
         after = tokens[number + 1 : number + 6]
-        bounds = bool(after) and after[0].word in IN_BOUNDS
-        if not bounds and (token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t"))):
+        if not _starts_bound(tokens, number) and (token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t"))):
             denials.append((token.text, tuple([later for later in after if later.content][:AFTER_NEGATOR])))
     stems, known = (frozenset(getattr(token, name) for token in tokens) for name in ("stem", "word"))
     return _Side(tuple(tokens), stems, known, tuple(denials), passive)
+
+
+def _starts_bound(tokens: Sequence[_Token], place: int) -> bool:
+    """Whether it is the "no" of "no more than"."""
+    return tokens[place].word == "no" and any(after.word in IN_BOUNDS for after in tokens[place + 1 : place + 2])
 
 
 def _active(tokens: list[_Token]) -> tuple[list[_Token], bool]:
@@ -180,16 +185,16 @@ def _active(tokens: list[_Token]) -> tuple[list[_Token], bool]:
 
 def _tokens(text: str) -> Iterator[_Token]:
     start = True
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(_MARKS.sub(" ", text)):
         found = match.group()
         word = _SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
         content = bool(content_words(word)) and word not in NEGATORS
         yield _Token(found, word, stem(word), content, found[0].isupper() and content and not start)
-        start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
+        start = match.string[match.end() : match.end() + 1] in {".", "!", "?", ":"}
 
 
 def _negations(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
-    """A statement that both make and only one denies, or a word beside its negative form."""
+    """Find a statement that both make and only one denies, or a word beside its negative form."""
     ours, theirs = _relevant(claim, chunk), _relevant(chunk, claim)
     if len(ours) % 2 != len(theirs) % 2:  # two negators make none
         yield Contrast("negation", ours[0] if ours else "", theirs[0] if theirs else "")
@@ -270,7 +275,7 @@ def _fit(claim: _Side, place: int, chunk: _Side, other: int) -> float:
     around = {
         (token.stem, number - place)
         for number, token in enumerate(claim.tokens[max(0, place - REACH) : place + REACH + 1], max(0, place - REACH))
-        if number != place and token.content
+        if number != place and token.content and token.word not in UNITS
     }
     offsets: dict[str, list[int]] = {}
     for number, token in enumerate(chunk.tokens):
@@ -300,35 +305,24 @@ def _measures(side: _Side) -> dict[str, _Token]:
 
 
 def _turned(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
-    """Find words whose opposite the evidence has near the same words, unless a negator turns one of them back."""
+    """Find words whose opposite the evidence has in their place, unless a negator turns one of them back."""
     for place, token in enumerate(claim.tokens):
+        if _starts_bound(claim.tokens, place):
+            continue
+        same = max(
+            (_fit(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word == token.word), default=0
+        )
         for kind, opposites in OPPOSITES.get(token.word, ()):
-            if token.word in chunk.words or opposites & claim.words:
+            if opposites & claim.words:
                 continue
-            near = [
-                other
-                for other, word in enumerate(chunk.tokens)
-                if word.word in opposites and _fit(claim, place, chunk, other) > 0
-            ]
-            turned_back = [o for o in near if _is_denied(claim, token) != _is_denied(chunk, chunk.tokens[o])]
-            if near and not turned_back:
-                yield Contrast(kind, token.text, chunk.tokens[near[0]].text)  # type: ignore[arg-type]
+            fits = [(_fit(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
+            best, opposite = max(fits, key=lambda found: found[0], default=(0.0, token))
+            if best > BETTER * same and _is_denied(claim, token) == _is_denied(chunk, opposite):
+                yield Contrast(kind, token.text, opposite.text)
 
 
 def _is_denied(side: _Side, token: _Token) -> bool:
     return any(token in heads for _, heads in side.denials)
-
-
-def _replaced(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
-    """Find single content words with another one in their place, the words before and after being the same."""
-    for tag, start, stop, other, end in _matcher(claim, chunk).get_opcodes():
-        if tag == "replace" and stop - start == end - other == 1 and 0 < start and stop < len(claim.tokens):
-            ours, theirs = claim.tokens[start], chunk.tokens[other]
-            plain = ours.content and theirs.content and not (ours.number or theirs.number)
-            if plain and ours.stem not in chunk.stems and not (ours.name and theirs.name):
-                opposite = any(theirs.word in others for _, others in OPPOSITES.get(ours.word, ()))
-                if not opposite:
-                    yield Contrast("word", ours.text, theirs.text)
 
 
 def _inverted(claim: _Side, chunk: _Side) -> float:
@@ -341,6 +335,6 @@ def _inverted(claim: _Side, chunk: _Side) -> float:
 
 
 _RULES: tuple[Callable[[_Side, _Side, frozenset[str]], Iterator[Contrast]], ...] = (
-    *(_negations, _numbers, _units, _name_words, _turned, _replaced),
+    *(_negations, _numbers, _units, _name_words, _turned),
 )
 """Each is given the sentence's side, the chunk's, and the stems of all chunks looked at."""

@@ -24,11 +24,12 @@ BEST_CHUNKS = 4
 PIECE = 5
 """Characters of a piece: long enough to tell words apart, short enough to see one through its endings."""
 
-NUMBER_WORDS = dict(
-    zip(
-        "one two three four five six seven eight nine ten eleven twelve".split(), map(str, range(1, 13)), strict=True
-    )
-)
+_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_SPELLED = f"one two three four five six seven eight nine ten eleven twelve {_TEENS} twenty"
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split(), 1)} | {
+    word: str(10 * number) for number, word in enumerate(_TENS.split(), 3)
+}
 """Numbers that prose spells out."""
 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, cast
 
 __all__ = ["NEGATORS", "NEGATIVE_PREFIXES", "OPPOSITES", "UNITS"]
 
@@ -14,8 +15,11 @@ NEGATORS = frozenset(
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
+OppositeKind = Literal["antonym", "comparison", "quantifier"]
+
 _OPPOSITES = """
-antonym: accept accepts accepted approve approves approved / reject rejects rejected refuse refuses refused deny denied
+antonym: accept accepts accepted approve approves approved /
+    reject rejects rejected refuse refuses refused deny denied
 antonym: rise rises rose risen increase increases increased grow grows grew grown climb climbed up /
     fall falls fell fallen decrease decreases decreased decline declines declined drop drops dropped shrink shrank down
 antonym: win wins won / lose loses lost
@@ -25,7 +29,8 @@ antonym: open opens opened / close closes closed shut
 antonym: start starts started begin begins began begun / end ends ended finish finished stop stops stopped
 antonym: buy buys bought purchase purchased / sell sells sold
 antonym: pass passes passed succeed succeeded / fail fails failed
-antonym: allow allows allowed permit permits permitted / forbid forbids forbidden prohibit prohibits prohibited ban banned
+antonym: allow allows allowed permit permits permitted /
+    forbid forbids forbidden prohibit prohibits prohibited ban banned
 antonym: include includes included including / exclude excludes excluded excluding
 antonym: arrive arrives arrived / leave leaves left depart departs departed
 antonym: enter enters entered / exit exits exited leave left
@@ -85,7 +90,7 @@ comparison: strong / weak
 comparison: fast quick / slow
 comparison: heavy / light
 comparison: double doubled doubles / halve halved halves half
-quantifier: all every each both everyone always entire whole / some few several certain sometimes occasionally partly none
+quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
 quantifier: all every everyone always everything / none never nobody nothing no
 quantifier: many most majority / few minority
 quantifier: always usually often / never rarely seldom
@@ -96,10 +101,11 @@ quantifier: once / twice
 """
 
 
-def _read(text: str) -> Mapping[str, tuple[tuple[str, frozenset[str]], ...]]:
-    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+def _read(text: str) -> Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]:
+    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
     for line in text.replace("\n    ", " ").strip().splitlines():
-        kind, _, words = line.partition(": ")
+        name, _, words = line.partition(": ")
+        kind = cast(OppositeKind, name)
         first, second = (frozenset(side.split()) for side in words.split("/"))
         for side, other in ((first, second), (second, first)):
             for word in side:
@@ -111,10 +117,15 @@ OPPOSITES = _read(_OPPOSITES)
 """For each word: antonym, comparison or quantifier, and the words that say the opposite."""
 
 _UNITS = """
-mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces / tonne tonnes ton tons
-mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters / m metre metres meter meters / km kilometre kilometres kilometer kilometers / mile miles / ft foot feet / inch inches / yard yards
-ml millilitre millilitres milliliter milliliters / l litre litres liter liters / gallon gallons / cup cups / tablespoon tablespoons / teaspoon teaspoons
-second seconds sec / minute minutes min mins / hour hours hr hrs / day days / week weeks / month months / year years / decade decades / century centuries
+mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces /
+    tonne tonnes ton tons
+mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters /
+    m metre metres meter meters /
+    km kilometre kilometres kilometer kilometers / mile miles / ft foot feet / inch inches / yard yards
+ml millilitre millilitres milliliter milliliters /
+    l litre litres liter liters / gallon gallons / cup cups / tablespoon tablespoons / teaspoon teaspoons
+second seconds sec / minute minutes min mins / hour hours hr hrs / day days / week weeks /
+    month months / year years / decade decades / century centuries
 hundred / thousand / million / billion / trillion / percent
 am / pm
 dollar dollars / euro euros / pence cents cent / pounds pound / yen
@@ -124,7 +135,7 @@ daily / weekly / monthly / yearly annually
 """
 UNITS: Mapping[str, tuple[int, int]] = {
     word: (group, number)
-    for group, line in enumerate(_UNITS.strip().splitlines())
+    for group, line in enumerate(_UNITS.replace("\n    ", " ").strip().splitlines())
     for number, names in enumerate(line.split("/"))
     for word in names.split()
 }
