@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log1p, nan
 
-__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "novel_pairs", "share", "stem", "words"]
+__all__ = [
+    "ContextLexicon",
+    "LexicalShares",
+    "content_words",
+    "lexical_shares",
+    "novel_pairs",
+    "share",
+    "stem",
+    "words",
+]
 
 _STEM = 5
 """Characters of a word that count as its stem."""

@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument("--articles", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--count", type=int, default=4000, help="articles to draw (%(default)s)")
-    parser.add_argument("--least", type=int, default=2, help="articles that a stem of the table stands in (%(default)s)")
+    parser.add_argument(
+        "--least", type=int, default=2, help="articles that a stem of the table stands in (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     articles = random.Random(args.seed).sample(_texts(args.articles), args.count)

@@ -39,8 +39,6 @@ IN_BOUNDS = frozenset("more less fewer later earlier longer higher lower greater
 BE = frozenset("is are was were be been being".split())
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_MARKS = re.compile(r"(?:^|\n)\s*\d+[.)](?!\d)|\bpassages?\s+\d+(?:\s*(?:,|and|&)\s*\d+)*|\[\d+\]", re.IGNORECASE)
-"""Numbers of list items and of passages, which say nothing of the subject."""
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 
@@ -185,7 +183,7 @@ def _active(tokens: list[_Token]) -> tuple[list[_Token], bool]:
 
 def _tokens(text: str) -> Iterator[_Token]:
     start = True
-    for match in _TOKEN.finditer(_MARKS.sub(" ", text)):
+    for match in _TOKEN.finditer(text):
         found = match.group()
         word = _SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
         content = bool(content_words(word)) and word not in NEGATORS
