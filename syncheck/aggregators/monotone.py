@@ -103,22 +103,28 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         sample_weight : array-like of shape (N,), optional
             None counts each row once.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        rows: Floats
+        rows, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
         self.classes_, second = np.unique(y, return_inverse=True)
         _check_classes(self.classes_)
         prior = self._prior()
-        row_weights = _row_weights(second, sample_weight, X, balanced=self.balanced)
-        self._fill_ = self._fill_values(X, row_weights)
-        filled = np.where(np.isnan(X), self._fill_, X)
+        row_weights = _row_weights(second, sample_weight, rows, balanced=self.balanced)
+        self._fill_ = self._fill_values(rows, row_weights)
+        filled: Floats = np.where(np.isnan(rows), self._fill_, rows)
         self.mean_ = row_weights @ filled
         deviation = np.sqrt(row_weights @ (filled - self.mean_) ** 2)
         constant = deviation <= 10 * np.finfo(np.float64).eps * np.maximum(np.abs(self.mean_), 1.0)
         self.scale_ = np.where(constant, 1.0, deviation)
-        standardised = np.where(constant, 0.0, (filled - self.mean_) / self.scale_)
+        standardised: Floats = np.where(constant, 0.0, (filled - self.mean_) / self.scale_)
         self.directions_ = self._directions((row_weights * (second - 0.5)) @ standardised)
         self.weights_, intercept, self.n_iter_ = _minimise(
-            standardised * self.directions_, 2.0 * second - 1.0, row_weights, prior, self.strength, self.max_iter
+            standardised * self.directions_,
+            np.where(second == 1, 1.0, -1.0),
+            row_weights,
+            prior,
+            self.strength,
+            self.max_iter,
         )
         self.coef_ = np.where(constant, 0.0, self.weights_ * self.directions_ / self.scale_)[None]
         self.intercept_ = np.array([intercept - self.coef_[0] @ self.mean_])

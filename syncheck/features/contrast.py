@@ -99,7 +99,6 @@ class _Side:
     stems: frozenset[str]
     words: frozenset[str]
     denials: tuple[tuple[str, tuple[_Token, ...]], ...]
-    passive: bool
 
 
 PENALTIES: dict[ContrastKind, float] = {
@@ -158,14 +157,14 @@ def _matcher(claim: _Side, chunk: _Side) -> SequenceMatcher[str]:
 
 
 def _side(text: str) -> _Side:
-    tokens, passive = _active(list(_tokens(text)))
+    tokens = _active(list(_tokens(text)))
     denials = []
     for number, token in enumerate(tokens):
         after = tokens[number + 1 : number + 6]
         if not _starts_bound(tokens, number) and (token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t"))):
             denials.append((token.text, tuple([later for later in after if later.content][:AFTER_NEGATOR])))
     stems, known = (frozenset(getattr(token, name) for token in tokens) for name in ("stem", "word"))
-    return _Side(tuple(tokens), stems, known, tuple(denials), passive)
+    return _Side(tuple(tokens), stems, known, tuple(denials))
 
 
 def _starts_bound(tokens: Sequence[_Token], place: int) -> bool:
@@ -173,12 +172,16 @@ def _starts_bound(tokens: Sequence[_Token], place: int) -> bool:
     return tokens[place].word == "no" and any(after.word in IN_BOUNDS for after in tokens[place + 1 : place + 2])
 
 
-def _active(tokens: list[_Token]) -> tuple[list[_Token], bool]:
-    """Put the agent of a passive first, so that "B was beaten by A" runs as "A beat B" does."""
-    for place, token in enumerate(tokens):
-        if token.word == "by" and any(before.word in BE for before in tokens[max(0, place - 4) : place]):
-            return [*tokens[place + 1 :], *tokens[:place]], True
-    return tokens, False
+def _active(tokens: list[_Token]) -> list[_Token]:
+    """Put the agent of a passive first and its subject last, so that "B was beaten by A" runs as "A beat B" does."""
+    for by, token in enumerate(tokens):
+        verbs = [place for place in range(max(0, by - 4), by) if tokens[place].word in BE]
+        if token.word == "by" and verbs:
+            stop = by + 1
+            while stop < len(tokens) and (tokens[stop].content or stop == by + 1):
+                stop += 1
+            return [*tokens[by + 1 : stop], *tokens[verbs[0] : by], *tokens[: verbs[0]], *tokens[stop:]]
+    return tokens
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -188,7 +191,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         word = _SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
         content = bool(content_words(word)) and word not in NEGATORS
         yield _Token(found, word, stem(word), content, found[0].isupper() and content and not start)
-        start = match.string[match.end() : match.end() + 1] in {".", "!", "?", ":"}
+        start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
 
 
 def _negations(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:

@@ -40,7 +40,7 @@ def packaged_rarity() -> Rarity:
     """Return the counts that ship with the package, of 4,000 articles of the English Wikipedia of spring 2024."""
     text = (files("syncheck") / "assets" / "rarity" / TABLE).read_text(encoding="utf-8")
     first, *lines = text.splitlines()
-    counts = {}
+    counts: dict[str, int] = {}
     for line in lines:
         count, *stems = line.split(" ")
         counts |= dict.fromkeys(stems, int(count))

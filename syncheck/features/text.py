@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import nan
 
-from syncheck.features.contrast import Contrasted, contrast_with
+from syncheck.features.contrast import Contrasted, ContrastKind, contrast_with
 from syncheck.features.groundedness import ContextChunks, groundedness
 from syncheck.features.rarity import Rarity
 from syncheck.features.stated import statement
@@ -33,7 +33,7 @@ class TextFeature:
     prior_weight: float = 0.15
 
 
-CONTRASTS = ("negation", "number", "unit", "antonym", "comparison", "quantifier")
+CONTRASTS: tuple[ContrastKind, ...] = ("negation", "number", "unit", "antonym", "comparison", "quantifier")
 """Kinds that are columns. Exchanged names are not: on answers to questions they are wrong as often as right, and count
 in ``agreement`` alone."""
 _CONTRAST_WEIGHT = 0.1
