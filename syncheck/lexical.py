@@ -153,6 +153,11 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
     return log1p(len(pairs) - sum(pairs))
 
 
+def words(text: str) -> list[str]:
+    """Return the normalised words and numbers of a text, in order."""
+    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
+
+
 def content_words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text that are no stop words, in order."""
     return [word for word in words(text) if word not in _STOP_WORDS]
@@ -204,11 +209,6 @@ def _longest_run(words: Sequence[str], lexicon: ContextLexicon) -> int:
         ends = {place: ends.get(place - 1, 0) + 1 for place in lexicon.places.get(word, ())}
         longest = max([longest, *ends.values()])
     return longest
-
-
-def words(text: str) -> list[str]:
-    """Return the normalised words and numbers of a text, in order."""
-    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
 
 
 def _normalised(word: str) -> str:

@@ -2,7 +2,7 @@ r"""Count in how many articles each stem stands, and write the table that weighs
 
     python examples/starter_kit/make_rarity.py --articles articles.jsonl.xz --output syncheck/assets/rarity
 
-A stem in a single article weighs the same as one in none: the table leaves both out, which halves it.
+Stems in a single article are left out, which halves the table; they weigh as much as unknown ones.
 """
 
 from __future__ import annotations
