@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 from typing import Literal
 
-from syncheck.features.groundedness import NUMBER_WORDS
-from syncheck.features.opposites import NEGATIVE_PREFIXES, NEGATORS, OPPOSITES, UNITS
-from syncheck.lexical import content_words, stem, words
+from syncheck.features.opposites import NEGATIVE_PREFIXES, OPPOSITES, UNITS
+from syncheck.features.sides import SYMBOLS, Side, Token, is_denied, likeness, matcher, side_of, starts_bound
+from syncheck.lexical import stem
 
 __all__ = ["Contrast", "ContrastKind", "Contrasted", "contrast_with"]
 
@@ -24,23 +23,13 @@ ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "compari
 
 HELD_ENOUGH = 0.3
 """Share of its content stems that a chunk holds before it can be said to contradict a sentence."""
-REACH = 8
-"""Words around a number or name that tell what it belongs to."""
 FITS = 1.0
 """How well another one must fit a place at least: what one word at the same distance counts."""
 BETTER = 1.5
 """How much better it must fit than the one that the evidence has elsewhere."""
 AS_CLOSE = 0.7
 """A chunk is looked at if it holds at least this share of what the closest one holds."""
-AFTER_NEGATOR = 2
-"""Content words that a negator denies."""
-IN_BOUNDS = frozenset("more less fewer later earlier longer higher lower greater".split())
-"""What follows "no" in "no more than", which denies nothing."""
-BE = frozenset("is are was were be been being".split())
-
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +67,6 @@ class Contrasted:
         return sum(contrast.kind == kind for contrast in self.found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    word: str
-    stem: str
-    content: bool
-    name: bool
-
-    @property
-    def number(self) -> bool:
-        return self.word[0].isdigit()
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One text's tokens, and each of its negators with the words that it denies."""
-
-    tokens: tuple[_Token, ...]
-    stems: frozenset[str]
-    words: frozenset[str]
-    denials: tuple[tuple[str, tuple[_Token, ...]], ...]
-
-
 PENALTIES: dict[ContrastKind, float] = {
     "negation": 0.6,
     "number": 0.5,
@@ -122,8 +88,8 @@ def contrast_with(sentence: str, chunks: Sequence[str]) -> Contrasted:
     chunks
         The few that share most with the sentence, the best first; without any nothing agrees and nothing differs.
     """
-    claim = _side(sentence)
-    sides = [_side(chunk) for chunk in chunks]
+    claim = side_of(sentence)
+    sides = [side_of(chunk) for chunk in chunks]
     closest = max((_closeness(claim, side)[0] for side in sides), default=0.0)
     beside = [
         _beside(claim, side, place, frozenset().union(*(other.stems for other in sides)))
@@ -133,7 +99,7 @@ def contrast_with(sentence: str, chunks: Sequence[str]) -> Contrasted:
     return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
 
 
-def _beside(claim: _Side, chunk: _Side, place: int, context: frozenset[str]) -> Contrasted:
+def _beside(claim: Side, chunk: Side, place: int, context: frozenset[str]) -> Contrasted:
     closeness, held = _closeness(claim, chunk)
     if held < HELD_ENOUGH:
         return Contrasted(place, closeness, 0.0, ())
@@ -143,58 +109,15 @@ def _beside(claim: _Side, chunk: _Side, place: int, context: frozenset[str]) -> 
     return Contrasted(place, closeness - penalty, inverted, found)
 
 
-def _closeness(claim: _Side, chunk: _Side) -> tuple[float, float]:
+def _closeness(claim: Side, chunk: Side) -> tuple[float, float]:
     """Return the share of content stems held and half the share of words held in order; and the first alone."""
     content = {token.stem for token in claim.tokens if token.content}
     held = len(content & chunk.stems) / len(content) if content else 0.0
-    in_order = sum(block.size for block in _matcher(claim, chunk).get_matching_blocks())
+    in_order = sum(block.size for block in matcher(claim, chunk).get_matching_blocks())
     return held + in_order / max(1, len(claim.tokens)) / 2, held
 
 
-def _matcher(claim: _Side, chunk: _Side) -> SequenceMatcher[str]:
-    ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
-    return SequenceMatcher(None, ours, theirs, autojunk=False)
-
-
-def _side(text: str) -> _Side:
-    tokens = _active(list(_tokens(text)))
-    denials = []
-    for number, token in enumerate(tokens):
-        after = tokens[number + 1 : number + 6]
-        if not _starts_bound(tokens, number) and (token.word in NEGATORS or token.word.endswith(("n't", "n\u2019t"))):
-            denials.append((token.text, tuple([later for later in after if later.content][:AFTER_NEGATOR])))
-    stems, known = (frozenset(getattr(token, name) for token in tokens) for name in ("stem", "word"))
-    return _Side(tuple(tokens), stems, known, tuple(denials))
-
-
-def _starts_bound(tokens: Sequence[_Token], place: int) -> bool:
-    """Whether it is the "no" of "no more than"."""
-    return tokens[place].word == "no" and any(after.word in IN_BOUNDS for after in tokens[place + 1 : place + 2])
-
-
-def _active(tokens: list[_Token]) -> list[_Token]:
-    """Put the agent of a passive first and its subject last, so that "B was beaten by A" runs as "A beat B" does."""
-    for by, token in enumerate(tokens):
-        verbs = [place for place in range(max(0, by - 4), by) if tokens[place].word in BE]
-        if token.word == "by" and verbs:
-            stop = by + 1
-            while stop < len(tokens) and (tokens[stop].content or stop == by + 1):
-                stop += 1
-            return [*tokens[by + 1 : stop], *tokens[verbs[0] : by], *tokens[: verbs[0]], *tokens[stop:]]
-    return tokens
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    start = True
-    for match in _TOKEN.finditer(text):
-        found = match.group()
-        word = _SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
-        content = bool(content_words(word)) and word not in NEGATORS
-        yield _Token(found, word, stem(word), content, found[0].isupper() and content and not start)
-        start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
-
-
-def _negations(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _negations(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
     """Find a statement that both make and only one denies, or a word beside its negative form."""
     ours, theirs = _relevant(claim, chunk), _relevant(chunk, claim)
     if len(ours) % 2 != len(theirs) % 2:  # two negators make none
@@ -209,7 +132,7 @@ def _negations(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contra
                 yield Contrast("negation", *((token.text, met) if is_claim else (met, token.text)))
 
 
-def _relevant(side: _Side, other: _Side) -> list[str]:
+def _relevant(side: Side, other: Side) -> list[str]:
     """Return the negators of what the other side speaks of, and this side does not say undenied too."""
     stems = [token.stem for token in side.tokens]
     return [
@@ -220,7 +143,7 @@ def _relevant(side: _Side, other: _Side) -> list[str]:
     ]
 
 
-def _says_opposite(side: _Side, token: _Token) -> bool:
+def _says_opposite(side: Side, token: Token) -> bool:
     """Whether a side has an antonym of a word that the other denies: "not open" and "closed" agree."""
     return any(kind == "antonym" and others & side.words for kind, others in OPPOSITES.get(token.word, ()))
 
@@ -229,7 +152,7 @@ def _without_prefix(word: str) -> str:
     return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
 
 
-def _numbers(claim: _Side, chunk: _Side, context: frozenset[str]) -> Iterator[Contrast]:
+def _numbers(claim: Side, chunk: Side, context: frozenset[str]) -> Iterator[Contrast]:
     for is_year in (True, False):
         chosen = partial(_is_number, year=is_year)
         yield from _misplaced(claim, chunk, "number", chosen)
@@ -240,26 +163,26 @@ def _numbers(claim: _Side, chunk: _Side, context: frozenset[str]) -> Iterator[Co
                 yield Contrast("number", token.text, "")
 
 
-def _is_number(token: _Token, *, year: bool) -> bool:
+def _is_number(token: Token, *, year: bool) -> bool:
     """Whether it is one, and a year or not; "one" is a pronoun too often."""
     return token.number and _is_year(token) == year and token.text.lower() != "one"
 
 
-def _is_year(token: _Token) -> bool:
+def _is_year(token: Token) -> bool:
     return bool(_YEAR.fullmatch(token.text))
 
 
-def _name_words(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _name_words(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
     yield from _misplaced(claim, chunk, "name", lambda token: token.name and not token.number)
 
 
-def _misplaced(claim: _Side, chunk: _Side, kind: ContrastKind, of_kind: Callable[[_Token], bool]) -> Iterator[Contrast]:
+def _misplaced(claim: Side, chunk: Side, kind: ContrastKind, of_kind: Callable[[Token], bool]) -> Iterator[Contrast]:
     """Find items whose place in the evidence another item of the kind has."""
     theirs = [place for place, token in enumerate(chunk.tokens) if of_kind(token)]
     for place, item in enumerate(claim.tokens):
         if not of_kind(item):
             continue
-        fits = [(_fit(claim, place, chunk, other), chunk.tokens[other]) for other in theirs]
+        fits = [(likeness(claim, place, chunk, other), chunk.tokens[other]) for other in theirs]
         same = max((fit for fit, token in fits if token.stem == item.stem), default=0.0)
         rivals = [(fit, token) for fit, token in fits if token.stem != item.stem]
         if item.stem not in chunk.stems:
@@ -271,22 +194,7 @@ def _misplaced(claim: _Side, chunk: _Side, kind: ContrastKind, of_kind: Callable
             yield Contrast(kind, item.text, rival.text)
 
 
-def _fit(claim: _Side, place: int, chunk: _Side, other: int) -> float:
-    """Return how alike the words around two places are: each that both have counts less the more its offset differs."""
-    around = {
-        (token.stem, number - place)
-        for number, token in enumerate(claim.tokens[max(0, place - REACH) : place + REACH + 1], max(0, place - REACH))
-        if number != place and token.content and token.word not in UNITS
-    }
-    offsets: dict[str, list[int]] = {}
-    for number, token in enumerate(chunk.tokens):
-        if number != other:
-            offsets.setdefault(token.stem, []).append(number - other)
-    nearest = (min(abs(offset - o) for o in offsets[known]) for known, offset in around if known in offsets)
-    return sum(1 / (1 + distance) for distance in nearest)
-
-
-def _units(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _units(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
     ours, theirs = _measures(claim), _measures(chunk)
     for number, unit in ours.items():
         other = theirs.get(number)
@@ -294,39 +202,35 @@ def _units(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
             yield Contrast("unit", unit.text, other.text)
 
 
-def _measures(side: _Side) -> dict[str, _Token]:
+def _measures(side: Side) -> dict[str, Token]:
     """Return the unit after, or the sign before, each number."""
-    found: dict[str, _Token] = {}
+    found: dict[str, Token] = {}
     for before, token in zip(side.tokens, side.tokens[1:], strict=False):
         if before.number and token.word in UNITS:
             found[before.word] = token
-        elif token.number and before.text in _SYMBOLS:
+        elif token.number and before.text in SYMBOLS:
             found.setdefault(token.word, before)
     return found
 
 
-def _turned(claim: _Side, chunk: _Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _turned(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
     """Find words whose opposite the evidence has in their place, unless a negator turns one of them back."""
     for place, token in enumerate(claim.tokens):
-        if _starts_bound(claim.tokens, place):
+        if starts_bound(claim.tokens, place):
             continue
         same = max(
-            (_fit(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word == token.word), default=0
+            (likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word == token.word), default=0
         )
         for kind, opposites in OPPOSITES.get(token.word, ()):
             if opposites & claim.words:
                 continue
-            fits = [(_fit(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
+            fits = [(likeness(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
             best, opposite = max(fits, key=lambda found: found[0], default=(0.0, token))
-            if best > BETTER * same and _is_denied(claim, token) == _is_denied(chunk, opposite):
+            if best > BETTER * same and is_denied(claim, token) == is_denied(chunk, opposite):
                 yield Contrast(kind, token.text, opposite.text)
 
 
-def _is_denied(side: _Side, token: _Token) -> bool:
-    return any(token in heads for _, heads in side.denials)
-
-
-def _inverted(claim: _Side, chunk: _Side) -> float:
+def _inverted(claim: Side, chunk: Side) -> float:
     """Return the share of pairs of stems, each once on both sides, that stand in the other order."""
     ours, theirs = ([t.stem for t in side.tokens if t.content] for side in (claim, chunk))
     shared = [known for known in ours if ours.count(known) == 1 and theirs.count(known) == 1]
@@ -335,7 +239,7 @@ def _inverted(claim: _Side, chunk: _Side) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[_Side, _Side, frozenset[str]], Iterator[Contrast]], ...] = (
+_RULES: tuple[Callable[[Side, Side, frozenset[str]], Iterator[Contrast]], ...] = (
     *(_negations, _numbers, _units, _name_words, _turned),
 )
 """Each is given the sentence's side, the chunk's, and the stems of all chunks looked at."""
