@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
 from syncheck.evaluation.transfer import AurocMatrix, cell
-from syncheck.stats import Draws
+from syncheck.stats import BootstrapSamples
 
 __all__ = ["left_out_matrix", "left_out_scores"]
 
@@ -87,7 +87,7 @@ def left_out_matrix(
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {}
     for source in dict.fromkeys(names.tolist()):
-        resamples[source] = Draws.of(np.asarray(groups)[names == source], draws=draws, seed=seed)
+        resamples[source] = BootstrapSamples.of(np.asarray(groups)[names == source], draws=draws, seed=seed)
     cells = {}
     for system, found in systems.items():
         scores = np.asarray(found, dtype=np.float64)
