@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log1p, nan
 
-__all__ = ["ContextLexicon", "LexicalShares", "content_words", "lexical_shares", "novel_pairs", "share", "stem"]
+__all__ = [
+    "ContextLexicon",
+    "LexicalShares",
+    "content_words",
+    "lexical_shares",
+    "novel_pairs",
+    "share",
+    "stem",
+    "words",
+]
 
 _STEM = 5
 """Characters of a word that count as its stem."""
@@ -82,13 +91,13 @@ class ContextLexicon:
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
         """Read the passages; without any, every share is 0."""
-        texts = [_words(passage) for passage in passages]
-        words = frozenset(word for text in texts for word in text)
+        texts = [words(passage) for passage in passages]
+        held = frozenset(word for text in texts for word in text)
         bigrams = frozenset(pair for text in texts for pair in pairwise(text))
         places = _places(texts)
         stem_places = _places([[stem(word) for word in text] for text in texts])
-        numbers = frozenset(filter(_is_number, words))
-        return cls(words, bigrams, numbers, frozenset(stem_places), places, stem_places)
+        numbers = frozenset(filter(_is_number, held))
+        return cls(held, bigrams, numbers, frozenset(stem_places), places, stem_places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +126,18 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     of each other in a passage, in either order. ``copied_run`` is the longest run of the sentence's words that stands
     in a passage as it is.
     """
-    words = _words(sentence)
-    numbers = [word for word in words if _is_number(word)]
+    found = words(sentence)
+    numbers = [word for word in found if _is_number(word)]
     content = content_words(sentence)
     stems = [stem(word) for word in content]
     pairs = _held_pairs(stems, lexicon)
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
         pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
-        copied_run=_longest_run(words, lexicon) / len(words) if words else nan,
+        copied_run=_longest_run(found, lexicon) / len(found) if found else nan,
         novel_words=log1p(len(set(stems) - lexicon.stems)),
         content_overlap=share(content, lexicon.words),
-        bigram_overlap=share(list(pairwise(words)), lexicon.bigrams),
+        bigram_overlap=share(list(pairwise(found)), lexicon.bigrams),
         number_overlap=share(numbers, lexicon.numbers),
         name_overlap=share(_names(sentence), lexicon.words),
     )
@@ -144,9 +153,14 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
     return log1p(len(pairs) - sum(pairs))
 
 
+def words(text: str) -> list[str]:
+    """Return the normalised words and numbers of a text, in order."""
+    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
+
+
 def content_words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text that are no stop words, in order."""
-    return [word for word in _words(text) if word not in _STOP_WORDS]
+    return [word for word in words(text) if word not in _STOP_WORDS]
 
 
 def share(items: Sequence[object], known: AbstractSet[object]) -> float:
@@ -195,10 +209,6 @@ def _longest_run(words: Sequence[str], lexicon: ContextLexicon) -> int:
         ends = {place: ends.get(place - 1, 0) + 1 for place in lexicon.places.get(word, ())}
         longest = max([longest, *ends.values()])
     return longest
-
-
-def _words(text: str) -> list[str]:
-    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
 
 
 def _normalised(word: str) -> str:

@@ -1,0 +1,54 @@
+r"""Count in how many articles each stem stands, and write the table that weighs words by their rarity.
+
+    python examples/starter_kit/make_rarity.py --articles articles.jsonl.xz --output syncheck/assets/rarity
+
+Stems in a single article are left out, which halves the table; they weigh as much as unknown ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import random
+from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from syncheck.features.rarity import TABLE
+from syncheck.lexical import stem, words
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--articles", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=4000, help="articles to draw (%(default)s)")
+    parser.add_argument(
+        "--least", type=int, default=2, help="articles that a stem of the table stands in (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    articles = random.Random(args.seed).sample(_texts(args.articles), args.count)
+    found = Counter(known for text in articles for known in {stem(word) for word in words(text)})
+    kept = sorted((count, known) for known, count in found.items() if count >= args.least)
+    lines = [f"{args.count} articles", *(_line(count, rows) for count, rows in groupby(kept, key=lambda row: row[0]))]
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / TABLE
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(found)} stems, {len(kept)} kept; {path.stat().st_size} bytes in {path}")
+
+
+def _texts(path: Path) -> list[str]:
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def _line(count: int, rows: Iterable[tuple[int, str]]) -> str:
+    return " ".join([str(count), *(known for _, known in rows)])
+
+
+if __name__ == "__main__":
+    main()

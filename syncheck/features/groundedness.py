@@ -1,0 +1,197 @@
+"""How far the wording of a sentence is grounded in the chunks of its context, on sources never seen in training too.
+
+All of it is counting: what the best chunks hold of the sentence's stems, pieces and word pairs, rare words weighing
+more, and what no chunk holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log1p, nan
+
+from syncheck.features.rarity import Rarity
+from syncheck.lexical import content_words, stem, words
+
+__all__ = ["BEST_CHUNKS", "ContextChunks", "Groundedness", "groundedness", "says_not_stated"]
+
+BEST_CHUNKS = 4
+"""How many chunks are looked at closely; the aligner reads as many."""
+PIECE = 5
+"""Characters of a piece: long enough to tell words apart, short enough to see one through its endings."""
+
+_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_SPELLED = f"one two three four five six seven eight nine ten eleven twelve {_TEENS} twenty"
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split(), 1)} | {
+    word: str(10 * number) for number, word in enumerate(_TENS.split(), 3)
+}
+"""Numbers that prose spells out."""
+
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
+"""A capitalised word after a lower-case letter or a comma: not the first of a sentence or title."""
+_NOT_STATED = re.compile(
+    r"""
+    \b(?:do(?:es)?|did|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){0,2}?
+        (?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list)
+    | \bno\s+(?:\w+\s+){0,2}?(?:information|evidence|details?|mention|indication|data)\b
+    | \bun(?:able\s+to\s+(?:answer|determine|find|provide|say|tell)|clear|known|specified)\b
+    | \bcannot\s+(?:be\s+)?(?:answer|determin|sa(?:y|id)|tell|told|find|found)
+    | \bnot\s+(?:\w+\s+)?(?:mentioned|specified|provided|stated|given|clear|known|available|addressed)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChunks:
+    """The chunks of one context, read once for all its sentences.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        In the order of the context.
+    stems : tuple of frozenset of str
+        Those of each chunk's words, function words included.
+    held_in : mapping of str to tuple of int
+        The chunks that hold a stem.
+    """
+
+    texts: tuple[str, ...]
+    stems: tuple[frozenset[str], ...]
+    held_in: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
+        """Read chunks; there may be none."""
+        stems = tuple(frozenset(_stems(text)) for text in texts)
+        held_in: dict[str, list[int]] = defaultdict(list)
+        for number, chunk in enumerate(stems):
+            for known in chunk:
+                held_in[known].append(number)
+        return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Groundedness:
+    """What the chunks hold of one sentence; NaN where there is nothing to count. Shares are in [0, 1].
+
+    Attributes
+    ----------
+    rarity_nearby : float
+        Share of the rarity of the sentence's stems that a chunk and its two neighbours hold, the greatest there is.
+    rarity_best : float
+        The same of the best chunk alone.
+    pieces_1, pieces_2, pieces_4 : float
+        Share of the sentence's distinct five-character pieces that the best 1, 2, 4 chunks hold.
+    stems_2, stems_1 : float
+        Share of its distinct content stems that the two best chunks hold together, and any single chunk.
+    bigrams_2 : float
+        Share of its word pairs that the two best chunks hold.
+    missing_rarity : float
+        ln(1 + summed rarity of the stems that no chunk holds), >= 0; lower is better.
+    missing_numbers, missing_names : float
+        How many numbers, and names, no chunk holds; lower is better.
+    absence : float
+        Share of its content stems that no chunk holds where it says that something is not stated, else 0: such a
+        sentence is not unfaithful for naming what is missing.
+    """
+
+    rarity_nearby: float
+    rarity_best: float
+    pieces_1: float
+    pieces_2: float
+    pieces_4: float
+    stems_2: float
+    stems_1: float
+    bigrams_2: float
+    missing_rarity: float
+    missing_numbers: float
+    missing_names: float
+    absence: float
+
+
+def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
+    """Count what the context's chunks hold of a sentence.
+
+    Parameters
+    ----------
+    sentence
+    chunks
+        Of the whole context.
+    best
+        The :data:`BEST_CHUNKS` chunks, or fewer, that share most with the sentence, the best first.
+    rarity
+        Weighs stems.
+    """
+    stems = dict.fromkeys(_stems(sentence))
+    content = dict.fromkeys(stem(_digits(word)) for word in content_words(sentence))
+    weights = {known: rarity(known) for known in stems}
+    pieces = _pieces(sentence)
+    held = [_pieces(chunks.texts[number]) for number in best]
+    first = [chunks.stems[number] for number in best]
+    missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
+    novel = _share(content, content.keys() - chunks.held_in.keys())
+    return Groundedness(
+        rarity_nearby=_nearby(weights, chunks),
+        rarity_best=_mass(weights, first[0] if first else frozenset()),
+        pieces_1=_share(pieces, frozenset().union(*held[:1])),
+        pieces_2=_share(pieces, frozenset().union(*held[:2])),
+        pieces_4=_share(pieces, frozenset().union(*held[:BEST_CHUNKS])),
+        stems_2=_share(content, frozenset().union(*first[:2])),
+        stems_1=max((_share(content, chunk) for chunk in chunks.stems), default=0.0 if content else nan),
+        bigrams_2=_share(_bigrams(sentence), frozenset().union(*(_bigrams(chunks.texts[n]) for n in best[:2]))),
+        missing_rarity=log1p(sum(missing)),
+        missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
+        missing_names=float(sum(stem(name) not in chunks.held_in for name in _names(sentence))),
+        absence=novel if says_not_stated(sentence) else 0.0,
+    )
+
+
+def says_not_stated(sentence: str) -> bool:
+    """Whether an English sentence says that something is not stated, as "The passages do not mention a price." does."""
+    return bool(_NOT_STATED.search(sentence))
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(_digits(word)) for word in words(text)]
+
+
+def _digits(word: str) -> str:
+    return NUMBER_WORDS.get(word, word)
+
+
+def _names(sentence: str) -> set[str]:
+    return {word for name in _NAME.findall(sentence) for word in words(name)}
+
+
+def _pieces(text: str) -> frozenset[str]:
+    padded = " ".join(["", *re.findall(r"\w+", text.lower()), ""])
+    return frozenset(padded[start : start + PIECE] for start in range(len(padded) - PIECE + 1))
+
+
+def _bigrams(text: str) -> frozenset[tuple[str, str]]:
+    return frozenset(pairwise(words(text)))
+
+
+def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
+    """Return the greatest share of the weights in a chunk with its neighbours."""
+    held: dict[int, float] = defaultdict(float)
+    for known, weight in weights.items():
+        for number in {n for found in chunks.held_in.get(known, ()) for n in (found - 1, found, found + 1)}:
+            held[number] += weight
+    total = sum(weights.values())
+    return max(held.values(), default=0.0) / total if total else nan
+
+
+def _mass(weights: Mapping[str, float], known: AbstractSet[str]) -> float:
+    total = sum(weights.values())
+    return sum(weight for item, weight in weights.items() if item in known) / total if total else nan
+
+
+def _share(items: AbstractSet[object] | Mapping[str, object], known: AbstractSet[object]) -> float:
+    return sum(item in known for item in items) / len(items) if items else nan

@@ -1,0 +1,142 @@
+"""English words that turn a statement into its opposite, and units that are not each other's: small lists, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+__all__ = ["NEGATIVE_PREFIXES", "NEGATORS", "OPPOSITES", "UNITS"]
+
+NEGATORS = frozenset(
+    "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
+    "refused deny denies denied lack lacks lacked unable".split()
+)
+"""Words that deny what follows; beside them, every word on n't."""
+
+NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
+
+OppositeKind = Literal["antonym", "comparison", "quantifier"]
+
+_OPPOSITES = """
+antonym: accept accepts accepted approve approves approved /
+    reject rejects rejected refuse refuses refused deny denied
+antonym: rise rises rose risen increase increases increased grow grows grew grown climb climbed up /
+    fall falls fell fallen decrease decreases decreased decline declines declined drop drops dropped shrink shrank down
+antonym: win wins won / lose loses lost
+antonym: gain gains gained / lose loses lost
+antonym: keep keeps kept retain retained / lose loses lost discard discarded
+antonym: open opens opened / close closes closed shut
+antonym: start starts started begin begins began begun / end ends ended finish finished stop stops stopped
+antonym: buy buys bought purchase purchased / sell sells sold
+antonym: pass passes passed succeed succeeded / fail fails failed
+antonym: allow allows allowed permit permits permitted /
+    forbid forbids forbidden prohibit prohibits prohibited ban banned
+antonym: include includes included including / exclude excludes excluded excluding
+antonym: arrive arrives arrived / leave leaves left depart departs departed
+antonym: enter enters entered / exit exits exited leave left
+antonym: push pushes pushed / pull pulls pulled
+antonym: import imports imported / export exports exported
+antonym: support supports supported back backed / oppose opposes opposed
+antonym: love loves loved like liked / hate hates hated dislike disliked
+antonym: expand expands expanded / contract contracts contracted
+antonym: improve improves improved / worsen worsens worsened
+antonym: strengthen strengthened / weaken weakened
+antonym: raise raises raised lift lifted / lower lowers lowered cut cuts reduce reduces reduced
+antonym: add adds added / remove removes removed subtract subtracted
+antonym: borrow borrows borrowed / lend lends lent
+antonym: survive survives survived / die dies died
+antonym: required mandatory compulsory / optional voluntary
+antonym: free / paid charged
+antonym: true correct right / false incorrect wrong
+antonym: safe / dangerous unsafe
+antonym: hot warm / cold cool
+antonym: wet / dry
+antonym: full / empty
+antonym: alive / dead
+antonym: public / private
+antonym: indoor indoors / outdoor outdoors
+antonym: male men man / female women woman
+antonym: positive / negative
+antonym: profit profits / loss losses
+antonym: entrance / exit
+antonym: guilty / innocent acquitted
+antonym: day daytime morning / night nighttime evening
+antonym: north northern / south southern
+antonym: east eastern / west western
+antonym: left / right
+antonym: inside within / outside beyond
+antonym: same / different
+antonym: easy easier / difficult hard harder
+antonym: temporary / permanent
+antonym: present / absent
+antonym: refundable / nonrefundable
+comparison: more greater higher larger bigger above over exceed exceeds exceeded / less fewer lower smaller below under
+comparison: most highest largest biggest maximum greatest top / least lowest smallest minimum bottom
+comparison: longer longest / shorter shortest
+comparison: older oldest / younger youngest newer newest
+comparison: faster fastest quicker / slower slowest
+comparison: better best / worse worst
+comparison: earlier earliest before prior preceded / later latest after following followed
+comparison: early / late
+comparison: first / last final
+comparison: taller tallest / shorter shortest
+comparison: heavier heaviest / lighter lightest
+comparison: cheaper cheapest / dearer pricier costlier
+comparison: high / low
+comparison: long / short
+comparison: large big / small little
+comparison: old / young new
+comparison: strong / weak
+comparison: fast quick / slow
+comparison: heavy / light
+comparison: double doubled doubles / halve halved halves half
+quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
+quantifier: all every everyone always everything / none never nobody nothing no
+quantifier: many most majority / few minority
+quantifier: always usually often / never rarely seldom
+quantifier: only solely exclusively / also additionally
+quantifier: both / either neither
+quantifier: must shall / may might
+quantifier: once / twice
+"""
+
+
+def _read(text: str) -> Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]:
+    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+    for line in text.replace("\n    ", " ").strip().splitlines():
+        name, _, words = line.partition(": ")
+        kind = cast(OppositeKind, name)
+        first, second = (frozenset(side.split()) for side in words.split("/"))
+        for side, other in ((first, second), (second, first)):
+            for word in side:
+                found.setdefault(word, []).append((kind, other - side))
+    return {word: tuple(pairs) for word, pairs in found.items()}
+
+
+OPPOSITES = _read(_OPPOSITES)
+"""For each word: antonym, comparison or quantifier, and the words that say the opposite."""
+
+_UNITS = """
+mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces /
+    tonne tonnes ton tons
+mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters /
+    m metre metres meter meters /
+    km kilometre kilometres kilometer kilometers / mile miles / ft foot feet / inch inches / yard yards
+ml millilitre millilitres milliliter milliliters /
+    l litre litres liter liters / gallon gallons / cup cups / tablespoon tablespoons / teaspoon teaspoons
+second seconds sec / minute minutes min mins / hour hours hr hrs / day days / week weeks /
+    month months / year years / decade decades / century centuries
+hundred / thousand / million / billion / trillion / percent
+am / pm
+dollar dollars / euro euros / pence cents cent / pounds pound / yen
+celsius / fahrenheit
+kb / mb / gb / tb
+daily / weekly / monthly / yearly annually
+"""
+UNITS: Mapping[str, tuple[int, int]] = {
+    word: (group, number)
+    for group, line in enumerate(_UNITS.replace("\n    ", " ").strip().splitlines())
+    for number, names in enumerate(line.split("/"))
+    for word in names.split()
+}
+"""For each unit what it measures and which it is; two of one measure and another number contradict each other."""

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from syncheck.aggregators.monotone import MonotoneLogisticRegression
+
+
+def sample(rows=200, columns=3, seed=0):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, rows)
+    return random.normal(size=(rows, columns)) + y[:, None], y
+
+
+@parametrize_with_checks([MonotoneLogisticRegression(), MonotoneLogisticRegression(fill=0.0, balanced=False)])
+def test_it_is_a_scikit_learn_classifier(estimator, check):
+    check(estimator)
+
+
+def test_no_weight_speaks_against_its_direction():
+    X, y = sample()
+    model = MonotoneLogisticRegression(directions=[1, -1, 1], prior_weights=0.0, strength=0.0).fit(X, y)
+    assert model.weights_.min() >= 0
+    assert model.coef_[0, 1] == 0  # the column rises with the class, and was said to fall
+
+
+def test_without_directions_each_column_keeps_its_own():
+    X, y = sample()
+    assert MonotoneLogisticRegression().fit(X * [1, -1, 1], y).directions_.tolist() == [1, -1, 1]
+
+
+def test_a_strong_pull_leaves_the_prior_weights():
+    X, y = sample()
+    model = MonotoneLogisticRegression(prior_weights=[0.1, 0.2, 0.7], strength=1e9).fit(X, y)
+    assert model.weights_ == pytest.approx([0.1, 0.2, 0.7], abs=1e-6)
+
+
+def test_the_gradient_vanishes_at_the_minimum():
+    # Closed form: at the minimum sum_i w_i s_i sigma(-m_i) x_ij = strength (t_j - t0) for weights above 0.
+    X, y = sample()
+    model = MonotoneLogisticRegression(strength=0.3, prior_weights=0.15).fit(X, y)
+    rows, signs = (X - model.mean_) / model.scale_, 2.0 * y - 1
+    counts = 1 / (2 * np.bincount(y)[y])
+    pull = counts * signs / (1 + np.exp(signs * model.decision_function(X)))
+    assert pull @ rows == pytest.approx(0.3 * (model.weights_ - 0.15), abs=1e-6)
+    assert pull.sum() == pytest.approx(0, abs=1e-6)
+
+
+@given(st.integers(0, 50))
+@settings(max_examples=20, deadline=None)
+def test_contributions_add_up_to_the_log_odds(seed):
+    X, y = sample(seed=seed)
+    X[::5, 0] = np.nan
+    model = MonotoneLogisticRegression().fit(X, y)
+    at_mean = model.intercept_[0] + model.coef_[0] @ model.mean_
+    assert at_mean + model.contributions(X).sum(axis=1) == pytest.approx(model.decision_function(X))
+
+
+def test_what_was_not_measured_says_nothing():
+    X, y = sample()
+    X[:60, 1] = np.nan
+    model = MonotoneLogisticRegression(balanced=False).fit(X, y)
+    assert model.contributions([[0.0, np.nan, 0.0]])[0, 1] == pytest.approx(0)
+
+
+def test_a_value_may_stand_for_what_was_not_measured():
+    X, y = sample()
+    model = MonotoneLogisticRegression(fill=0.8).fit(X, y)
+    filled, missing = model.decision_function([[0.0, 0.8, 0.0], [0.0, np.nan, 0.0]])
+    assert filled == missing
+
+
+def test_a_column_never_measured_and_a_constant_one_add_nothing():
+    X, y = sample()
+    X[:, 0], X[:, 2] = np.nan, 3.0
+    model = MonotoneLogisticRegression().fit(X, y)
+    assert model.coef_[0, [0, 2]].tolist() == [0, 0]
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_balanced_classes_count_one_half_each():
+    X, y = sample(rows=400)
+    kept = np.flatnonzero((y == 1) | (np.arange(400) % 5 == 0))
+    rare = MonotoneLogisticRegression(strength=0.0).fit(X[kept], y[kept])
+    weights = 1 / np.bincount(y[kept])[y[kept]]
+    by_hand = MonotoneLogisticRegression(strength=0.0, balanced=False).fit(X[kept], y[kept], sample_weight=weights)
+    assert rare.decision_function(X) == pytest.approx(by_hand.decision_function(X), abs=1e-5)
+
+
+def test_it_fits_in_pipelines_and_searches():
+    X, y = sample()
+    search = GridSearchCV(MonotoneLogisticRegression(), {"strength": [0.1, 1.0]}, scoring="roc_auc", cv=3).fit(X, y)
+    assert search.best_score_ > 0.8
+    assert make_pipeline(MonotoneLogisticRegression()).fit(X, y).score(X, y) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"directions": [1, 1]}, "directions"),
+        ({"directions": [1, 0, 1]}, "directions"),
+        ({"prior_weights": -0.1}, "prior_weights"),
+        ({"prior_weights": [0.1, 0.1]}, "prior_weights"),
+        ({"strength": -1.0}, "strength"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, word):
+    with pytest.raises(ValueError, match=word):
+        MonotoneLogisticRegression(**options).fit(*sample())

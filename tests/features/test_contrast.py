@@ -1,0 +1,87 @@
+import pytest
+
+from syncheck.features.contrast import Contrast, contrast_with
+
+LIBRARY = [
+    "The city library was founded in 1967 by Anna Keller.",
+    "It holds 42,000 books and is closed on Mondays.",
+    "Loans last three weeks and can be renewed twice.",
+]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "kind", "words"),
+    [
+        ("The bridge opened in 1976.", "The bridge opened in 1967 after long delays.", "number", ("1976", "1967")),
+        ("The maximum is 8 g in 24 hours.", "The maximum dose is 4 g in 24 hours.", "number", ("8", "4")),
+        ("Hold it for thirty seconds.", "Hold it for ten seconds.", "number", ("thirty", "ten")),
+        ("The red team won 9 games.", "The red team won 5 games and the blue team 9.", "number", ("9", "5")),
+        ("Take 5 g of it daily.", "Take 5 mg of it daily.", "unit", ("g", "mg")),
+        ("The fee is $20.", "The fee is €20.", "unit", ("$", "€")),
+        ("He lives in Lyon with his wife.", "He lives in Paris with his wife.", "name", ("Lyon", "Paris")),
+        ("Refunds are available here.", "Refunds are not available here.", "negation", ("", "not")),
+        (
+            "The plan is unavailable in Spain.",
+            "The plan is available in Spain.",
+            "negation",
+            ("unavailable", "available"),
+        ),
+        ("Sales fell in May.", "Sales rose in May.", "antonym", ("fell", "rose")),
+        ("It costs more than 5 euros.", "It costs less than 5 euros.", "comparison", ("more", "less")),
+        ("Pay before the visit.", "Pay after the visit.", "comparison", ("before", "after")),
+        ("All members may vote.", "Some members may vote.", "quantifier", ("All", "Some")),
+    ],
+)
+def test_the_two_words_stand_side_by_side(sentence, evidence, kind, words):
+    assert Contrast(kind, *words) in contrast_with(sentence, [evidence]).found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("The bridge opened in 1967.", "The bridge opened in 1967 after long delays."),
+        ("The shop is not open on Sunday.", "The shop is closed on Sunday."),
+        ("No more than four tablets may be taken.", "At most four tablets may be taken."),
+        ("Loans last 3 weeks.", "Loans last three weeks."),
+        ("Visitors do not pay.", "Visitors do not pay, and members do not either."),
+        ("The total was 42000.", "The total was 42,000."),
+        ("Mary was beaten by Anna.", "Anna beat Mary."),
+        ("Cats sleep.", "The treaty was never signed in 1919."),
+    ],
+)
+def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
+    assert contrast_with(sentence, [evidence]).found == ()
+
+
+@pytest.mark.parametrize(
+    ("supported", "contradicted"),
+    [
+        ("Anna beat Mary in the final.", "Mary beat Anna in the final."),
+        ("Mary was beaten by Anna in the final.", "Anna was beaten by Mary in the final."),
+    ],
+)
+def test_exchanged_arguments_agree_less(supported, contradicted):
+    evidence = ["In 2010 Anna beat Mary in the final."]
+    first, second = contrast_with(supported, evidence), contrast_with(contradicted, evidence)
+    assert first.agreement > second.agreement
+    assert first.inverted < second.inverted
+
+
+def test_the_chunk_that_agrees_best_is_the_one_compared():
+    found = contrast_with("Loans last three weeks.", LIBRARY)
+    assert (found.chunk, found.found) == (2, ())
+
+
+def test_a_sentence_that_the_chunk_repeats_agrees_in_full():
+    assert contrast_with(LIBRARY[0], LIBRARY).agreement == pytest.approx(1.5)
+
+
+def test_without_chunks_nothing_agrees():
+    found = contrast_with("Loans last three weeks.", [])
+    assert (found.chunk, found.agreement, found.found) == (-1, 0.0, ())
+
+
+@pytest.mark.parametrize("sentence", ["", "...", "一二三。", "\u0301", "5", "by", "no", "%"])
+def test_any_text_is_read(sentence):
+    for chunks in (LIBRARY, [sentence], [""]):
+        assert contrast_with(sentence, chunks).chunk >= 0
