@@ -1,8 +1,10 @@
 """Files of commands: nothing that is read is written over, and each output has one run at a time."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_runs import read, record, write
@@ -55,6 +57,7 @@ def test_a_device_is_neither_locked_nor_in_the_way(tmp_path):
 
 HOLD = """
 import sys
+from pathlib import Path
 from argparse import Namespace
 from syncheck.cli.outputs import held
 with held(Namespace(output=sys.argv[1])):
@@ -99,14 +102,48 @@ def test_what_a_killed_run_held_is_free(tmp_path, holder):
     process = holder(target)
     process.kill()
     process.wait(60)
-    assert (tmp_path / "out.jsonl.lock").exists()
+    assert (tmp_path / "out.jsonl.syncheck-lock").exists()
     assert main(["score", *MODEL, "--input", source, "--output", str(target)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
+RUN = "import sys; from syncheck.cli import main; sys.exit(main())"
+
+
+def run(*arguments, stdout):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", RUN, "score", *MODEL, *arguments]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, timeout=120)
+
+
+@pytest.mark.slow
+def test_a_pipe_may_be_named_as_the_output(tmp_path):
+    source = write(tmp_path / "in.jsonl", record(0))
+    done = run("--input", source, "--output", "/dev/stdout", stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["sentences"]
+
+
+@pytest.mark.slow
+def test_standard_output_that_goes_on_in_the_input_is_refused(tmp_path):
+    source = write(tmp_path / "in.jsonl", record(0))
+    before = Path(source).read_bytes()
+    with open(source, "a", encoding="utf-8") as appended:
+        done = run("--input", source, stdout=appended)
+    assert done.returncode == 2 and "standard output" in done.stderr
+    assert Path(source).read_bytes() == before
+
+
+def test_a_lock_of_another_program_is_left_alone(tmp_path):
+    source, other = write(tmp_path / "in.jsonl", record(0)), tmp_path / "out.jsonl.lock"
+    other.write_text("not ours")
+    assert main(["score", *MODEL, "--input", source, "--output", str(tmp_path / "out.jsonl")]) == 0
+    assert other.read_text() == "not ours"
+
+
 def test_a_link_in_the_lock_s_place_is_not_followed(tmp_path, capsys):
     source, target = write(tmp_path / "in.jsonl", record(0)), tmp_path / "out.jsonl"
-    (tmp_path / "out.jsonl.lock").symlink_to(tmp_path / "victim")
+    (tmp_path / "out.jsonl.syncheck-lock").symlink_to(tmp_path / "victim")
     assert main(["score", *MODEL, "--input", source, "--output", str(target)]) == 2
     assert not (tmp_path / "victim").exists()
 

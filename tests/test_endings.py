@@ -146,7 +146,7 @@ def test_ctrl_c_is_one_line_and_leaves_what_was_answered(run, monkeypatch, tmp_p
     assert code == 130
     assert [row["id"] for row in rows] == ["r0"]
     assert "--resume" in one_line(capsys)
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".lock"] == []
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".syncheck-lock"] == []
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ __all__ = ["check_files", "held"]
 _READ = ("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions", "fit_thresholds")
 _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
 _WRITTEN = ("output", "html", "report", "plot")
+
+LOCK = ".syncheck-lock"
+"""Ending of the file that holds an output; no other program's (``uv.lock``), since it is removed at the end."""
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -36,13 +40,16 @@ def check_files(args: argparse.Namespace) -> None:
                     f"{option} {str(path)!r} is what {clash} names, and would overwrite it; pass another path"
                 )
             taken.append((option, path))
+    for option, path in taken:
+        if path.is_file() and _is_standard_output(path):
+            raise InputError(f"{option} {str(path)!r} is what standard output is written to; redirect it elsewhere")
 
 
 @contextmanager
 def held(args: argparse.Namespace) -> Iterator[None]:
     """Keep other runs from the outputs of a command until the block ends, or the process.
 
-    Beside each output there is meanwhile a file ``NAME.lock`` with the id of the process. The lock is the system's: one
+    Beside each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the system's: one
     that a killed process has left behind holds nothing and is taken over.
 
     Raises
@@ -55,7 +62,7 @@ def held(args: argparse.Namespace) -> Iterator[None]:
             for option, path in _named(args, name):
                 shard = getattr(args, "shard", (1, 1)) if name == "output" else (1, 1)
                 part = "" if shard == (1, 1) else f".shard-{shard[0]}-of-{shard[1]}"
-                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}.lock")))
+                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
         yield
 
 
@@ -65,9 +72,9 @@ def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
     for value in given if isinstance(given, list) else [given]:
         if value in (None, "-"):
             continue
-        path = Path(value).resolve()
+        path = Path(value)  # as given: where /dev/stdout leads is no file to look for
         if path.is_file() or path.is_dir() or not path.exists():
-            yield f"--{name.replace('_', '-')}", path
+            yield f"--{name.replace('_', '-')}", path.resolve()
 
 
 def _is_same(path: Path, known: Path) -> bool:
@@ -75,6 +82,13 @@ def _is_same(path: Path, known: Path) -> bool:
     if path.suffix == ".jsonl" and path.parent == known:
         return True
     return path == known or (path.exists() and known.exists() and path.samefile(known))
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
+    except (OSError, ValueError):  # standard output is closed, or is no file of the system's
+        return False
 
 
 @contextmanager

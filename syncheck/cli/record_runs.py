@@ -141,7 +141,7 @@ def _check_carried(row: JsonDict) -> None:
 
 
 def _refused(source: str, number: int, row: JsonDict) -> RefusedRecord:
-    reason = str(row["error"]).removeprefix(f"{source}:{number}: ")  # a RecordError says where it was
+    reason = str(row["error"]).removeprefix(f"{source}:{number}").lstrip(":, ")  # a RecordError says where it was
     return RefusedRecord(source, number, "" if row["id"] is None else str(row["id"]), reason)
 
 
