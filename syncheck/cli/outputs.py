@@ -49,8 +49,8 @@ def check_files(args: argparse.Namespace) -> None:
 def held(args: argparse.Namespace) -> Iterator[None]:
     """Keep other runs from the outputs of a command until the block ends, or the process.
 
-    Beside each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the system's: one
-    that a killed process has left behind holds nothing and is taken over.
+    Beside each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
+    system's: one that a killed process has left behind holds nothing and is taken over.
 
     Raises
     ------
