@@ -152,7 +152,9 @@ def test_ctrl_c_is_one_line_and_leaves_what_was_answered(run, monkeypatch, tmp_p
 @pytest.mark.slow
 class TestProcesses:
     def start(self, *options, **streams):
-        code = "import sys; from syncheck.cli import main; sys.exit(main())"
+        # A job in the background, as a whole test run may be, hands on that it ignores Ctrl-C.
+        heeding = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        code = f"{heeding}; from syncheck.cli import main; sys.exit(main())"
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen([sys.executable, "-c", code, *options], env=environment, **streams)
 
