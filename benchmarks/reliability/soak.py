@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from ways import versions
+from jobs import versions
 
 from fod import FODGenerator
 from syncheck import Monitor, RagPrompt

@@ -19,7 +19,7 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
-from ways import WAYS, Job, Outcome, kit_jobs, versions
+from jobs import WAYS, Job, Outcome, kit_jobs, versions
 
 from syncheck import Monitor
 from syncheck.kit import load_kit

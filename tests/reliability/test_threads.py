@@ -25,7 +25,7 @@ THREADS, ANSWERS = 4, 25
 def scripts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("threads"), importlib.import_module("ways")
+        yield importlib.import_module("threads"), importlib.import_module("jobs")
 
 
 @pytest.fixture(scope="module")
