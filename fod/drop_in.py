@@ -6,11 +6,10 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import (
     ExponentialDecayLengthPenalty,
     ForcedEOSTokenLogitsProcessor,
@@ -23,13 +22,16 @@ from transformers.generation import (
     StoppingCriteriaList,
     SuppressTokensAtBeginLogitsProcessor,
 )
-from transformers.generation.streamers import BaseStreamer
 
 from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
 from syncheck import Monitor, RagPrompt
 from syncheck.decoding import GenerationSetup, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.generation.streamers import BaseStreamer
 
 __all__ = ["AnswerGenerator", "plan_within"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.config import DEFAULTS, FODConfig
 from fod.draft import Writing
@@ -22,6 +21,9 @@ from syncheck import Monitor, RagPrompt, Report, SentenceScore
 from syncheck.decoding import GenerationSetup, require_rewindable
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import TraceNode
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["ABSTENTION", "FODGenerator", "FODOutput", "OnExhausted", "RetryRequest"]
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
@@ -23,6 +22,9 @@ from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import Branch, ForwardArguments, LidReferences, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["BatchWatch", "Watch"]
 

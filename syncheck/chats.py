@@ -14,11 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock, Timer
-from typing import Any
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from syncheck.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 __all__ = ["write_chat"]
 

@@ -14,7 +14,6 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.persistence import check_folder, file_names
@@ -28,6 +27,8 @@ from syncheck.signals import LidReferences
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from syncheck.monitor import Monitor
 
 __all__ = ["fingerprint", "load", "save"]

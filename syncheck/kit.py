@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.alignment import load_aligner
 from syncheck.errors import InputError
 from syncheck.jsonlines import read_json
 from syncheck.monitor import Monitor
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
 
@@ -36,6 +38,8 @@ class DemoQuestion:
 
 def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the kit's language model, in float32, and its tokenizer."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     path = ASSETS / "language_model"
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     shown = is_progress_bar_enabled()

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import log1p, nan
 
@@ -34,18 +35,7 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """So are Thai, Lao, Burmese and Khmer, in which each letter with its marks does."""
 
-_MARKS = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
-"""Accents, vowel signs and the like, which Python's ``\\w`` leaves out: they belong to the letter before them."""
-
 _LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
-_MORE = rf"['\u2019][^\W\d_]+|[{_MARKS}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{_MARKS}]){_LETTER}*"
-"""What letters go on with; a zero-width (non-)joiner stands inside a word, not at its end."""
-
-_WORD = re.compile(
-    # Most words end before an ASCII character, which is quicker to see than that nothing goes on.
-    rf"{_LETTER}+(?:(?![\0-&(-~])(?:{_MORE})+)?"
-    rf"|\d+(?:[.,]\d+)*|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{_MARKS}]*"
-)
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
@@ -153,9 +143,28 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
     return log1p(len(pairs) - sum(pairs))
 
 
+@lru_cache(maxsize=1)
+def _word_pattern() -> re.Pattern[str]:
+    """Return what finds words and numbers; made at first use, since it looks at 130,000 characters."""
+    # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
+    marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
+    # What letters continue with; a zero-width (non-)joiner stands inside a word, not at its end.
+    more = rf"['\u2019][^\W\d_]+|[{marks}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{marks}]){_LETTER}*"
+    return re.compile(
+        # Most words end before an ASCII character, which is quicker to see than that nothing continues.
+        rf"{_LETTER}+(?:(?![\0-&(-~])(?:{more})+)?"
+        rf"|\d+(?:[.,]\d+)*|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{marks}]*"
+    )
+
+
+def _raw_words(text: str) -> list[str]:
+    found: list[str] = _word_pattern().findall(unicodedata.normalize("NFKC", text))
+    return found
+
+
 def words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text, in order."""
-    return [_normalised(match) for match in _WORD.findall(unicodedata.normalize("NFKC", text))]
+    return [_normalised(word) for word in _raw_words(text)]
 
 
 def content_words(text: str) -> list[str]:
@@ -221,5 +230,4 @@ def _is_number(word: str) -> bool:
 
 
 def _names(sentence: str) -> list[str]:
-    later = _WORD.findall(unicodedata.normalize("NFKC", sentence))[1:]
-    return [_normalised(word) for word in later if word[0].isupper() and word != "I"]
+    return [_normalised(word) for word in _raw_words(sentence)[1:] if word[0].isupper() and word != "I"]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
@@ -30,6 +29,8 @@ from syncheck.signals import LidReferences, check_window, require_watchable, tak
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from syncheck.labelling import LabelledResponse
 
 __all__ = ["Monitor"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError
 from syncheck.failures import describe_failure, is_out_of_memory
@@ -134,6 +134,8 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     CheckpointError
         As there; or there are no files of a tokenizer, for which transformers makes up one that knows no words.
     """
+    from transformers import AutoTokenizer
+
     tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
     if not _knows_words(tokenizer):
         raise CheckpointError(

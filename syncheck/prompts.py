@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
-
-from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any, get_args
 
 from syncheck.chats import write_chat
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.given import check_text, check_texts
 from syncheck.types import RagPrompt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 __all__ = [
     "biography_prompt",
@@ -75,6 +75,8 @@ def first_sentence(text: str) -> str:
     The published code asks NLTK's English model, which has to be downloaded; this one ends at an abbreviation.
     """
     text = text.strip()
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
     return next((text[start:end] for start, end in PunktSentenceTokenizer().span_tokenize(text)), "")
 
 

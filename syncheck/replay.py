@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.config import SegmenterConfig
 from syncheck.decoding import Transcript, end_tokens_of
@@ -16,6 +16,9 @@ from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
 from syncheck.types import RagPrompt, SentenceSpan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["GivenResponse", "batches_of_like_length", "read_response", "rows_given"]
 

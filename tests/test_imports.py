@@ -30,6 +30,17 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code):
     assert not modules_after(code) & HEAVY
 
 
+@pytest.mark.parametrize("code", ["from syncheck import Monitor", "from fod import FODGenerator"])
+def test_the_main_objects_load_torch_and_transformers_and_no_other_heavy_library(code):
+    assert modules_after(code) & HEAVY <= modules_after("import torch, transformers") & HEAVY | {"torch", "transformers"}
+
+
+@pytest.mark.parametrize("code", ["from syncheck import Monitor", "from fod import FODGenerator"])
+def test_the_main_objects_load_no_network_of_transformers(code):
+    check = "import sys; assert not {'transformers.modeling_utils', 'torch._dynamo'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", f"{code}\n{check}"], check=True)
+
+
 def test_every_public_name_is_seen_by_dir():
     import syncheck
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.baselines.scored import ScoredDecoding, ids_of, release_of
 from fod.drop_in import AnswerGenerator
@@ -17,6 +17,9 @@ from fod.thresholds import Threshold, single_threshold
 from syncheck import Monitor, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.errors import NotReadyError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["AbstainGenerator"]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from fod.config import DEFAULTS
 from fod.generator import FODGenerator
 from fod.thresholds import Threshold
 from syncheck import Monitor
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["BacktrackGenerator"]
 

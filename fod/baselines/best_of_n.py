@@ -6,10 +6,9 @@ import math
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.baselines.scored import ScoredDecoding, ids_of, release_of, sampling
 from fod.config import DEFAULTS, check_count, check_sampling
@@ -19,6 +18,9 @@ from fod.output import GeneratorOutput
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.decoding import GenerationSetup
 from syncheck.errors import InputError, NotReadyError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["BestOfNGenerator", "BestOfNOutput", "Reward", "RewardName", "mean_score"]
 

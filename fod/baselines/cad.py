@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod.baselines.scored import ScoredDecoding, ids_of, release_of
@@ -19,6 +19,9 @@ from fod.events import Event
 from fod.output import GeneratorOutput
 from syncheck import Monitor, RagPrompt
 from syncheck.decoding import DecodingSession, GenerationSetup
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["CADGenerator", "contrast_scores"]
 

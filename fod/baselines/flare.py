@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from sklearn.feature_extraction.text import TfidfVectorizer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
 from fod.baselines.scored import ScoredDecoding, ids_of, release_of
@@ -23,6 +22,9 @@ from syncheck import Monitor, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, check_reach
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.types import SentenceSignals
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "PassageIndex", "Retrieval", "Retriever"]
 
@@ -47,6 +49,8 @@ class PassageIndex:
         check_count(count, "count")
         self._passages = list(passages)
         self._count = count
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         self._vectorizer = TfidfVectorizer(sublinear_tf=True)
         try:
             self._matrix = self._vectorizer.fit_transform(self._passages)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Literal, get_args
 
 from fod.baselines.best_of_n import BestOfNGenerator, Reward, mean_score
 from fod.config import DEFAULTS
 from syncheck import Monitor, Report
 from syncheck.errors import InputError, NotReadyError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["RerankBy", "RerankGenerator"]
 

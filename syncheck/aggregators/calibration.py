@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
@@ -101,10 +100,14 @@ class PlattCalibration:
 
     def probability(self, raw: ArrayLike) -> Floats:
         """Return the calibrated P(faithful) of raw scores, of the same shape."""
+        from scipy.special import expit
+
         return np.asarray(expit(self.slope * _log_odds(np.asarray(raw, np.float64)) + self.intercept))
 
     def raw(self, probability: ArrayLike) -> Floats:
         """Return the raw score of a calibrated one, within 1e-6 of 0 and 1."""
+        from scipy.special import expit, logit
+
         found = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
         return np.asarray(np.clip(found, SMALLEST_SCORE, 1 - SMALLEST_SCORE))
 
@@ -187,6 +190,7 @@ def _isotonic(raw: Floats, labels: NDArray[np.int64]) -> IsotonicCalibration:
 
 def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
     from scipy.optimize import minimize
+    from scipy.special import expit
 
     odds = _log_odds(raw)
     faithful = int((labels == 1).sum())
@@ -221,6 +225,8 @@ def _auroc(raw: Floats, labels: NDArray[np.int64]) -> float:
 
 
 def _log_odds(raw: Floats) -> Floats:
+    from scipy.special import logit
+
     return np.asarray(logit(np.clip(raw, SMALLEST_SCORE, 1 - SMALLEST_SCORE)), dtype=np.float64)
 
 

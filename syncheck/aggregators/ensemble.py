@@ -12,7 +12,6 @@ from typing import Self
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
@@ -47,6 +46,8 @@ class Ensemble:
 
     def probability(self, X: Floats) -> Floats:
         """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+        from scipy.special import expit
+
         return np.asarray(expit(self.log_odds(X)), dtype=np.float64)
 
     def log_odds(self, X: Floats) -> Floats:

@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
@@ -89,6 +88,8 @@ class Network:
         A row's result does not depend on the rows beside it: BLAS would round a row differently in another
         batch, ``einsum`` sums each in the same order.
         """
+        from scipy.special import expit
+
         return np.asarray(expit(self.log_odds(X)), dtype=np.float64)
 
     def log_odds(self, X: Floats) -> Floats:

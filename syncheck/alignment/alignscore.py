@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
-from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import PreTrainedTokenizerBase
 
 from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
 from syncheck.alignment.evidence import Chunk, split_to_fit
@@ -23,6 +21,9 @@ from syncheck.alignment.protocol import check_asked
 from syncheck.errors import InputError
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 __all__ = ["AlignScoreAligner", "Mode", "Overflow"]
 
@@ -108,6 +109,8 @@ class AlignScoreAligner:
         self._overflow = overflow
         self._device = torch.device(device)
         self._window = min(WINDOW, tokenizer.model_max_length)
+        from nltk.tokenize.punkt import PunktSentenceTokenizer
+
         self._punkt = PunktSentenceTokenizer()
 
     @classmethod

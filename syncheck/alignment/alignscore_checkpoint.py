@@ -6,18 +6,20 @@ import json
 from pathlib import Path
 from pickle import UnpicklingError
 from struct import error as StructError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub import hf_hub_download
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
-from transformers import AutoConfig, PreTrainedTokenizerBase, RobertaConfig, RobertaModel
 
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import require_regular
 from syncheck.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase, RobertaConfig
 
 __all__ = ["AlignScoreModel", "convert_alignscore", "load_alignscore"]
 
@@ -43,6 +45,8 @@ class AlignScoreModel(nn.Module):
     """
 
     def __init__(self, config: RobertaConfig) -> None:
+        from transformers import RobertaModel
+
         super().__init__()
         self.base_model = RobertaModel(config)
         self.bin_layer = nn.Linear(config.hidden_size, 2)
@@ -206,6 +210,8 @@ def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
 def _build(
     state: dict[str, Tensor], backbone: Path | str, *, local_files_only: bool = False
 ) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
+    from transformers import AutoConfig, RobertaConfig
+
     config = load_pretrained(AutoConfig, backbone, what="AlignScore's backbone", local_files_only=local_files_only)
     if not isinstance(config, RobertaConfig):
         raise MismatchError(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from tokenizers import Tokenizer
 
 from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
@@ -19,6 +19,9 @@ from syncheck.alignment.protocol import check_asked
 from syncheck.lexical import ContextLexicon, novel_pairs
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 __all__ = ["BundledAligner"]
 

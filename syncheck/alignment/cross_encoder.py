@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
 __all__ = [
     "CrossEncoder",
@@ -50,6 +53,8 @@ class CrossEncoder(nn.Module):
     """
 
     def __init__(self, config: BertConfig) -> None:
+        from transformers import BertModel
+
         super().__init__()
         self.bert = BertModel(config, add_pooling_layer=False)
         self.head = nn.Linear(2 * config.hidden_size, 1)
@@ -117,6 +122,8 @@ def new_config(
     intermediate_size: int,
 ) -> BertConfig:
     """Return the encoder's config, with the token types of this module."""
+    from transformers import BertConfig
+
     return BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden_size,

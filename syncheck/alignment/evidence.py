@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 __all__ = ["Chunk", "EvidenceIndex", "FUNCTION_WORDS", "distinct_words", "split_passages", "split_to_fit"]
 
@@ -67,6 +66,8 @@ def split_passages(passages: Sequence[str]) -> list[Chunk]:
     list of Chunk
         In the order of the context; empty when no passage holds more than white space.
     """
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
     punkt = PunktSentenceTokenizer()
     return [
         Chunk(index, piece)

@@ -9,14 +9,17 @@ alone and in any batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
-from transformers import BertConfig
 
 from syncheck.alignment.cross_encoder import CLAIM, EncodedPair
 from syncheck.alignment.packed import INT8, STEP
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
 __all__ = ["Int8CrossEncoder", "Int8Linear"]
 

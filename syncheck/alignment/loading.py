@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from syncheck.alignment.alignscore import AlignScoreAligner, Mode, Overflow
-from syncheck.alignment.bundled import BundledAligner
-from syncheck.alignment.classifier import ClassifierAligner
-from syncheck.alignment.critic import CriticAligner
-from syncheck.alignment.evaluators import LocalTextGenerator
+from syncheck import alignment
 from syncheck.alignment.packed import is_packed
-from syncheck.alignment.protocol import Aligner
-from syncheck.alignment.spans_asked import SpanAligner
 from syncheck.errors import InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
+
+if TYPE_CHECKING:
+    from syncheck.alignment.alignscore import Mode, Overflow
+    from syncheck.alignment.protocol import Aligner
 
 __all__ = ["ALIGNER_OPTIONS", "load_aligner"]
 
@@ -90,11 +88,11 @@ def load_aligner(
             "AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a classifier"
         )
     if kind in ("ckpt", "alignscore"):
-        return AlignScoreAligner.load(
+        return alignment.AlignScoreAligner.load(
             name, backbone=backbone, mode=mode or "nli_sp", overflow=overflow or "split", device=device
         )
     if kind == "classifier":
-        return ClassifierAligner.load(name, entailment=entailment, device=device)
+        return alignment.ClassifierAligner.load(name, entailment=entailment, device=device)
     return _without_options(kind, name, device)
 
 
@@ -119,14 +117,14 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
     if kind == "none":
         return None
     if kind == "minicheck":
-        return ClassifierAligner.load_minicheck(path, device=device)
+        return alignment.ClassifierAligner.load_minicheck(path, device=device)
     if kind == "critic":
-        return CriticAligner.load(path, device=device)
+        return alignment.CriticAligner.load(path, device=device)
     if kind == "spans":
         if path.startswith(("http://", "https://")):
             raise InputError(
                 f"{name!r} asks an endpoint, which is never done unasked; pass "
                 "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
-        return SpanAligner(LocalTextGenerator.load(path, device=device))
-    return BundledAligner.load(None if kind == "bundled" else Path(name), device=device)
+        return alignment.SpanAligner(alignment.LocalTextGenerator.load(path, device=device))
+    return alignment.BundledAligner.load(None if kind == "bundled" else Path(name), device=device)

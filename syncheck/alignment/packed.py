@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -14,10 +15,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import BertConfig
 
 from syncheck.alignment.cross_encoder import CrossEncoder, new_config
 from syncheck.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
 __all__ = ["PackedAligner", "is_packed", "load_cross_encoder", "read_packed", "save_packed"]
 

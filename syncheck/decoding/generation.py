@@ -6,19 +6,21 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
-from transformers.generation.streamers import BaseStreamer
 
 from syncheck.decoding.rows import Row, Sequences
 from syncheck.decoding.session import DecodingSession
 from syncheck.errors import InputError
 from syncheck.signals import check_one_encoding, check_window
 from syncheck.types import RagPrompt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers.generation.streamers import BaseStreamer
 
 __all__ = [
     "GenerationSetup",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.config import SegmenterConfig
 from syncheck.decoding.measuring import Columns, Transcript, measure_tokens, tokenless
@@ -30,6 +30,9 @@ from syncheck.signals import (
     window_of,
 )
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["DecodingSession", "require_rewindable"]
 

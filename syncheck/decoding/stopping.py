@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
-from transformers import PreTrainedModel
 from transformers.generation import EosTokenCriteria, StoppingCriteriaList
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["OverheardStops"]
 

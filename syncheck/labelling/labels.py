@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 from numpy.typing import NDArray
 
 from syncheck.features.sentence import has_letter
@@ -104,6 +103,8 @@ def labelled_sentences(
     The defaults give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives
     the set that the paper measures.
     """
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
     bounds = [
         (start, end)
         for start, end in PunktSentenceTokenizer().span_tokenize(response)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import PunktLanguageVars, PunktSentenceTokenizer
+
 
 __all__ = [
     "CLOSERS",
@@ -39,7 +43,13 @@ abbreviation is joined with the next. Those with a ``#`` count before a number o
 _NUMBER = "##number##"
 """What Punkt calls the type of every number."""
 
-_LANGUAGE = PunktLanguageVars()  # holds the compiled patterns, which do not depend on the parameters
+
+@lru_cache(maxsize=1)
+def _language() -> PunktLanguageVars:
+    """Return the compiled patterns, which do not depend on the parameters."""
+    from nltk.tokenize.punkt import PunktLanguageVars
+
+    return PunktLanguageVars()
 
 
 def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
@@ -51,6 +61,8 @@ def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
         As written, with or without the last full stop, in any case; ``"No.#"`` counts before a number only.
         :class:`syncheck.SegmenterConfig` has checked them.
     """
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
     parameters = PunktParameters()
     for entry in abbreviations:
         word = entry.removesuffix("#").removesuffix(".").lower()
@@ -58,7 +70,7 @@ def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
             parameters.collocations.add((word, _NUMBER))
         else:
             parameters.abbrev_types.add(word)
-    return PunktSentenceTokenizer(parameters, lang_vars=_LANGUAGE)
+    return PunktSentenceTokenizer(parameters, lang_vars=_language())
 
 
 CLOSERS = frozenset("\"')]}\u2019\u201d\xbb＂＇）］｝｠〉》」』】〕〗〙〛〞〟｣")

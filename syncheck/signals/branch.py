@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
@@ -14,6 +14,9 @@ from syncheck.signals.forward import ForwardArguments
 from syncheck.signals.padded_rows import PaddedRows
 from syncheck.signals.positions import check_one_encoding, check_same_encoding, switches_of
 from syncheck.signals.token_tree import TokenTree, reads_less, takes_token_tree
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["Branch", "check_window", "window_of"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from syncheck.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["ForwardArguments", "require_watchable"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
 
 from syncheck.signals.cache import RewindableCache
+
+if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
 
 __all__ = ["PaddedRows"]
 

@@ -9,10 +9,12 @@ at that point, a replay sees them all as of a long text. Such texts are refused 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING
 
 from syncheck.errors import InputError, PromptError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["check_one_encoding", "check_same_encoding", "encoding_of", "switches_of"]
 

@@ -8,14 +8,17 @@ and S samples of a sentence read the prompt's keys and values once where a batch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from syncheck.signals.cache import WHOLE_ATTENTION, RewindableCache, is_rewindable
 from syncheck.signals.forward import ForwardArguments
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["TokenTree", "reads_less", "takes_token_tree"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from syncheck.checkpoint import fingerprint
 from syncheck.config import MonitorConfig
@@ -14,6 +12,9 @@ from syncheck.prompts import prompt_from_texts
 from syncheck.signals import window_of
 from syncheck.spans.items import SpanItem
 from syncheck.types import TokenSignals
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["TokenReplay", "TooLong", "refind_prompt"]
 

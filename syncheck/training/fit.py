@@ -6,11 +6,10 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
@@ -25,6 +24,9 @@ from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, left_out_lines
 from syncheck.training.measured_by import check_measured_by
 from syncheck.training.seen import question_digests
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["Thresholds", "choose_thresholds", "fit_measured", "fit_monitor"]
 
