@@ -24,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,29 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
     ]
 
 
+def load_written(folder: Path) -> list[ContrastGroup]:
+    """Read hand-written claims: lines of ``P:`` are passages; ``+`` supported, ``-`` contradicted, ``?`` not stated."""
+    labels = {"+ ": SUPPORTED, "- ": CONTRADICTED, "? ": NOT_STATED}
+    groups = []
+    for path in sorted(folder.glob("*.txt")):
+        for block in path.read_text(encoding="utf-8").split("\n\n"):
+            lines = block.strip().splitlines()
+            passages = tuple(line[2:].strip() for line in lines if line.startswith("P:"))
+            claims = [line for line in lines if not line.startswith("P:")]
+            if not claims:
+                continue
+            if not passages or any(line[:2] not in labels for line in claims):
+                raise ValueError(f"{path.name}: expected lines of 'P:', '+ ', '- ' and '? ', found {block[:80]!r}")
+            made = tuple(Claim(line[2:].strip(), labels[line[:2]], "written") for line in claims)
+            groups += [ContrastGroup(passages, made[i : i + 6], "written", "") for i in range(0, len(made), 6)]
+    return groups
+
+
+def is_held_out(group: ContrastGroup) -> bool:
+    """Return True for one context in twelve."""
+    return int(sha256(group.passages[0].encode()).hexdigest(), 16) % 12 == 0
+
+
 def load_contrast(folder: Path, source: str) -> list[ContrastGroup]:
     """Read pairs with relations; both directions of time and negation count as they are labelled."""
     import lzma
@@ -460,6 +484,7 @@ def main() -> None:
     parser.add_argument("--made", type=Path, nargs=2, required=True, help="short and long groups of contrast_pairs.py")
     parser.add_argument("--contrast", type=Path, required=True, help="folder of pairs with relations")
     parser.add_argument("--pairs", type=Path, required=True, help="folder of pairs with two labels")
+    parser.add_argument("--written", type=Path, help="folder of hand-written claims")
     parser.add_argument("--encoder", type=Path, required=True)
     parser.add_argument("--heldout", type=Path, required=True, help="groups to measure on")
     parser.add_argument("--output", type=Path, required=True)
@@ -481,14 +506,17 @@ def main() -> None:
     groups = {name: load_groups(path) for name, path in zip(("made-short", "made-long"), args.made, strict=True)}
     groups |= {s: load_contrast(args.contrast, s) for s in CONTRAST_SOURCES}
     groups |= {s: load_support(args.pairs, s) for s in SUPPORT_SOURCES}
+    written = load_written(args.written) if args.written else []
+    groups["written"] = [g for g in written if not is_held_out(g)]
     shares = {
         "made-short": 0.35, "made-long": 0.3, "conjnli": 0.06, "counterfactual-nli": 0.06, "snli": 0.08,
         "fever-symmetric": 0.02, "fool-me-twice": 0.025, "med": 0.025,
         "defacto": 0.03, "bump": 0.015, "summedits": 0.01, "frank": 0.025,
+        "written": 0.5 if written else 0.0,
     }  # fmt: skip
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
-    heldout = encoded(encoder, load_groups(args.heldout))
+    heldout = encoded(encoder, [*load_groups(args.heldout), *filter(is_held_out, written)])
     run = Run(start_reader(args.encoder, args.seed), args.output, args)
     train(run, Sources(groups, shares, args.seed), encoder, heldout)
 
