@@ -17,13 +17,14 @@ from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, prepare_generation
-from syncheck.decoding.scored import ScoredAnswer, ScoredSession
+from syncheck.decoding.measuring import unmeasured
+from syncheck.decoding.scored import ScoredAnswer, ScoredSession, scored_unmeasured
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.prompts import build_prompt
 from syncheck.replay import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.report import Report
-from syncheck.schemas import feature_schema, needs_lid
+from syncheck.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
 from syncheck.types import RagPrompt
@@ -312,8 +313,9 @@ class Monitor:
         *,
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
+        signals: bool = False,
     ) -> Report:
-        """Score a given response by replay; the monitored model acts as surrogate for whatever model wrote it.
+        """Score a given response; where signals are wanted, the monitored model acts as surrogate for its author.
 
         Parameters
         ----------
@@ -326,6 +328,9 @@ class Monitor:
             that token, do not count.
         sentences
             The response cut into sentences, with all white space; joined they are the response.
+        signals
+            Whether to measure the model's signals also where the monitor's features need none of them. Without them
+            such a monitor asks no language model, and every token's signals are NaN.
 
         Raises
         ------
@@ -337,7 +342,7 @@ class Monitor:
         """
         started = time.perf_counter()
         given = self._read(prompt, response, response_token_ids, sentences)
-        answer = self._replayed([prompt], [given])[0]
+        answer = self._answered([prompt], [given], signals=signals)[0]
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
     def score_batch(
@@ -347,6 +352,7 @@ class Monitor:
         *,
         response_token_ids: Sequence[Sequence[int]] | None = None,
         sentences: Sequence[Sequence[str]] | None = None,
+        signals: bool = False,
         batch_size: int = 16,
     ) -> list[Report]:
         """Score many given responses in padded batches; otherwise as :meth:`score`.
@@ -357,6 +363,8 @@ class Monitor:
             From :meth:`prompt`.
         responses, response_token_ids, sentences
             As in :meth:`score`, one for each prompt.
+        signals
+            As in :meth:`score`.
         batch_size
             Responses replayed at once, those of like length together.
 
@@ -375,7 +383,7 @@ class Monitor:
         reports: dict[int, Report] = {}
         for chosen in batches_of_like_length(self.model, prompts, read, batch_size):
             started = time.perf_counter()
-            answers = self._replayed([prompts[i] for i in chosen], [read[i] for i in chosen])
+            answers = self._answered([prompts[i] for i in chosen], [read[i] for i in chosen], signals=signals)
             seconds = time.perf_counter() - started
             for i, answer in zip(chosen, answers, strict=True):
                 reports[i] = answer.report(read[i].transcript, stop=None, seconds=seconds)
@@ -409,6 +417,14 @@ class Monitor:
             response_token_ids=response_token_ids,
             sentences=sentences,
         )
+
+    def _answered(
+        self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
+    ) -> list[ScoredAnswer]:
+        if signals or self.aggregator is None or needs_signals(self.config.schema):
+            return self._replayed(prompts, given)
+        measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
+        return scored_unmeasured(self._scorers(prompts), measured)
 
     def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
         with self.session(prompts) as watched:

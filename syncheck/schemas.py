@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from syncheck.errors import InputError
 from syncheck.types import FeatureSchema
 
-__all__ = ["FEATURES", "FEATURE_GROUPS", "Feature", "LID", "SCHEMAS", "feature_groups", "feature_schema", "needs_lid"]
+__all__ = [
+    "FEATURES",
+    "FEATURE_GROUPS",
+    "Feature",
+    "LID",
+    "SCHEMAS",
+    "feature_groups",
+    "TEXT_FEATURES",
+    "feature_schema",
+    "needs_lid",
+    "needs_signals",
+]
 
 
 LID = "lid_layer_{k}"
@@ -119,6 +130,41 @@ FEATURES = (
     Feature("inherited_support", "previous_support, of a sentence without a letter", "probability, [0, 1]", 1, "none"),
     Feature("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", "share, [0, 1]", 1, "none"),
     Feature("inherited_copied_run", "previous_copied_run, of one without a letter", "share, [0, 1]", 1, "none"),
+    Feature(
+        "align_logit",
+        "log-odds of support, as the aligner's network has them; of the support where it has none",
+        "nats",
+        1,
+        "the aligner",
+    ),
+    Feature("rarity_nearby", "rarity of its stems that a chunk with its neighbours holds", "share, [0, 1]", 1, "none"),
+    Feature("rarity_best", "rarity of its stems that the best chunk holds", "share, [0, 1]", 1, "none"),
+    Feature("pieces_1", "five-character pieces that the best chunk holds", "share, [0, 1]", 1, "none"),
+    Feature("pieces_2", "five-character pieces that the two best chunks hold", "share, [0, 1]", 1, "none"),
+    Feature("pieces_4", "five-character pieces that the four best chunks hold", "share, [0, 1]", 1, "none"),
+    Feature("stems_2", "stems that the two best chunks hold", "share, [0, 1]", 1, "none"),
+    Feature("stems_1", "stems that one chunk holds at most", "share, [0, 1]", 1, "none"),
+    Feature("bigrams_2", "word pairs that the two best chunks hold", "share, [0, 1]", 1, "none"),
+    Feature(
+        "absence",
+        "stems that the context lacks, where it says that something is not stated",
+        "share, [0, 1]",
+        1,
+        "none",
+    ),
+    Feature("agreement", "agreement with the closest chunk, less what contradicts it", "<= 1.5", 1, "none"),
+    Feature(
+        "novel_pairs", "ln(1 + neighbouring content words that are near in no passage)", "ln pairs, >= 0", -1, "none"
+    ),
+    Feature("missing_rarity", "ln(1 + rarity of the stems that no chunk holds)", "ln nats, >= 0", -1, "none"),
+    Feature("missing_numbers", "numbers, also spelled out, that the context lacks", "numbers, >= 0", -1, "none"),
+    Feature("missing_names", "names that the context lacks", "names, >= 0", -1, "none"),
+    Feature("contrast_negation", "negations on one side only", "contrasts, >= 0", -1, "none"),
+    Feature("contrast_number", "numbers in the place of another", "contrasts, >= 0", -1, "none"),
+    Feature("contrast_unit", "units in the place of another", "contrasts, >= 0", -1, "none"),
+    Feature("contrast_antonym", "words in the place of their opposite", "contrasts, >= 0", -1, "none"),
+    Feature("contrast_comparison", "comparisons turned round", "contrasts, >= 0", -1, "none"),
+    Feature("contrast_quantifier", "quantifiers in the place of another", "contrasts, >= 0", -1, "none"),
 )
 """Every feature of every schema; NaN in any of them means not measured."""
 
@@ -141,12 +187,26 @@ _THIRD = (
     *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
 )
 
+TEXT_FEATURES = (
+    "align_logit",
+    *("pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap", "copied_run"),
+    *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),
+    *("absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
+    *("contrast_negation", "contrast_number", "contrast_unit"),
+    *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
+)
+"""What the text, the context and the aligner decide, without a language model; they carry over to unseen sources."""
+_SIGNALS = frozenset(name for name in (*_PAPER, *_FIRST) if name not in TEXT_FEATURES) - {
+    *("align_score", "question_overlap"),
+}
+
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
     "paper-no-lid.v1": tuple(name for name in _PAPER if name != LID),  # Table 4 for Summary and Data2txt
     "syncheck.v1": _PAPER + _FIRST,
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
     "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
+    "syncheck.v4": TEXT_FEATURES,
 }
 """Features of each released version, in column order; a released version never changes."""
 
@@ -180,6 +240,17 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
     )
 
 
+def needs_signals(version: str) -> bool:
+    """Whether a schema version has features of the language model's signals, which take a forward pass.
+
+    Raises
+    ------
+    InputError
+        If there is no such version.
+    """
+    return not _SIGNALS.isdisjoint(_names_of(version))
+
+
 def needs_lid(version: str) -> bool:
     """Whether a schema version has LID features, and so needs reference activations.
 
@@ -206,7 +277,7 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
         *("mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl"),
         *("mean_log_prob_gain", "min_log_prob_gain"),
     ),
-    "aligner": ("align_score",),
+    "aligner": ("align_score", "align_logit"),
     "lexical": (
         *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap"),
         *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
@@ -218,6 +289,14 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
         *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
     ),
     "phrasing": ("source_mention", "negation", "list_item"),
+    "groundedness": (
+        *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),
+        *("absence", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
+    ),
+    "contrast": (
+        *("agreement", "contrast_negation", "contrast_number", "contrast_unit"),
+        *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
+    ),
 }
 """Features by signal, each in one group, as in ``FEATURES``. The first five are the paper's (Table 4), whose
 "uncertainty" is entropy and LID; KL and the gain in log-probability both compare with no context."""

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import fields
+from math import log, log1p
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, AskedAligner, Unaligned
+from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
+from syncheck.features.rarity import packaged_rarity
 from syncheck.features.sentence import EarlierSentences, sentence_features
-from syncheck.lexical import ContextLexicon, content_words
+from syncheck.features.stated import statement
+from syncheck.features.text import text_features
+from syncheck.lexical import ContextLexicon, LexicalShares, content_words
+from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
 from syncheck.types import FeatureSchema, RagPrompt, SentenceFeatures, SentenceScore, SentenceSignals, Status, Support
 
 __all__ = ["SentenceScorer", "not_finite"]
+
+SMALLEST_SUPPORT = 1e-6
+"""Supports of aligners without log-odds of their own are kept so far from 0 and 1."""
+_TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
 class SentenceScorer:
@@ -43,9 +54,12 @@ class SentenceScorer:
         self.prompt = prompt
         self._schema = schema
         self._aggregator = aggregator
-        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question)
+        self._index = EvidenceIndex(prompt.passages)
+        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
+        reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
+        self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 
     def __call__(
         self,
@@ -123,7 +137,20 @@ class SentenceScorer:
             lexicon=self._lexicon,
             question_words=self._question_words,
             earlier=earlier,
+            text_values=self._text_values(sentence.text, support),
         )
+
+    def _text_values(self, sentence: str, support: Support | None) -> dict[str, float] | None:
+        if self._chunks is None or self._lexicon is None:
+            return None
+        return text_features(
+            sentence,
+            logit=None if support is None else _log_odds(support),
+            chunks=self._chunks,
+            best=self._index.best(statement(sentence), BEST_CHUNKS),
+            lexicon=self._lexicon,
+            rarity=packaged_rarity(),
+        ).values
 
     def _earlier(
         self,
@@ -160,7 +187,7 @@ class SentenceScorer:
 
     def _verdict(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
         """Return the status, and why there is no score."""
-        broken = not_finite(sentence, has_context=self.prompt.has_context)
+        broken = not_finite(sentence, has_context=self.prompt.has_context) if sentence.measured else None
         if broken is not None:
             return "failed", broken
         if not self.prompt.has_context:
@@ -185,6 +212,13 @@ class SentenceScorer:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _log_odds(support: Support) -> float:
+    if support.log_odds is not None:
+        return support.log_odds
+    score = min(max(support.score, SMALLEST_SUPPORT), 1 - SMALLEST_SUPPORT)
+    return log(score) - log1p(-score)
 
 
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:

@@ -140,6 +140,8 @@ class SentenceSignals:
         Output of each tapped decoder block at the last token that carries text of the sentence.
     lid : mapping of int to float
         Their local intrinsic dimension by decoder block, NaN where undefined; empty where it was not measured.
+    measured : bool
+        False where no language model was asked: the signals are then NaN.
     """
 
     text: str
@@ -151,6 +153,7 @@ class SentenceSignals:
     kl: FloatArray
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
     lid: Mapping[int, float] = field(default_factory=dict)
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +200,24 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What an aligner says of one claim: support by the context in [0, 1], and the best evidence."""
+    """What an aligner says of one claim.
+
+    Attributes
+    ----------
+    score : float
+        Support by the context, in [0, 1].
+    evidence : Evidence or None
+        The best there is.
+    log_odds : float or None
+        Of support, in nats, as the aligner's network has it, before any calibration; None where it has none.
+    contradicted : float or None
+        P(contradicted by the evidence) in [0, 1]; None where the aligner does not tell this from not stated.
+    """
 
     score: float
     evidence: Evidence | None
+    log_odds: float | None = None
+    contradicted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

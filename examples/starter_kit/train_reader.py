@@ -299,21 +299,28 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
 
 
 def load_written(folder: Path) -> list[ContrastGroup]:
-    """Read hand-written claims: lines of ``P:`` are passages; ``+`` supported, ``-`` contradicted, ``?`` not stated."""
+    """Read hand-written claims: ``P:`` begins a passage, ``+`` one supported, ``-`` contradicted, ``?`` neither."""
     labels = {"+ ": SUPPORTED, "- ": CONTRADICTED, "? ": NOT_STATED}
-    groups = []
+    found: list[tuple[list[str], list[Claim]]] = []
     for path in sorted(folder.glob("*.txt")):
-        for block in path.read_text(encoding="utf-8").split("\n\n"):
-            lines = block.strip().splitlines()
-            passages = tuple(line[2:].strip() for line in lines if line.startswith("P:"))
-            claims = [line for line in lines if not line.startswith("P:")]
-            if not claims:
-                continue
-            if not passages or any(line[:2] not in labels for line in claims):
-                raise ValueError(f"{path.name}: expected lines of 'P:', '+ ', '- ' and '? ', found {block[:80]!r}")
-            made = tuple(Claim(line[2:].strip(), labels[line[:2]], "written") for line in claims)
-            groups += [ContrastGroup(passages, made[i : i + 6], "written", "") for i in range(0, len(made), 6)]
-    return groups
+        for line in filter(str.strip, path.read_text(encoding="utf-8").splitlines()):
+            begins = line.startswith("P:")
+            if begins and (not found or found[-1][1]):
+                found.append(([], []))
+            passages, claims = found[-1] if found else ([], [])
+            if begins:
+                passages.append(line[2:].strip())
+            elif line[:2] in labels and passages:
+                claims.append(Claim(line[2:].strip(), labels[line[:2]], "written"))
+            elif passages and not claims:
+                passages[-1] += "\n" + line.strip()
+            else:
+                raise ValueError(f"{path.name}: expected 'P:', '+ ', '- ' or '? ', found {line!r}")
+    return [
+        ContrastGroup(tuple(passages), tuple(claims[i : i + 6]), "written", "")
+        for passages, claims in found
+        for i in range(0, len(claims), 6)
+    ]
 
 
 def is_held_out(group: ContrastGroup) -> bool:

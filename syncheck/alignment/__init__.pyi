@@ -14,6 +14,7 @@ from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_al
 from .protocol import (
     Aligner as Aligner,
     ConfiguredAligner as ConfiguredAligner,
+    IndexedAligner as IndexedAligner,
     KnowsWeights as KnowsWeights,
     QuestionAligner as QuestionAligner,
     identity_of as identity_of,

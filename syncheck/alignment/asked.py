@@ -6,9 +6,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import isfinite
 from numbers import Integral, Real
 
-from syncheck.alignment.protocol import Aligner, QuestionAligner
+from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.alignment.protocol import Aligner, IndexedAligner, QuestionAligner
 from syncheck.types import Evidence, Support
 
 __all__ = ["AskedAligner", "Unaligned"]
@@ -36,11 +38,14 @@ class AskedAligner:
         The aligner.
     question
         Told to it if it wants to know; see :class:`~syncheck.alignment.QuestionAligner`.
+    index
+        The passages, cut and indexed, for an aligner that reads these; see :class:`~syncheck.alignment.IndexedAligner`.
     """
 
-    def __init__(self, aligner: Aligner, question: str) -> None:
+    def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:
         self._aligner = aligner
         self._question = question
+        self._index = index
         self._told: Aligner | None = None
 
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
@@ -51,7 +56,7 @@ class AskedAligner:
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
-            found = list(islice(self._ready().align(passages, list(claims)), len(claims) + 1))
+            found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of compiled code, for one, is no Exception
@@ -63,6 +68,12 @@ class AskedAligner:
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)
         return [self._named(name, _checked(result, len(passages))) for result in found]
+
+    def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
+        aligner = self._ready()
+        if isinstance(aligner, IndexedAligner):
+            return aligner.align_indexed(self._index, claims)
+        return aligner.align(passages, claims)
 
     def _ready(self) -> Aligner:
         if self._told is None:
@@ -85,9 +96,16 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
         return Unaligned(f"expected a Support; found {_shown(result)}")
     if not _is_share(result.score):
         return Unaligned(f"expected a score in [0, 1]; found {_shown(result.score)}")
+    if result.log_odds is not None and not (isinstance(result.log_odds, Real) and isfinite(result.log_odds)):
+        return Unaligned(f"expected finite log-odds or None; found {_shown(result.log_odds)}")
+    if result.contradicted is not None and not _is_share(result.contradicted):
+        return Unaligned(f"expected P(contradicted) in [0, 1] or None; found {_shown(result.contradicted)}")
+    log_odds, contradicted = (
+        None if value is None else float(value) for value in (result.log_odds, result.contradicted)
+    )
     found = result.evidence
     if found is None:
-        return Support(float(result.score), None)
+        return Support(float(result.score), None, log_odds, contradicted)
     if not isinstance(found, Evidence) or not isinstance(found.text, str):
         return Unaligned(f"expected Evidence or None; found {_shown(found)}")
     if not isinstance(found.passage, Integral) or not 0 <= found.passage < passages or not _is_share(found.score):
@@ -95,7 +113,8 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
             f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
             f"{_shown(found.passage)}, score {_shown(found.score)}"
         )
-    return Support(float(result.score), Evidence(int(found.passage), found.text, float(found.score)))
+    evidence = Evidence(int(found.passage), found.text, float(found.score))
+    return Support(float(result.score), evidence, log_odds, contradicted)
 
 
 def _is_share(score: object) -> bool:

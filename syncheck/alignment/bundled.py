@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.resources import files
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
-from syncheck.alignment.packed import read_packed
+from syncheck.alignment.packed import RELATIONS, read_packed
+from syncheck.alignment.pairs import UNKNOWN, AlignedPair, align_tokens
 from syncheck.alignment.protocol import check_asked
-from syncheck.lexical import ContextLexicon, novel_pairs
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
@@ -27,29 +26,35 @@ __all__ = ["BundledAligner"]
 
 MAX_CHUNKS = 4
 MAX_EVIDENCE_TOKENS = 144
-MAX_CLAIM_TOKENS = 96
+MAX_CLAIM_TOKENS = 80
 """Sizes of the pairs that the network was trained on."""
 CLAIM_OVERLAP_TOKENS = 16
+CONTRADICTED, SUPPORTED, NOT_STATED = range(len(RELATIONS))
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 """Tokens scored at once; what a processor holds of more leaves its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair.
-
-    ``offset`` is added to the scaled logit.
-    """
+    """One forward row: which claim, which part of it, the chunk that came first, and the pair."""
 
     claim: int
     part: int
     chunk: int
-    pair: EncodedPair
-    offset: float
+    pair: AlignedPair
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Reading:
+    """What the network reads in a window, ordered by the log-odds of support."""
+
+    log_odds: float
+    chunk: int
+    contradicted: float
 
 
 class BundledAligner:
-    """Scores a claim against the few sentences of the context that share most of its words.
+    """Reads a claim beside the few sentences of the context that share most of its words.
 
     Parameters
     ----------
@@ -57,10 +62,8 @@ class BundledAligner:
         On ``device``.
     tokenizer
         Without truncation and padding.
-    scale, coverage, novel_pairs, shift
-        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), c the share of the claim's
-        content words that the whole context holds, for the network sees only the chosen chunks, and q
-        :func:`~syncheck.lexical.novel_pairs`: what is put together in the claim and nowhere in the context.
+    scale, shift
+        P(supported) = sigmoid(scale * log-odds + shift), the log-odds being the network's own.
     device
         Where the model is.
     name
@@ -69,8 +72,8 @@ class BundledAligner:
     Notes
     -----
     Up to four chunks of the context are chosen for each claim. They are packed in windows of 144 tokens,
-    usually one; a chunk that is longer than a window fills several. A claim of more than 96 tokens is cut in
-    overlapping parts. The score is the lowest over the parts of the claim, each of which needs support, of
+    usually one; a chunk that is longer than a window fills several. A claim of more than 80 tokens is cut in
+    overlapping parts. The support is the lowest over the parts of the claim, each of which needs it, of
     the highest over the windows. Nothing is dropped.
     """
 
@@ -80,8 +83,6 @@ class BundledAligner:
         tokenizer: Tokenizer,
         *,
         scale: float = 1.0,
-        coverage: float = 0.0,
-        novel_pairs: float = 0.0,
         shift: float = 0.0,
         device: str | torch.device = "cpu",
         name: str = "bundled",
@@ -90,11 +91,8 @@ class BundledAligner:
         self._model = model
         self._tokenizer = tokenizer
         self._scale = scale
-        self._coverage = coverage
-        self._novel_pairs = novel_pairs
         self._shift = shift
         self._device = torch.device(device)
-        self._known: tuple[EvidenceIndex | None, dict[int, list[int]]] = (None, {})
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
@@ -130,41 +128,41 @@ class BundledAligner:
             A claim is blank.
         """
         check_asked(passages, claims)
-        index = _index(tuple(passages))
+        return self.align_indexed(EvidenceIndex(passages), claims)
+
+    def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
+        """Score each claim against passages that are indexed; see :meth:`align`."""
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
-        lexicon = _lexicon(tuple(passages))
-        offsets = [self._offset(index, lexicon, claim) for claim in claims]
-        windows = [
-            w for number, claim in enumerate(claims) for w in self._windows(index, number, claim, offsets[number])
-        ]
-        probabilities = self._probabilities(windows)
-        best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
-        for window, probability in zip(windows, probabilities, strict=True):
+        ids_of: dict[int, list[int]] = {}  # claims share their evidence
+        windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
+        best: list[dict[int, _Reading]] = [{} for _ in claims]
+        for window, reading in zip(windows, self._read(windows), strict=True):
             parts = best[window.claim]
-            if window.part not in parts or probability > parts[window.part][0]:
-                parts[window.part] = (probability, window.chunk)
-        return [self._support(index, parts) for parts in best]
+            parts[window.part] = max(reading, parts.get(window.part, reading))
+        return [self._support(index, min(parts.values())) for parts in best]
 
     def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
-    def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]]) -> Support:
-        score, chunk = min(parts.values())
-        return Support(score, Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score))
+    def _support(self, index: EvidenceIndex, reading: _Reading) -> Support:
+        score = 1 / (1 + exp(-(self._scale * reading.log_odds + self._shift)))
+        evidence = Evidence(index.chunks[reading.chunk].passage, index.chunks[reading.chunk].text, score)
+        return Support(score, evidence, log_odds=reading.log_odds, contradicted=reading.contradicted)
 
-    def _offset(self, index: EvidenceIndex, lexicon: ContextLexicon, claim: str) -> float:
-        """Return what plain wording adds to the scaled logit."""
-        return self._coverage * index.coverage(claim) + self._novel_pairs * novel_pairs(claim, lexicon) + self._shift
-
-    def _windows(self, index: EvidenceIndex, number: int, claim: str, offset: float) -> Iterator[_Window]:
+    def _windows(
+        self, index: EvidenceIndex, ids_of: dict[int, list[int]], number: int, claim: str
+    ) -> Iterator[_Window]:
         ranked = index.best(claim, MAX_CHUNKS)
-        packed = list(self._pack({chunk: self._chunk_ids(index, chunk) for chunk in ranked}))
+        for chunk in ranked:
+            if chunk not in ids_of:
+                ids_of[chunk] = self._ids(index.chunks[chunk].text)
+        packed = list(self._pack({chunk: ids_of[chunk] for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
             for first, evidence in packed:
-                yield _Window(number, part, first, encode_pair(evidence, ids), offset)
+                yield _Window(number, part, first, align_tokens(evidence, ids))
 
     def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
         """Fill windows with chunks, the best first; yield the best chunk of each and its ids in text order."""
@@ -189,23 +187,14 @@ class BundledAligner:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def _chunk_ids(self, index: EvidenceIndex, chunk: int) -> list[int]:
-        """Return the ids of a chunk, kept until another context is asked about: claims share their evidence."""
-        known = self._known
-        if known[0] is not index:
-            known = self._known = (index, {})
-        if chunk not in known[1]:
-            known[1][chunk] = self._ids(index.chunks[chunk].text)
-        return known[1][chunk]
-
-    def _probabilities(self, windows: Sequence[_Window]) -> list[float]:
-        """Score windows, some at once; none depends on what else is in its batch."""
-        scores: list[float] = []
+    def _read(self, windows: Sequence[_Window]) -> Iterator[_Reading]:
+        """Read windows, some at once; none depends on what else is in its batch."""
         for batch in _batches(windows, CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS):
-            offsets = torch.tensor([window.offset for window in batch], device=self._device)
-            logits = self._model([window.pair for window in batch])  # (B,)
-            scores += torch.sigmoid(self._scale * logits + offsets).tolist()
-        return scores
+            logits = self._model([window.pair for window in batch]).double().cpu()  # (B, 3)
+            log_odds = logits[:, SUPPORTED] - torch.logsumexp(logits[:, [CONTRADICTED, NOT_STATED]], dim=1)
+            contradicted = logits.softmax(1)[:, CONTRADICTED]
+            for window, odds, against in zip(batch, log_odds.tolist(), contradicted.tolist(), strict=True):
+                yield _Reading(odds, window.chunk, against)
 
 
 def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]:
@@ -217,17 +206,6 @@ def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]
         batch.append(window)
     if batch:
         yield batch
-
-
-@lru_cache(maxsize=4)
-def _index(passages: tuple[str, ...]) -> EvidenceIndex:
-    """Keep the last indices: live monitoring asks about one context sentence by sentence."""
-    return EvidenceIndex(passages)
-
-
-@lru_cache(maxsize=4)
-def _lexicon(passages: tuple[str, ...]) -> ContextLexicon:
-    return ContextLexicon.from_passages(passages)
 
 
 def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:

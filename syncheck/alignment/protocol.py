@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
+from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.errors import InputError
 from syncheck.given import check_texts
 from syncheck.pretrained import same_weights
@@ -13,6 +14,7 @@ from syncheck.types import Support
 __all__ = [
     "Aligner",
     "ConfiguredAligner",
+    "IndexedAligner",
     "KnowsWeights",
     "QuestionAligner",
     "check_asked",
@@ -58,6 +60,15 @@ class QuestionAligner(Aligner, Protocol):
 
     def about(self, question: str) -> Self:
         """Return the same aligner, by the same name, for claims that answer this question."""
+        ...
+
+
+@runtime_checkable
+class IndexedAligner(Aligner, Protocol):
+    """An aligner that reads the chunks of an index; a monitor makes one for each prompt and keeps it as long."""
+
+    def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages that are indexed; see :meth:`Aligner.align`."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from syncheck.segments import last_text_token
 from syncheck.signals import LidReferences, token_statistics
 from syncheck.types import SentenceSignals, SentenceSpan
 
-__all__ = ["Columns", "TokenRun", "Transcript", "measure_tokens", "tokenless"]
+__all__ = ["Columns", "TokenRun", "Transcript", "measure_tokens", "tokenless", "unmeasured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,15 @@ def _transferred(
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
     """Return the signals of a sentence that lies within another one's token: none, and no activations."""
     return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
+
+
+def unmeasured(
+    token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript
+) -> list[SentenceSignals]:
+    """Return sentences whose tokens no language model was asked about: every signal is NaN."""
+    table = np.full((4, len(token_ids)), np.nan, np.float32)
+    ids = np.asarray(token_ids, np.int64)
+    return [replace(_sentence(span, transcript, ids, table, {}, {}, 0), measured=False) for span in spans]
 
 
 def _sentence(

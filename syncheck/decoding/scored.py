@@ -15,7 +15,7 @@ from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
-__all__ = ["ScoredAnswer", "ScoredSession"]
+__all__ = ["ScoredAnswer", "ScoredSession", "scored_unmeasured"]
 
 
 class ScoredAnswer:
@@ -49,6 +49,15 @@ class ScoredAnswer:
             stop=stop,
             seconds=seconds,
         )
+
+
+def scored_unmeasured(
+    scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
+) -> list[ScoredAnswer]:
+    """Score given answers that no language model was asked about; those of one scorer together."""
+    answers = [ScoredAnswer(scorer) for scorer in scorers]
+    _score(answers, dict(enumerate(measured)), since=None)
+    return answers
 
 
 class ScoredSession(Scoped):
@@ -90,7 +99,7 @@ class ScoredSession(Scoped):
         measured = self.decoding.measure()
         self.decoding.advance()
         self._due_since = None
-        return self._score(dict(enumerate(measured)), since=since)
+        return _score(self.answers, dict(enumerate(measured)), since=since)
 
     def replay(
         self,
@@ -99,10 +108,10 @@ class ScoredSession(Scoped):
         transcripts: Sequence[Transcript],
     ) -> None:
         """Measure and scorer a given response of each row."""
-        measured: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
+        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            measured[row] += sentences
-        self._score(measured, since=None)
+            found[row] += sentences
+        _score(self.answers, dict(found), since=None)
 
     def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
         """Return what the rows decoded, as scored so far."""
@@ -114,16 +123,20 @@ class ScoredSession(Scoped):
     def _enter(self, scope: ExitStack) -> None:
         scope.enter_context(self.decoding)
 
-    def _score(self, measured: dict[int, list[SentenceSignals]], *, since: float | None) -> list[list[SentenceScore]]:
-        scored: list[list[SentenceScore]] = [[] for _ in self.answers]
-        for scorer in dict.fromkeys(answer.scorer for answer in self.answers):
-            rows = [row for row, answer in enumerate(self.answers) if answer.scorer is scorer]
-            earlier = [self.answers[row].sentences for row in rows]
-            found = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
-            for row, sentences in zip(rows, found, strict=True):
-                scored[row] = sentences
-                self.answers[row].keep(measured[row], sentences)
-        return scored
+
+def _score(
+    answers: Sequence[ScoredAnswer], measured: dict[int, Sequence[SentenceSignals]], *, since: float | None
+) -> list[list[SentenceScore]]:
+    """Score the next sentences of each answer and keep them; answers of one scorer are scored together."""
+    scored: list[list[SentenceScore]] = [[] for _ in answers]
+    for scorer in dict.fromkeys(answer.scorer for answer in answers):
+        rows = [row for row, answer in enumerate(answers) if answer.scorer is scorer]
+        earlier = [answers[row].sentences for row in rows]
+        found = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
+        for row, sentences in zip(rows, found, strict=True):
+            scored[row] = sentences
+            answers[row].keep(measured[row], sentences)
+    return scored
 
 
 def _joined(transcript: Transcript, signals: Sequence[SentenceSignals]) -> TokenSignals:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syncheck.config import LARGE_KL_NATS
 from syncheck.errors import InputError
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, share
-from syncheck.schemas import LID, SCHEMAS
+from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
 __all__ = ["EarlierSentences", "Phrasing", "has_letter", "phrasing", "sentence_features"]
@@ -99,6 +99,7 @@ def sentence_features(
     lexicon: ContextLexicon | None,
     question_words: AbstractSet[str],
     earlier: EarlierSentences,
+    text_values: Mapping[str, float] | None = None,
 ) -> SentenceFeatures:
     """Compute the features of one sentence, in float64.
 
@@ -117,6 +118,8 @@ def sentence_features(
         Content words of the question; without any, ``question_overlap`` is NaN.
     earlier
         What came before the sentence in its answer.
+    text_values
+        Those of :func:`~syncheck.features.text.text_features`; None gives NaN.
 
     Returns
     -------
@@ -141,6 +144,7 @@ def sentence_features(
     values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
     values |= _previous_features(signals.text, lexicon, earlier)
     values["align_score"] = nan if support is None else support.score
+    values = {**dict.fromkeys(TEXT_FEATURES, nan), **values, **(text_values or {})}
     return SentenceFeatures(schema, _in_order(values, schema))
 
 

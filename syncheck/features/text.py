@@ -11,46 +11,13 @@ from syncheck.features.groundedness import ContextChunks, groundedness
 from syncheck.features.rarity import Rarity
 from syncheck.features.stated import statement
 from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
+from syncheck.schemas import TEXT_FEATURES
 
-__all__ = ["TEXT_FEATURES", "TextFeature", "TextFeatures", "text_features"]
-
-
-@dataclass(frozen=True, slots=True)
-class TextFeature:
-    """A column, the direction that speaks for faithful, and the weight that a fit is pulled towards.
-
-    Attributes
-    ----------
-    name : str
-    direction : int
-        +1 or -1.
-    prior_weight : float
-        Of the standardised feature, in nats; see :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`.
-    """
-
-    name: str
-    direction: int
-    prior_weight: float = 0.15
-
+__all__ = ["TextFeatures", "text_features"]
 
 CONTRASTS: tuple[ContrastKind, ...] = ("negation", "number", "unit", "antonym", "comparison", "quantifier")
 """Kinds that are columns. Exchanged names are not: on answers to questions they are wrong as often as right, and count
 in ``agreement`` alone."""
-_CONTRAST_WEIGHT = 0.1
-_SPEAKS_FOR = (
-    *("pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap", "copied_run"),
-    *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),
-    *("absence", "agreement"),
-)
-_SPEAKS_AGAINST = ("novel_pairs", "missing_rarity", "missing_numbers", "missing_names")
-
-TEXT_FEATURES: tuple[TextFeature, ...] = (
-    TextFeature("align_logit", 1, 0.55),
-    *(TextFeature(name, 1) for name in _SPEAKS_FOR),
-    *(TextFeature(name, -1) for name in _SPEAKS_AGAINST),
-    *(TextFeature(f"contrast_{kind}", -1, _CONTRAST_WEIGHT) for kind in CONTRASTS),
-)
-"""In column order. Chosen, and their weights too, by leaving one source of labelled sentences out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +27,7 @@ class TextFeatures:
     Attributes
     ----------
     values : dict of str to float
-        By name, in the order of :data:`TEXT_FEATURES`; NaN means not measured.
+        By name, in the order of :data:`~syncheck.schemas.TEXT_FEATURES`; NaN means not measured.
     contrasted : Contrasted
         What the sentence says otherwise than the context, for a report.
     """
@@ -84,7 +51,7 @@ def text_features(
     ----------
     sentence
     logit
-        The aligner's own, to which no measure of wording is added; None is not measured.
+        Log-odds of support, to which no measure of wording is added; None is not measured.
     chunks, lexicon
         Of the context.
     best
@@ -99,4 +66,4 @@ def text_features(
     values["align_logit"] = nan if logit is None else logit
     values["agreement"] = contrasted.agreement
     values["novel_pairs"] = novel_pairs(stated, lexicon)
-    return TextFeatures({feature.name: values[feature.name] for feature in TEXT_FEATURES}, contrasted)
+    return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
