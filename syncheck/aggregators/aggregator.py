@@ -41,8 +41,8 @@ class Aggregator:
     model : Network, Forest, Ensemble or Column
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
-    release : RiskControlledThreshold or None
-        The score from which sentences may be released with a promise; see
+    calibrated_threshold : RiskControlledThreshold or None
+        The score from which sentences may be shown with a promise; see
         :func:`syncheck.training.choose_risk_controlled_threshold`.
 
     Examples
@@ -58,7 +58,7 @@ class Aggregator:
     medians: NDArray[np.float64]
     model: Network | Forest | Ensemble | Column
     calibration: Calibration | None = None
-    release: RiskControlledThreshold | None = None
+    calibrated_threshold: RiskControlledThreshold | None = None
 
     @classmethod
     def fit(
@@ -124,11 +124,13 @@ class Aggregator:
         """
         saved = persistence.load(Path(directory))
         persistence.check_schema(saved.schema, schema)
-        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.release)
+        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.calibrated_threshold)
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
-        saved = persistence.Saved(self.schema, self.kind, self.medians, self.model, self.calibration, self.release)
+        saved = persistence.Saved(
+            self.schema, self.kind, self.medians, self.model, self.calibration, self.calibrated_threshold
+        )
         persistence.save(Path(directory), saved)
 
     @classmethod

@@ -65,7 +65,7 @@ class Saved:
     medians: NDArray[np.float64]
     model: Network | Forest | Ensemble | Column
     calibration: Calibration | None
-    release: RiskControlledThreshold | None
+    calibrated_threshold: RiskControlledThreshold | None
 
 
 def save(directory: Path, saved: Saved) -> None:
@@ -80,7 +80,7 @@ def save(directory: Path, saved: Saved) -> None:
         "weights": WEIGHTS[saved.kind],
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "calibration": None if saved.calibration is None else calibration_to_dict(saved.calibration),
-        "release": None if saved.release is None else asdict(saved.release),
+        "calibrated_threshold": None if saved.calibrated_threshold is None else asdict(saved.calibrated_threshold),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
     (directory / WEIGHTS[saved.kind]).write_bytes(weights)
@@ -104,9 +104,9 @@ def load(directory: Path) -> Saved:
         kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
         medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
         # Files of before there was a calibration lack both.
-        calibration, release = config.get("calibration"), config.get("release")
+        calibration, threshold = config.get("calibration"), config.get("calibrated_threshold")
         calibration = None if calibration is None else calibration_from_dict(calibration)
-        release = None if release is None else RiskControlledThreshold.from_dict(release)
+        threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
     if kind not in tuple(WEIGHTS):
@@ -127,7 +127,7 @@ def load(directory: Path) -> Saved:
             f"{directory / CONFIG} names {len(schema.names)} features and {len(medians)} medians, but the "
             f"weights are for {model.features}; {REMEDY}"
         )
-    return Saved(schema, kind, medians, model, calibration, release)
+    return Saved(schema, kind, medians, model, calibration, threshold)
 
 
 def file_names(kind: str) -> list[str]:

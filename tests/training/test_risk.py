@@ -1,4 +1,4 @@
-"""The release threshold: exact bounds, where the search starts and stops, and that its promise holds."""
+"""The risk-controlled threshold: exact bounds, where the search starts and stops, and that its promise holds."""
 
 from dataclasses import replace
 
