@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import persistence, published
-from syncheck.aggregators.single import signal_column
+from syncheck.aggregators.signal import signal_column
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import real_numbers
@@ -18,10 +18,7 @@ from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold
-    from syncheck.aggregators.ensemble import Ensemble
-    from syncheck.aggregators.forest import Forest
-    from syncheck.aggregators.network import Network
-    from syncheck.aggregators.single import Column
+    from syncheck.aggregators.kinds import KindName, StoredModel
 
 __all__ = ["Aggregator"]
 
@@ -38,7 +35,7 @@ class Aggregator:
         ``signal`` is untrained: one signal as it is, see :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
         Median of each feature in training; NaN where it was never measured or is not known.
-    model : Network, Forest, Ensemble or Column
+    model : StoredModel
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
     calibrated_threshold : RiskControlledThreshold or None
@@ -54,9 +51,9 @@ class Aggregator:
     """
 
     schema: FeatureSchema
-    kind: persistence.Kind
+    kind: KindName
     medians: NDArray[np.float64]
-    model: Network | Forest | Ensemble | Column
+    model: StoredModel
     calibration: Calibration | None = None
     calibrated_threshold: RiskControlledThreshold | None = None
 
@@ -98,11 +95,11 @@ class Aggregator:
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
-        from syncheck.aggregators.estimators import fit_model
+        from syncheck.aggregators.kinds import fit_model
 
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
-        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, random_state=random_state)
+        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=random_state)
         return cls(schema, kind, _medians(rows), model)
 
     @classmethod

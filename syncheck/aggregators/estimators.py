@@ -12,14 +12,12 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.ensemble import MEMBERS, Ensemble
-from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
-from syncheck.config import AggregatorKind, ClassifierKind
+from syncheck.aggregators.trees import Forest
+from syncheck.config import ClassifierKind
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found
 
-__all__ = ["fit_model", "make_aggregator"]
+__all__ = ["fit_classifier", "make_aggregator"]
 
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
@@ -104,38 +102,9 @@ def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401
     raise InputError(f"a classifier is one of {', '.join(get_args(ClassifierKind))}, not {kind!r}")
 
 
-def fit_model(
-    X: NDArray[np.float64], y: NDArray[np.int64], *, kind: AggregatorKind, random_state: int
-) -> Network | Forest | Ensemble:
-    """Train a classifier, or those of an ensemble, and keep what scoring needs of it.
-
-    Parameters
-    ----------
-    X : ndarray of shape (N, F), float64
-        NaN means not measured.
-    y : ndarray of shape (N,)
-        1 faithful, 0 unfaithful.
-    kind
-        As in :func:`make_aggregator`, or ``ensemble``.
-    random_state
-        As in :func:`make_aggregator`.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit, a value is infinite, or a label other than 0 and 1 occurs or one of the two
-        does not.
-    """
-    _check(X, y)
-    if kind == "ensemble":
-        return Ensemble({member: _fit_classifier(X, y, member, random_state) for member in MEMBERS})
-    return _fit_classifier(X, y, kind, random_state)
-
-
-def _fit_classifier(
-    X: NDArray[np.float64], y: NDArray[np.int64], kind: ClassifierKind, random_state: int
-) -> Network | Forest:
-    estimator = make_aggregator(kind, random_state)
+def fit_classifier(kind: ClassifierKind, X: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> Network | Forest:
+    """Train a classifier on (N, F) features and (N,) labels, and keep what scoring needs of it."""
+    estimator = make_aggregator(kind, seed)
     if kind == "xgb":
         return Forest(estimator.fit(X, y).get_booster())
     if kind == "lr":
@@ -147,14 +116,3 @@ def _fit_classifier(
         # 300 epochs are the paper's training budget: using them up is no fault.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return Network.from_pipeline(estimator.fit(X, y))
-
-
-def _check(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
-    if np.isinf(X).any():
-        raise InputError("a feature is infinite; use NaN for what was not measured")
-    if not has_both_labels(y):
-        raise InputError(
-            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
-        )

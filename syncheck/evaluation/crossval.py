@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.ensemble import Ensemble
-from syncheck.aggregators.estimators import fit_model
-from syncheck.aggregators.forest import Forest
-from syncheck.aggregators.network import Network
+from syncheck.aggregators.kinds import StoredModel, fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
@@ -34,14 +31,14 @@ class FittedFold:
         Indices of the sentences; no group is in both.
     rows : ndarray of shape (N, F), float64
         Features of all sentences, as the training ones determine them.
-    model : Network, Forest or Ensemble
+    model : StoredModel
     """
 
     repeat: int
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     rows: NDArray[np.float64]
-    model: Network | Forest | Ensemble
+    model: StoredModel
 
 
 def cross_validate(
@@ -136,7 +133,7 @@ def fitted_folds(
         for left_out in np.unique(number):
             train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
             rows = features_for(train)
-            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
+            model = fit_model(rows[train], labels[train], kind=kind, seed=seed + repeat)
             yield FittedFold(repeat, train, test, rows, model)
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import fit_model
+from syncheck.aggregators.kinds import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fold_features, fold_numbers
@@ -176,9 +176,7 @@ def held_out_scores(
 
     def trained(columns: FoldFeatures, own: AggregatorKind | None) -> Floats:
         rows = columns(inside)
-        fitted = [
-            fit_model(rows[inside], labels[inside], kind=own or kind, random_state=seed + run) for run in range(repeats)
-        ]
+        fitted = [fit_model(rows[inside], labels[inside], kind=own or kind, seed=seed + run) for run in range(repeats)]
         return np.stack([model.probability(rows[outside]) for model in fitted])
 
     return _scores(X, outside, names, systems, trained)
