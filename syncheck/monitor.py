@@ -516,7 +516,7 @@ class Monitor:
         aggregator: AggregatorKind | Literal["best"] = "best",
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["bundled"] = "bundled",
-        random_state: int = 0,
+        seed: int = 0,
     ) -> Monitor:
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
         from syncheck.training import fit_monitor
@@ -525,10 +525,10 @@ class Monitor:
             records,
             model=model,
             tokenizer=tokenizer,
-            kind=aggregator,
+            aggregator=aggregator,
             config=config,
             aligner=aligner,
-            random_state=random_state,
+            seed=seed,
         )
 
     def save_pretrained(self, directory: str | Path) -> None:

@@ -65,7 +65,7 @@ class Aggregator:
         *,
         schema: FeatureSchema,
         kind: AggregatorKind = "mlp",
-        random_state: int = 0,
+        seed: int = 0,
         allow_unmeasured: bool = False,
     ) -> Self:
         """Train on labelled sentences.
@@ -81,8 +81,8 @@ class Aggregator:
         kind
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
             their log-odds averaged.
-        random_state
-            Seed; the same data and seed give the same aggregator.
+        seed
+            The same data and seed give the same aggregator.
         allow_unmeasured
             Whether a column may be NaN throughout, such as the aligner's without an aligner; it then never counts, not
             even where it is measured later.
@@ -99,7 +99,7 @@ class Aggregator:
 
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
-        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=random_state)
+        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed)
         return cls(schema, kind, _medians(rows), model)
 
     @classmethod

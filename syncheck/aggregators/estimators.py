@@ -23,7 +23,7 @@ MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
 
-def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     """Return an untrained scikit-learn classifier; label 1 is faithful.
 
     Parameters
@@ -33,8 +33,8 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
         128, 300 epochs at most (paper, appendix A.2), and a weight decay of 1, which is ours: without it a few
         thousand sentences are learned by heart. ``xgb``: gradient-boosted trees; the paper gives no settings for
         them, these are shallow and cautious ones that suit a few thousand sentences.
-    random_state
-        Seed of the initial weights and of the order of the rows.
+    seed
+        Of the initial weights and of the order of the rows.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
             min_child_weight=5.0,
             reg_lambda=5.0,
             n_jobs=1,
-            random_state=random_state,
+            random_state=seed,
         )
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
@@ -76,16 +76,16 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
         [
             ("impute", SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)),
             ("scale", StandardScaler()),
-            ("classify", _classifier(kind, random_state)),
+            ("classify", _classifier(kind, seed)),
         ]
     )
 
 
-def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+def _classifier(kind: ClassifierKind, seed: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     if kind == "lr":
         from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(max_iter=1000, random_state=random_state)
+        return LogisticRegression(max_iter=1000, random_state=seed)
     if kind == "mlp":
         from sklearn.neural_network import MLPClassifier
 
@@ -97,7 +97,7 @@ def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401
             learning_rate_init=1e-3,
             batch_size=MLP_BATCH,
             max_iter=300,
-            random_state=random_state,
+            random_state=seed,
         )
     raise InputError(f"a classifier is one of {', '.join(get_args(ClassifierKind))}, not {kind!r}")
 
