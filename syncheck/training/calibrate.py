@@ -12,8 +12,7 @@ from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
-from syncheck.training.measured import MeasuredSentences
-from syncheck.training.measured_by import against_references, check_measured_by
+from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.risk import choose_risk_controlled_threshold
 from syncheck.training.seen import question_digests, refuse_seen
 

@@ -21,8 +21,7 @@ from syncheck.labelling.datasets import LabelledResponse
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.extract import measure
-from syncheck.training.measured import MeasuredSentences, left_out_lines
-from syncheck.training.measured_by import check_measured_by
+from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.seen import question_digests
 
 if TYPE_CHECKING:
