@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         measured.groups[used],
         names=names,
         systems=systems,
-        kind="ensemble",
+        aggregator="ensemble",
         repeats=args.repeats,
     )
     print(auroc_table(scores, labels[used], measured.groups[used]).to_text())

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = Path(args.entities).read_text(encoding="utf-8").splitlines() if args.entities else F100_ENTITIES
     requests = f100_requests(load_passages(args.passages), [name for name in names if name.strip()])
     if args.anti:
-        requests = f100_anti_requests(requests, random_state=args.seed)
+        requests = f100_anti_requests(requests, seed=args.seed)
     outputs = None if args.answers is None else _answers(args.answers, [request.topic for request in requests])
     write_requests(requests, args.output, outputs=outputs, generator=args.generator, prompts=args.prompts)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from fod.config import FODConfig
@@ -93,12 +92,13 @@ class Draft:
 
     def report(self, *, stop: str | None, seconds: float | None) -> Report:
         """Return all parts as one answer."""
-        text = self.text
+        tokens = [part.tokens for part in self._parts]
+        spans = [span for part in tokens for span in part.char_spans]
         return Report(
             prompt=self.prompt,
-            response=text,
+            response=self.text,
             sentences=self.sentences,
-            tokens=_joined(text, [part.tokens for part in self._parts]),
+            tokens=TokenSignals.concatenate(tokens, text=self.text, char_spans=spans),
             stop=stop,
             seconds=seconds,
         )
@@ -109,14 +109,6 @@ class Draft:
         passage = prompt.passages[evidence.passage]
         known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
         return replace(evidence, passage=list(dict.fromkeys(known)).index(passage))
-
-
-def _joined(text: str, parts: Sequence[TokenSignals]) -> TokenSignals:
-    def column(name: str) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    names = ("token_ids", "char_spans", "log_prob", "log_prob_without_context", "entropy", "kl")
-    return TokenSignals(text=text, **{name: column(name) for name in names})
 
 
 class Writing:

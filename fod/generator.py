@@ -92,7 +92,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     monitor
         A trained monitor.
     backtrack_threshold, prune_threshold
-        tau_1 and tau_2 in [0, 1]; None takes those the monitor was saved with. ``"release"`` takes the score that
+        tau_1 and tau_2 in [0, 1]; None takes those the monitor was saved with. ``"calibrated"`` takes the score that
         ``syncheck calibrate --risk`` chose, and no sentence is then released below it; what this promises, and that
         the search of stage 2 is outside the promise, stands at :class:`fod.Thresholds`.
     beam_size, samples_per_step
@@ -115,7 +115,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator, or no release threshold where that is asked for.
+        If the monitor has no aggregator, or no calibrated threshold where that is asked for.
     InputError
         If a parameter is outside its range, a threshold is below the promise that the other asks for,
         ``on_exhausted="annotate"`` would release sentences below it, or model and monitor do not belong together.
@@ -162,7 +162,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         thresholds = search_thresholds(monitor, backtrack=backtrack_threshold, prune=prune_threshold)
         if thresholds.promise is not None and on_exhausted == "annotate":
             raise InputError(
-                "on_exhausted='annotate' keeps sentences below the thresholds, and 'release' promises that there are "
+                "on_exhausted='annotate' keeps sentences below the thresholds; 'calibrated' promises that there are "
                 "none; choose another on_exhausted, or pass numbers as thresholds"
             )
         assert thresholds.prune is not None  # a search has both

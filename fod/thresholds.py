@@ -11,7 +11,7 @@ from syncheck.errors import InputError, NotReadyError
 
 __all__ = ["Threshold", "Thresholds", "search_thresholds", "single_threshold"]
 
-Threshold = float | Literal["release"]
+Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
 
 
@@ -26,7 +26,7 @@ class Thresholds:
     prune : float or None
         tau_2 in [0, 1], of sampled sentences; None where none is sampled.
     promise : RiskControlledThreshold or None
-        What was promised for the score asked for by ``"release"``; None where nothing was asked for. Both thresholds
+        What was promised for the score asked for by ``"calibrated"``; None where nothing was asked for. Both thresholds
         are then at least ``promise.threshold``.
 
     Notes
@@ -55,13 +55,13 @@ def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: T
     monitor
         A trained monitor.
     backtrack, prune
-        In [0, 1]; None takes the monitor's own. As soon as one is ``"release"`` every released sentence reaches the
+        In [0, 1]; None takes the monitor's own. As soon as one is ``"calibrated"`` every released sentence reaches the
         promised score: the monitor's own is raised to it where it is lower, and a lower number is refused.
 
     Raises
     ------
     NotReadyError
-        If ``"release"`` is asked for and the monitor has no such threshold.
+        If ``"calibrated"`` is asked for and the monitor has no such threshold.
     InputError
         If a threshold is another word, outside [0, 1], or lower than the promise that the other one asks for.
     WrongTypeError
@@ -70,7 +70,7 @@ def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: T
     _check_given("backtrack_threshold", backtrack)
     _check_given("prune_threshold", prune)
     saved = monitor.config
-    promise = _promise_of(monitor) if "release" in (backtrack, prune) else None
+    promise = _promise_of(monitor) if "calibrated" in (backtrack, prune) else None
     return Thresholds(
         _chosen("backtrack_threshold", backtrack, saved.backtrack_threshold, promise),
         _chosen("prune_threshold", prune, saved.prune_threshold, promise),
@@ -84,28 +84,28 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
     Raises
     ------
     NotReadyError
-        If ``"release"`` is asked for and the monitor has no such threshold.
+        If ``"calibrated"`` is asked for and the monitor has no such threshold.
     InputError
         If it is another word, or outside [0, 1].
     """
     _check_given("threshold", threshold)
-    promise = _promise_of(monitor) if threshold == "release" else None
+    promise = _promise_of(monitor) if threshold == "calibrated" else None
     chosen = _chosen("threshold", threshold, monitor.config.backtrack_threshold, promise)
     return Thresholds(chosen, None, promise)
 
 
 def _check_given(name: str, given: Threshold | None) -> None:
-    if isinstance(given, str) and given != "release":
-        raise InputError(f"{name} must be a number in [0, 1], 'release' or None; found {given!r}")
-    if given is not None and given != "release":
+    if isinstance(given, str) and given != "calibrated":
+        raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {given!r}")
+    if given is not None and given != "calibrated":
         check_share(given, name)
 
 
 def _promise_of(monitor: Monitor) -> RiskControlledThreshold:
-    promise = None if monitor.aggregator is None else monitor.aggregator.release
+    promise = None if monitor.aggregator is None else monitor.aggregator.calibrated_threshold
     if promise is None:
         raise NotReadyError(
-            "the monitor has no release threshold: it was not calibrated, or with a risk of none; run `syncheck "
+            "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
             "calibrate --risk R --confidence C --output DIR` on held-out data and take the monitor that it saves, or "
             "pass a number"
         )
@@ -115,13 +115,13 @@ def _promise_of(monitor: Monitor) -> RiskControlledThreshold:
 def _chosen(name: str, given: Threshold | None, saved: float, promise: RiskControlledThreshold | None) -> float:
     if promise is None:
         return saved if given is None else float(given)
-    if given == "release":
+    if given == "calibrated":
         return promise.threshold
     if given is None:
         return max(saved, promise.threshold)
     if float(given) < promise.threshold:
         raise InputError(
-            f"with a threshold of 'release' every sentence must reach {promise.threshold}; found {name}={given}. Leave "
-            f"it out, raise it, or pass 'release' for both"
+            f"with a threshold of 'calibrated' every sentence must reach {promise.threshold}; found {name}={given}. "
+            "Leave it out, raise it, or pass 'calibrated' for both"
         )
     return float(given)

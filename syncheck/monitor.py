@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -19,8 +19,9 @@ from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, prepare_generation
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import ScoredAnswer, ScoredSession, scored_unmeasured
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.errors import InputError, SyncheckError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
+from syncheck.failures import describe_failure
 from syncheck.prompts import build_prompt
 from syncheck.replay import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.report import Report
@@ -341,7 +342,7 @@ class Monitor:
             If prompt and response do not fit the model's window.
         """
         started = time.perf_counter()
-        given = self._read(prompt, response, response_token_ids, sentences)
+        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
         answer = self._answered([prompt], [given], signals=signals)[0]
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
@@ -378,8 +379,7 @@ class Monitor:
         InputError
             If there are not as many responses as prompts, or ``batch_size`` is below 1.
         """
-        rows = rows_given(prompts, responses, response_token_ids, sentences)
-        read = [self._read(prompt, *row) for prompt, row in zip(prompts, rows, strict=True)]
+        read = self._read_all(prompts, responses, response_token_ids, sentences)
         reports: dict[int, Report] = {}
         for chosen in batches_of_like_length(self.model, prompts, read, batch_size):
             started = time.perf_counter()
@@ -397,16 +397,62 @@ class Monitor:
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> ScoredAnswer:
-        """Measure and scorer a given response; as :meth:`score`, with the signals beside the scores."""
-        return self._replayed([prompt], [self._read(prompt, response, response_token_ids, sentences)])[0]
+        """Measure and score a given response; as :meth:`score`, with the signals beside the scores."""
+        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
+        return self._replayed([prompt], [given])[0]
 
-    def _read(
+    def replay_batch(
+        self,
+        prompts: Sequence[RagPrompt],
+        responses: Sequence[str | GivenResponse] | None = None,
+        *,
+        response_token_ids: Sequence[Sequence[int]] | None = None,
+        sentences: Sequence[Sequence[str]] | None = None,
+        batch_size: int = 16,
+        on_failure: Callable[[int, str], None] | None = None,
+    ) -> Iterator[tuple[int, ScoredAnswer]]:
+        """Measure and score many given responses; as :meth:`score_batch`, with the signals beside the scores.
+
+        Parameters
+        ----------
+        prompts
+            From :meth:`prompt`.
+        responses
+            As in :meth:`score_batch`, or from :meth:`read`.
+        response_token_ids, sentences, batch_size
+            As in :meth:`score_batch`.
+        on_failure
+            None raises what the model's forward raises. Otherwise a batch that fails, for want of memory say, is
+            replayed in halves, which is logged; of a response that fails alone this is told the place and the reason.
+
+        Returns
+        -------
+        iterator of (int, ScoredAnswer)
+            The place of each response among ``prompts``, with its answer, as soon as its batch is replayed.
+
+        Raises
+        ------
+        InputError
+            As :meth:`score_batch`, before anything is replayed.
+
+        Examples
+        --------
+        >>> for place, answer in monitor.replay_batch(prompts, responses):  # doctest: +SKIP
+        ...     print(responses[place], [signals.kl.mean() for signals in answer.signals])
+        """
+        read = self._read_all(prompts, responses, response_token_ids, sentences)
+        batches = list(batches_of_like_length(self.model, prompts, read, batch_size))
+        return (found for batch in batches for found in self._in_halves(prompts, read, batch, on_failure))
+
+    def read(
         self,
         prompt: RagPrompt,
-        response: str | None,
-        response_token_ids: Sequence[int] | None,
-        sentences: Sequence[str] | None,
+        response: str | None = None,
+        *,
+        response_token_ids: Sequence[int] | None = None,
+        sentences: Sequence[str] | None = None,
     ) -> GivenResponse:
+        """Return the tokens and the sentences of a given response, without a forward; arguments as :meth:`score`."""
         _require_prompt(prompt)
         return read_response(
             self.model,
@@ -426,6 +472,51 @@ class Monitor:
         measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
         return scored_unmeasured(self._scorers(prompts), measured)
 
+    def _read_all(
+        self,
+        prompts: Sequence[RagPrompt],
+        responses: Sequence[str | GivenResponse] | None,
+        response_token_ids: Sequence[Sequence[int]] | None,
+        sentences: Sequence[Sequence[str]] | None,
+    ) -> list[GivenResponse]:
+        rows = rows_given(prompts, responses, response_token_ids, sentences)
+        return [
+            text
+            if isinstance(text, GivenResponse)
+            else self.read(prompt, text, response_token_ids=token_ids, sentences=cut)
+            for prompt, (text, token_ids, cut) in zip(prompts, rows, strict=True)
+        ]
+
+    def _in_halves(
+        self,
+        prompts: Sequence[RagPrompt],
+        given: Sequence[GivenResponse],
+        batch: Sequence[int],
+        on_failure: Callable[[int, str], None] | None,
+    ) -> Iterator[tuple[int, ScoredAnswer]]:
+        """Replay a batch, in halves where it fails and there is someone to tell of what fails alone."""
+        try:
+            answers = self._replayed([prompts[i] for i in batch], [given[i] for i in batch])
+        except SyncheckError:
+            raise
+        except Exception as error:  # whatever a model's forward raises, the other responses are replayed
+            if on_failure is None:
+                raise
+            reason = describe_failure(error)
+        else:
+            yield from zip(batch, answers, strict=True)
+            return
+        # Outside the handler, which would keep the tensors of the failed forward alive.
+        if len(batch) == 1:
+            on_failure(batch[0], reason)
+            return
+        middle = len(batch) // 2
+        logger.warning(
+            "%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle
+        )
+        for half in (batch[:middle], batch[middle:]):
+            yield from self._in_halves(prompts, given, half, on_failure)
+
     def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
         with self.session(prompts) as watched:
             watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
@@ -441,7 +532,7 @@ class Monitor:
         aggregator: AggregatorKind | Literal["best"] = "best",
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["bundled"] = "bundled",
-        random_state: int = 0,
+        seed: int = 0,
     ) -> Monitor:
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
         from syncheck.training import fit_monitor
@@ -450,10 +541,10 @@ class Monitor:
             records,
             model=model,
             tokenizer=tokenizer,
-            kind=aggregator,
+            aggregator=aggregator,
             config=config,
             aligner=aligner,
-            random_state=random_state,
+            seed=seed,
         )
 
     def save_pretrained(self, directory: str | Path) -> None:

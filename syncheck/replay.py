@@ -83,13 +83,13 @@ def read_response(
     return replace(read, spans=segment_given(texts, sentences) if read.token_ids else [])
 
 
-Given = tuple[str | None, Sequence[int] | None, Sequence[str] | None]
-"""A response as text, as token ids and in sentences, as far as it was given."""
+Given = tuple[str | GivenResponse | None, Sequence[int] | None, Sequence[str] | None]
+"""A response as text or as read already, as token ids and in sentences, as far as it was given."""
 
 
 def rows_given(
     prompts: Sequence[RagPrompt],
-    responses: Sequence[str] | None,
+    responses: Sequence[str | GivenResponse] | None,
     response_token_ids: Sequence[Sequence[int]] | None,
     sentences: Sequence[Sequence[str]] | None,
 ) -> list[Given]:

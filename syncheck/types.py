@@ -5,12 +5,12 @@ T is a number of tokens, F a number of features, H the width of a hidden state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import PromptError
 
@@ -107,6 +107,36 @@ class TokenSignals:
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    @classmethod
+    def concatenate(
+        cls, parts: Sequence[TokenSignals | SentenceSignals], *, text: str, char_spans: ArrayLike
+    ) -> TokenSignals:
+        """Join the signals of consecutive parts of a response.
+
+        Parameters
+        ----------
+        parts
+            Sentences, or parts that are themselves joined, in order; none for an empty response.
+        text
+            The response.
+        char_spans : array-like of shape (T, 2)
+            Where the characters of all T tokens of the parts lie in ``text``.
+        """
+
+        def column(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+            return np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)], dtype=dtype)
+
+        token_ids = column("token_ids", np.int64)
+        return cls(
+            text=text,
+            token_ids=token_ids,
+            char_spans=np.asarray(char_spans, np.int64).reshape(len(token_ids), 2),
+            log_prob=column("log_prob", np.float32),
+            log_prob_without_context=column("log_prob_without_context", np.float32),
+            entropy=column("entropy", np.float32),
+            kl=column("kl", np.float32),
+        )
 
 
 @dataclass(frozen=True, slots=True)

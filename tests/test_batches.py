@@ -171,6 +171,39 @@ class TestScoreBatch:
         assert not ran
 
 
+class TestReplayBatch:
+    def test_each_has_the_signals_and_scores_it_has_alone(self, monitor, prompts):
+        texts = [ANSWER, monitor.read(prompts[1], " He played.")]
+        answers = dict(monitor.replay_batch(prompts, texts, batch_size=1))
+        for place, alone in enumerate([monitor.replay(prompts[0], ANSWER), monitor.replay(prompts[1], " He played.")]):
+            assert [s.score for s in answers[place].sentences] == [s.score for s in alone.sentences]
+            for found, expected in zip(answers[place].signals, alone.signals, strict=True):
+                np.testing.assert_array_equal(found.kl, expected.kl)
+
+    def test_what_fails_alone_is_told_and_the_others_are_replayed(self, monitor, prompts, monkeypatch, caplog):
+        whole = monitor.session
+
+        def small(rows):
+            if len(rows) > 1 or rows[0] == prompts[1]:
+                raise RuntimeError("no memory")
+            return whole(rows)
+
+        monkeypatch.setattr(monitor, "session", small)
+        failed = []
+        rows = [prompts[0], prompts[1], prompts[0]]
+        found = monitor.replay_batch(
+            rows, [ANSWER] * 3, on_failure=lambda place, reason: failed.append((place, reason))
+        )
+        assert sorted(place for place, _ in found) == [0, 2]
+        assert failed == [(1, "RuntimeError: no memory")] and "3 responses at once" in caplog.text
+        with pytest.raises(RuntimeError, match="no memory"):
+            list(monitor.replay_batch(rows, [ANSWER] * 3))
+
+    def test_arguments_are_checked_before_anything_is_replayed(self, monitor, prompts):
+        with pytest.raises(InputError, match="batch_size must be at least 1"):
+            monitor.replay_batch(prompts, ["a", "b"], batch_size=0)
+
+
 class TestErrors:
     def test_no_prompt(self, monitor):
         with pytest.raises(InputError, match="expected at least one prompt"):

@@ -61,12 +61,12 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     shown = capsys.readouterr().out
     table = {line[:20].strip(): line[20:].strip() for line in shown.splitlines()}
     assert table["held-out sentences"] == "40 of 20 questions, 0.125 unfaithful"
-    assert {"ECE before", "ECE after", "release threshold", "released", "upper bound"} <= set(table)
+    assert {"ECE before", "ECE after", "calibrated threshold", "released", "upper bound"} <= set(table)
     assert plot.read_bytes().startswith(b"\x89PNG")
-    release = Aggregator.load(output).release
-    assert (release.risk, release.confidence, release.sentences, release.one_per_question) == (0.2, 0.8, 40, False)
-    assert "chosen on 40 sentences, taken to be independent" in table["release threshold"]
-    assert float(table["release threshold"].partition(",")[0]) == release.threshold
+    promise = Aggregator.load(output).calibrated_threshold
+    assert (promise.risk, promise.confidence, promise.sentences, promise.one_per_question) == (0.2, 0.8, 40, False)
+    assert "chosen on 40 sentences, taken to be independent" in table["calibrated threshold"]
+    assert float(table["calibrated threshold"].partition(",")[0]) == promise.threshold
     for data in (trained[1], held_out[0]):
         assert main(["calibrate", *MODEL, "--monitor", str(output), "--data", data]) == 2
         assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
     assert main(scored) == 0
     rows = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
-    assert sum(s["score"] >= release.threshold for row in rows for s in row["sentences"]) == release.released
+    assert sum(s["score"] >= promise.threshold for row in rows for s in row["sentences"]) == promise.released
     # a file of features says the same
     capsys.readouterr()
     assert main([*trained[0], "--data", held_out[1], *options[:5]]) == 0
@@ -93,9 +93,9 @@ def test_what_cannot_be_promised_is_refused_and_nothing_is_saved(trained, held_o
 def test_calibration_alone(trained, held_out, tmp_path, capsys):
     output = tmp_path / "calibrated"
     assert main([*trained[0], "--data", held_out[1], "--risk", "none", "--output", str(output)]) == 0
-    assert "release threshold    none, as asked" in capsys.readouterr().out
+    assert "calibrated threshold none, as asked" in capsys.readouterr().out
     aggregator = Aggregator.load(output)
-    assert aggregator.calibration is not None and aggregator.release is None
+    assert aggregator.calibration is not None and aggregator.calibrated_threshold is None
 
 
 @pytest.mark.parametrize("option", [["--confidence", "0.8"], ["--every-sentence"]])
@@ -108,7 +108,7 @@ def test_one_sentence_of_each_question(trained, held_out, tmp_path, capsys):
     options = ["--risk", "0.3", "--confidence", "0.8", "--seed", "3", "--output", str(tmp_path)]
     assert main([*trained[0], "--data", held_out[1], *options]) == 0
     assert "chosen on 20 sentences, one of each question" in capsys.readouterr().out
-    assert Aggregator.load(tmp_path).release.one_per_question
+    assert Aggregator.load(tmp_path).calibrated_threshold.one_per_question
 
 
 @pytest.mark.parametrize("change", [{}, {"response": "She left.", "spans": []}], ids=["the same", "other answers"])

@@ -71,7 +71,7 @@ def test_ablate(table, tmp_path, capsys):
         chosen.groups,
         names=chosen.measured.schema.names,
         systems=[system for system in benchmark_systems(chosen.measured.schema.names) if system.name == "all features"],
-        kind="lr",
+        aggregator="lr",
         folds=3,
         repeats=3,
         same_folds=True,
@@ -173,7 +173,7 @@ def test_thresholds_of_another_file_are_chosen_without_its_labels(table, summari
     rows = [row for row in json.loads(output.read_text())["strict"]["rows"] if row["subset"] == "all"]
     first, second = (labelled_set(read_parquet(path), "strict") for path in (table, summaries))
     names = first.measured.schema.names
-    how = {"names": names, "systems": benchmark_systems(names), "kind": "lr", "repeats": 2}
+    how = {"names": names, "systems": benchmark_systems(names), "aggregator": "lr", "repeats": 2}
     chosen_on = out_of_fold_scores(first.features, first.y, first.groups, same_folds=True, **how)
     values, labels = (
         np.concatenate(pair) for pair in ((first.measured.values, second.measured.values), (first.y,) * 2)
@@ -304,7 +304,7 @@ def test_groups_are_what_is_asked_for(tmp_path):
         chosen.generators,
         names=chosen.measured.schema.names,
         systems=[s for s in benchmark_systems(chosen.measured.schema.names) if s.name == "all features"],
-        kind="lr",
+        aggregator="lr",
         folds=2,
         repeats=1,
     )

@@ -127,19 +127,19 @@ def test_options_reach_the_search(files, monkeypatch):
 
 def test_release_needs_a_promise(files, capsys):
     for decoder, option in [("fod", "--prune-threshold"), ("fod-backtrack", "--backtrack-threshold")]:
-        arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "release"]
-        assert main(arguments) == 2 and "the monitor has no release threshold" in capsys.readouterr().err
+        arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "calibrated"]
+        assert main(arguments) == 2 and "the monitor has no calibrated threshold" in capsys.readouterr().err
 
 
 def test_release_takes_the_promise_of_a_calibration(files, monkeypatch):
-    release = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+    promise = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
     kit = load_kit("generation")
-    promising = replace(kit.aggregator, release=release)
+    promising = replace(kit.aggregator, calibrated_threshold=promise)
     monkeypatch.setattr(kit, "aggregator", promising)
     monkeypatch.setattr("syncheck.cli.monitors.load_kit", lambda purpose, device: kit)
-    _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "release")
-    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "promise": asdict(release)}
-    _, (answer,) = generate(files, "fod", "--prune-threshold", "release")
+    _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "calibrated")
+    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "promise": asdict(promise)}
+    _, (answer,) = generate(files, "fod", "--prune-threshold", "calibrated")
     thresholds = answer["trace"]["thresholds"]
     assert (thresholds["backtrack"], thresholds["prune"]) == (max(kit.config.backtrack_threshold, 0.625), 0.625)
     assert all(s["score"] >= 0.625 for s in answer["sentences"] if s["status"] == "scored")
@@ -164,7 +164,7 @@ def test_a_message_of_fod_needs_abstaining(files, capsys):
 
 @pytest.mark.parametrize(
     "option",
-    [["--beam-size", "0"], ["--backtrack-threshold", "calibrated"], ["--prune-threshold", "1.5"]],
+    [["--beam-size", "0"], ["--backtrack-threshold", "release"], ["--prune-threshold", "1.5"]],
     ids=" ".join,
 )
 def test_values_outside_their_range(files, option):

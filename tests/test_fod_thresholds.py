@@ -19,17 +19,17 @@ def promise(threshold):
 
 @dataclass(frozen=True)
 class PromisingAggregator(FormulaAggregator):
-    release: RiskControlledThreshold | None = None
+    calibrated_threshold: RiskControlledThreshold | None = None
 
 
 @pytest.fixture
 def promising(llama, make_monitor):
-    """Build a monitor with tau_1 = 0.7, tau_2 = 0.85 and a release threshold, None for none."""
+    """Build a monitor with tau_1 = 0.7, tau_2 = 0.85 and a calibrated threshold, None for none."""
 
     def make(threshold):
         monitor = make_monitor(llama, backtrack_threshold=0.7, prune_threshold=0.85)
-        release = None if threshold is None else promise(threshold)
-        monitor.aggregator = PromisingAggregator(monitor.schema, wavy, release=release)
+        calibrated = None if threshold is None else promise(threshold)
+        monitor.aggregator = PromisingAggregator(monitor.schema, wavy, calibrated_threshold=calibrated)
         return monitor
 
     return make
@@ -48,13 +48,13 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("promised", "backtrack", "prune", "expected"),
         [
-            (0.8, "release", None, (0.8, 0.85)),  # the monitor's own tau_2 is above the promise
-            (0.9, "release", None, (0.9, 0.9)),  # and here below it
-            (0.8, None, "release", (0.8, 0.8)),
-            (0.6, None, "release", (0.7, 0.6)),
-            (0.6, "release", "release", (0.6, 0.6)),
-            (0.6, "release", 0.75, (0.6, 0.75)),
-            (0.6, 0.6, "release", (0.6, 0.6)),  # equal is enough
+            (0.8, "calibrated", None, (0.8, 0.85)),  # the monitor's own tau_2 is above the promise
+            (0.9, "calibrated", None, (0.9, 0.9)),  # and here below it
+            (0.8, None, "calibrated", (0.8, 0.8)),
+            (0.6, None, "calibrated", (0.7, 0.6)),
+            (0.6, "calibrated", "calibrated", (0.6, 0.6)),
+            (0.6, "calibrated", 0.75, (0.6, 0.75)),
+            (0.6, 0.6, "calibrated", (0.6, 0.6)),  # equal is enough
         ],
     )
     def test_of_fod(self, promising, promised, backtrack, prune, expected):
@@ -65,9 +65,9 @@ class TestChoice:
     def test_of_decoders_with_one(self, promising):
         monitor = promising(0.625)
         expected = Thresholds(0.625, None, promise(0.625))
-        backtrack = BacktrackGenerator(*models(monitor), backtrack_threshold="release")
+        backtrack = BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated")
         assert (backtrack.thresholds, backtrack.config.backtrack_threshold) == (expected, 0.625)
-        assert AbstainGenerator(*models(monitor), threshold="release").thresholds == expected
+        assert AbstainGenerator(*models(monitor), threshold="calibrated").thresholds == expected
 
     def test_numbers_make_no_promise(self, promising):
         monitor = promising(0.625)
@@ -85,16 +85,16 @@ class TestRelease:
         # the first sentence, and the promise at its very score; the rest of the answer at 0 or 1
         first, *others = [s.score for s in greedy.sentences]
         reached = next((i for i, score in enumerate(others, 1) if score < first), len(others) + 1)
-        at = run(BacktrackGenerator(*models(promising(first)), backtrack_threshold="release"), prompt)
+        at = run(BacktrackGenerator(*models(promising(first)), backtrack_threshold="calibrated"), prompt)
         assert [s.score for s in at.report.sentences] == [first, *others][:reached]
         assert at.thresholds == Thresholds(first, None, promise(first))
         above = math.nextafter(first, 1.0)
-        out = run(BacktrackGenerator(*models(promising(above)), backtrack_threshold="release"), prompt)
+        out = run(BacktrackGenerator(*models(promising(above)), backtrack_threshold="calibrated"), prompt)
         assert out.report.sentences == () and [s.score for s in out.dropped] == [first]
         lowest = min(first, *others)
-        given = run(AbstainGenerator(*models(promising(lowest)), threshold="release"), prompt)
+        given = run(AbstainGenerator(*models(promising(lowest)), threshold="calibrated"), prompt)
         assert given.report.response == greedy.response and given.thresholds.backtrack == lowest
-        refused = run(AbstainGenerator(*models(promising(math.nextafter(lowest, 1.0))), threshold="release"), prompt)
+        refused = run(AbstainGenerator(*models(promising(math.nextafter(lowest, 1.0))), threshold="calibrated"), prompt)
         assert refused.report.stop == "abstained"
 
     @pytest.mark.slow
@@ -103,7 +103,7 @@ class TestRelease:
         monitor = promising(promised)
         monitor.config = replace(monitor.config, backtrack_threshold=0.0, prune_threshold=0.0)
         prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
-        fod = FODGenerator(*models(monitor), prune_threshold="release", samples_per_step=8)
+        fod = FODGenerator(*models(monitor), prune_threshold="calibrated", samples_per_step=8)
         outs = [run(fod, prompt, seed=seed) for seed in range(3)]
         scores = [s.score for out in outs for s in out.report.sentences]
         assert scores and min(scores) >= promised
@@ -115,31 +115,31 @@ class TestErrors:
     def test_a_monitor_without_a_promise(self, promising, name):
         monitor = promising(None)
         make = {
-            "fod": lambda: FODGenerator(*models(monitor), prune_threshold="release"),
-            "backtrack": lambda: BacktrackGenerator(*models(monitor), backtrack_threshold="release"),
-            "abstain": lambda: AbstainGenerator(*models(monitor), threshold="release"),
+            "fod": lambda: FODGenerator(*models(monitor), prune_threshold="calibrated"),
+            "backtrack": lambda: BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated"),
+            "abstain": lambda: AbstainGenerator(*models(monitor), threshold="calibrated"),
         }
-        with pytest.raises(NotReadyError, match="no release threshold.*syncheck calibrate --risk"):
+        with pytest.raises(NotReadyError, match="no calibrated threshold.*syncheck calibrate --risk"):
             make[name]()
 
     def test_a_monitor_without_an_aggregator(self, llama):
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         with pytest.raises(NotReadyError, match="no aggregator"):
-            AbstainGenerator(*models(bare), threshold="release")
+            AbstainGenerator(*models(bare), threshold="calibrated")
 
     def test_a_number_below_the_promise(self, promising):
         monitor = promising(0.8)
         with pytest.raises(InputError, match=r"must reach 0.8; found prune_threshold=0.79"):
-            FODGenerator(*models(monitor), backtrack_threshold="release", prune_threshold=0.79)
+            FODGenerator(*models(monitor), backtrack_threshold="calibrated", prune_threshold=0.79)
         with pytest.raises(InputError, match=r"must reach 0.8; found backtrack_threshold=0.5"):
-            FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="release")
+            FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="calibrated")
 
     def test_annotating_would_break_it(self, promising):
         with pytest.raises(InputError, match="on_exhausted='annotate' keeps sentences below"):
-            FODGenerator(*models(promising(0.8)), backtrack_threshold="release", on_exhausted="annotate")
+            FODGenerator(*models(promising(0.8)), backtrack_threshold="calibrated", on_exhausted="annotate")
 
     def test_another_word(self, promising):
-        with pytest.raises(InputError, match="threshold must be a number.*'release' or None; found 'calibrated'"):
-            AbstainGenerator(*models(promising(0.8)), threshold="calibrated")
+        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'release'"):
+            AbstainGenerator(*models(promising(0.8)), threshold="release")
         with pytest.raises(InputError, match="prune_threshold must be.*found 'high'"):
             FODGenerator(*models(promising(0.8)), prune_threshold="high")

@@ -212,7 +212,7 @@ def test_features_are_real_numbers(change, found):
         lambda given: Aggregator.fit(given, y, schema=SCHEMA, kind="lr"),
         aggregator.score,
         aggregator.predict_proba,
-        lambda given: cross_validate(given, y, range(len(y)), kind="lr", folds=2, repeats=1),
+        lambda given: cross_validate(given, y, range(len(y)), aggregator="lr", folds=2, repeats=1),
     ):
         with pytest.raises(WrongTypeError, match=f"features must be real numbers; found .*{found}"):
             use(change(X))
@@ -240,7 +240,7 @@ def test_labels_are_real_numbers(change):
         lambda given: Aggregator.fit(X, given, schema=SCHEMA, kind="lr"),
         lambda given: fit_calibration(np.linspace(0, 1, len(y)), given),
         lambda given: choose_thresholds(np.linspace(0, 1, len(y)), given),
-        lambda given: cross_validate(X, given, range(len(y)), kind="lr", folds=2, repeats=1),
+        lambda given: cross_validate(X, given, range(len(y)), aggregator="lr", folds=2, repeats=1),
     ):
         with pytest.raises(WrongTypeError, match="labels must be real numbers"):
             use(change(y))

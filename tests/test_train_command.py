@@ -53,7 +53,7 @@ def test_each_fold_is_fitted_once(llama, fits, tmp_path):
     assert sum(folds) == (FOLDS - 1) * 48  # each sentence is left out of one
 
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    alone = fit_measured(untrained, measured, kind="lr", random_state=2)
+    alone = fit_measured(untrained, measured, aggregator="lr", seed=2)
     trained = Monitor.from_pretrained(output, model=llama.model, tokenizer=llama.tokenizer)
     assert trained.config == alone.config
     rows = sentences().values
@@ -65,7 +65,7 @@ def test_the_number_of_a_list_item_is_trained_on_and_a_row_of_dashes_is_not(llam
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     measured = sentences(10)
     measured = replace(measured, texts=("2.", "***", *measured.texts[2:]))
-    fit_measured(untrained, measured, kind="lr", held_out=np.linspace(0.0, 0.9, 19))
+    fit_measured(untrained, measured, aggregator="lr", held_out=np.linspace(0.0, 0.9, 19))
     assert fits == [19]
 
 
@@ -73,7 +73,7 @@ def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     measured = sentences(10)
     held_out = np.linspace(0.0, 0.95, 20)  # those of the faithful, every other one, are 0.0, 0.1, ... 0.9
-    trained = fit_measured(untrained, measured, kind="lr", held_out=held_out)
+    trained = fit_measured(untrained, measured, aggregator="lr", held_out=held_out)
     assert fits == [20]
     # At most one and two of the ten faithful sentences lie below.
     assert (trained.config.backtrack_threshold, trained.config.prune_threshold) == (held_out[2], held_out[4])
@@ -83,7 +83,7 @@ def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
 def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     with pytest.raises(InputError, match=r"held_out must be 20 numbers, .* that gets a score; found"):
-        fit_measured(untrained, sentences(10), kind="lr", held_out=held_out)
+        fit_measured(untrained, sentences(10), aggregator="lr", held_out=held_out)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
     column = measured.schema.names.index("align_score")
     measured.values[:, column] = np.tile([-2.0, 0.0, 2.0, 0.0], 30) + measured.values[:, 0] / 10
     chosen = fit_measured(untrained, measured)
-    named, linear = (fit_measured(untrained, measured, kind=kind) for kind in (chosen.aggregator.kind, "lr"))
+    named, linear = (fit_measured(untrained, measured, aggregator=kind) for kind in (chosen.aggregator.kind, "lr"))
     assert chosen.aggregator.kind != "lr"
     assert chosen.config == named.config != linear.config
 

@@ -213,7 +213,9 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
         if kind != "xgb":
             fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=kit.schema, kind=kind)  # type: ignore[arg-type]
             assert kit.aggregator is not None
-            aggregator = replace(fitted, calibration=kit.aggregator.calibration, release=kit.aggregator.release)
+            aggregator = replace(
+                fitted, calibration=kit.aggregator.calibration, calibrated_threshold=kit.aggregator.calibrated_threshold
+            )
         monitor = Monitor(
             model,
             tokenizer,

@@ -139,12 +139,12 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         measured.groups[used],
         names=names,
         systems=benchmark_systems(names),
-        kind=kind,
+        aggregator=kind,
         seed=SEED,
     )
     by = {"generator": list(measured.generators[used])}
     table = auroc_table(scores, labels[used], measured.groups[used], by=by, seed=SEED)
-    trained = fit_measured(monitor, measured, kind=kind, random_state=SEED)
+    trained = fit_measured(monitor, measured, aggregator=kind, seed=SEED)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts = {

@@ -37,7 +37,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     monitor
         A trained monitor.
     threshold
-        In [0, 1]; None takes the monitor's tau_1, ``"release"`` the score that ``syncheck calibrate --risk`` chose,
+        In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
         with the promise at :class:`fod.Thresholds`. The paper has 0.7.
     message
         What is said instead; empty for an empty answer.
@@ -45,7 +45,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator, or no release threshold where that is asked for.
+        If the monitor has no aggregator, or no calibrated threshold where that is asked for.
     InputError
         If the threshold is outside its range, or model and monitor do not belong together.
     """

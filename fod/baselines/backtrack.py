@@ -26,8 +26,8 @@ class BacktrackGenerator(FODGenerator):
     monitor
         A trained monitor.
     backtrack_threshold
-        tau_1 in [0, 1]; None takes the monitor's own, ``"release"`` the score that ``syncheck calibrate --risk`` chose,
-        with the promise at :class:`fod.Thresholds`.
+        tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
+        chose, with the promise at :class:`fod.Thresholds`.
     max_sentences
         Most sentences of an answer.
 

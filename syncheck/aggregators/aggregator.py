@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import persistence, published
-from syncheck.aggregators.single import signal_column
+from syncheck.aggregators.signal import signal_column
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import real_numbers
@@ -18,10 +18,7 @@ from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold
-    from syncheck.aggregators.ensemble import Ensemble
-    from syncheck.aggregators.forest import Forest
-    from syncheck.aggregators.network import Network
-    from syncheck.aggregators.single import Column
+    from syncheck.aggregators.kinds import KindName, StoredModel
 
 __all__ = ["Aggregator"]
 
@@ -38,11 +35,11 @@ class Aggregator:
         ``signal`` is untrained: one signal as it is, see :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
         Median of each feature in training; NaN where it was never measured or is not known.
-    model : Network, Forest, Ensemble or Column
+    model : StoredModel
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
-    release : RiskControlledThreshold or None
-        The score from which sentences may be released with a promise; see
+    calibrated_threshold : RiskControlledThreshold or None
+        The score from which sentences may be shown with a promise; see
         :func:`syncheck.training.choose_risk_controlled_threshold`.
 
     Examples
@@ -54,11 +51,11 @@ class Aggregator:
     """
 
     schema: FeatureSchema
-    kind: persistence.Kind
+    kind: KindName
     medians: NDArray[np.float64]
-    model: Network | Forest | Ensemble | Column
+    model: StoredModel
     calibration: Calibration | None = None
-    release: RiskControlledThreshold | None = None
+    calibrated_threshold: RiskControlledThreshold | None = None
 
     @classmethod
     def fit(
@@ -68,7 +65,7 @@ class Aggregator:
         *,
         schema: FeatureSchema,
         kind: AggregatorKind = "mlp",
-        random_state: int = 0,
+        seed: int = 0,
         allow_unmeasured: bool = False,
     ) -> Self:
         """Train on labelled sentences.
@@ -84,8 +81,8 @@ class Aggregator:
         kind
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
             their log-odds averaged.
-        random_state
-            Seed; the same data and seed give the same aggregator.
+        seed
+            The same data and seed give the same aggregator.
         allow_unmeasured
             Whether a column may be NaN throughout, such as the aligner's without an aligner; it then never counts, not
             even where it is measured later.
@@ -98,11 +95,11 @@ class Aggregator:
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
-        from syncheck.aggregators.estimators import fit_model
+        from syncheck.aggregators.kinds import fit_model
 
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
-        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, random_state=random_state)
+        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed)
         return cls(schema, kind, _medians(rows), model)
 
     @classmethod
@@ -124,11 +121,13 @@ class Aggregator:
         """
         saved = persistence.load(Path(directory))
         persistence.check_schema(saved.schema, schema)
-        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.release)
+        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.calibrated_threshold)
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
-        saved = persistence.Saved(self.schema, self.kind, self.medians, self.model, self.calibration, self.release)
+        saved = persistence.Saved(
+            self.schema, self.kind, self.medians, self.model, self.calibration, self.calibrated_threshold
+        )
         persistence.save(Path(directory), saved)
 
     @classmethod

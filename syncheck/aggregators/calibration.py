@@ -264,13 +264,14 @@ class RiskControlledThreshold:
     def __post_init__(self) -> None:
         if not (0 < self.risk < 1 and 0 < self.confidence < 1 and math.isfinite(self.threshold) and self.released):
             raise InputError(
-                "a release threshold needs a finite threshold, released sentences, and a risk and a confidence between "
-                f"0 and 1; found {self.threshold}, {self.released}, {self.risk} and {self.confidence}"
+                "a risk-controlled threshold needs a finite threshold, released sentences, and a risk and a confidence "
+                f"between 0 and 1; found {self.threshold}, {self.released}, {self.risk} and {self.confidence}"
             )
         if not 0 <= self.unfaithful <= self.released <= self.sentences or not 0 <= self.bound <= self.risk:
             raise InputError(
-                "a release threshold needs unfaithful <= released <= sentences and a bound of at most its risk; found "
-                f"{self.unfaithful}, {self.released}, {self.sentences} and a bound of {self.bound} for {self.risk}"
+                "a risk-controlled threshold needs unfaithful <= released <= sentences and a bound of at most its "
+                f"risk; found {self.unfaithful}, {self.released}, {self.sentences} and a bound of {self.bound} for "
+                f"{self.risk}"
             )
 
     @property

@@ -13,8 +13,9 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.estimators import fit_classifier
 from syncheck.aggregators.network import Network
+from syncheck.aggregators.trees import Forest
 from syncheck.config import ClassifierKind
 from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
@@ -38,6 +39,11 @@ class Ensemble:
     """
 
     members: Mapping[ClassifierKind, Network | Forest]
+
+    @classmethod
+    def fit(cls, X: Floats, y: NDArray[np.int64], seed: int) -> Self:
+        """Train each member on (N, F) features and (N,) labels."""
+        return cls({kind: fit_classifier(kind, X, y, seed) for kind in MEMBERS})
 
     @property
     def features(self) -> int:

@@ -12,20 +12,18 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.ensemble import MEMBERS, Ensemble
-from syncheck.aggregators.forest import Forest
 from syncheck.aggregators.network import Network
-from syncheck.config import AggregatorKind, ClassifierKind
+from syncheck.aggregators.trees import Forest
+from syncheck.config import ClassifierKind
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found
 
-__all__ = ["fit_model", "make_aggregator"]
+__all__ = ["fit_classifier", "make_aggregator"]
 
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
 
-def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     """Return an untrained scikit-learn classifier; label 1 is faithful.
 
     Parameters
@@ -35,8 +33,8 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
         128, 300 epochs at most (paper, appendix A.2), and a weight decay of 1, which is ours: without it a few
         thousand sentences are learned by heart. ``xgb``: gradient-boosted trees; the paper gives no settings for
         them, these are shallow and cautious ones that suit a few thousand sentences.
-    random_state
-        Seed of the initial weights and of the order of the rows.
+    seed
+        Of the initial weights and of the order of the rows.
 
     Returns
     -------
@@ -68,7 +66,7 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
             min_child_weight=5.0,
             reg_lambda=5.0,
             n_jobs=1,
-            random_state=random_state,
+            random_state=seed,
         )
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
@@ -78,16 +76,16 @@ def make_aggregator(kind: ClassifierKind, random_state: int = 0) -> Any:  # noqa
         [
             ("impute", SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)),
             ("scale", StandardScaler()),
-            ("classify", _classifier(kind, random_state)),
+            ("classify", _classifier(kind, seed)),
         ]
     )
 
 
-def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
+def _classifier(kind: ClassifierKind, seed: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     if kind == "lr":
         from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(max_iter=1000, random_state=random_state)
+        return LogisticRegression(max_iter=1000, random_state=seed)
     if kind == "mlp":
         from sklearn.neural_network import MLPClassifier
 
@@ -99,43 +97,14 @@ def _classifier(kind: ClassifierKind, random_state: int) -> Any:  # noqa: ANN401
             learning_rate_init=1e-3,
             batch_size=MLP_BATCH,
             max_iter=300,
-            random_state=random_state,
+            random_state=seed,
         )
     raise InputError(f"a classifier is one of {', '.join(get_args(ClassifierKind))}, not {kind!r}")
 
 
-def fit_model(
-    X: NDArray[np.float64], y: NDArray[np.int64], *, kind: AggregatorKind, random_state: int
-) -> Network | Forest | Ensemble:
-    """Train a classifier, or those of an ensemble, and keep what scoring needs of it.
-
-    Parameters
-    ----------
-    X : ndarray of shape (N, F), float64
-        NaN means not measured.
-    y : ndarray of shape (N,)
-        1 faithful, 0 unfaithful.
-    kind
-        As in :func:`make_aggregator`, or ``ensemble``.
-    random_state
-        As in :func:`make_aggregator`.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit, a value is infinite, or a label other than 0 and 1 occurs or one of the two
-        does not.
-    """
-    _check(X, y)
-    if kind == "ensemble":
-        return Ensemble({member: _fit_classifier(X, y, member, random_state) for member in MEMBERS})
-    return _fit_classifier(X, y, kind, random_state)
-
-
-def _fit_classifier(
-    X: NDArray[np.float64], y: NDArray[np.int64], kind: ClassifierKind, random_state: int
-) -> Network | Forest:
-    estimator = make_aggregator(kind, random_state)
+def fit_classifier(kind: ClassifierKind, X: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> Network | Forest:
+    """Train a classifier on (N, F) features and (N,) labels, and keep what scoring needs of it."""
+    estimator = make_aggregator(kind, seed)
     if kind == "xgb":
         return Forest(estimator.fit(X, y).get_booster())
     if kind == "lr":
@@ -147,14 +116,3 @@ def _fit_classifier(
         # 300 epochs are the paper's training budget: using them up is no fault.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return Network.from_pipeline(estimator.fit(X, y))
-
-
-def _check(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
-    if X.ndim != 2 or y.shape != (len(X),):
-        raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
-    if np.isinf(X).any():
-        raise InputError("a feature is infinite; use NaN for what was not measured")
-    if not has_both_labels(y):
-        raise InputError(
-            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
-        )

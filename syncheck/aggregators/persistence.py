@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,37 +23,16 @@ from syncheck.aggregators.calibration import (
     calibration_from_dict,
     calibration_to_dict,
 )
-from syncheck.aggregators.ensemble import Ensemble
-from syncheck.aggregators.forest import Forest
-from syncheck.aggregators.network import Network
-from syncheck.aggregators.single import Column
-from syncheck.config import AggregatorKind
+from syncheck.aggregators.kinds import KINDS, KindName, StoredModel
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import REMEDY, read_bytes, read_object
 from syncheck.types import FeatureSchema
 
-__all__ = ["Kind", "Saved", "check_folder", "check_schema", "file_names", "load", "save"]
-
-Kind = AggregatorKind | Literal["signal"]
-"""The trained kinds, and one signal taken as it is."""
+__all__ = ["Saved", "check_folder", "check_schema", "file_names", "load", "save"]
 
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
-WEIGHTS: Mapping[Kind, str] = {
-    "lr": "aggregator.safetensors",
-    "mlp": "aggregator.safetensors",
-    "xgb": "aggregator.safetensors",
-    "ensemble": "aggregator.safetensors",
-    "signal": "aggregator.signal.json",
-}
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
-_READERS: Mapping[Kind, type[Network | Forest | Ensemble | Column]] = {
-    "lr": Network,
-    "mlp": Network,
-    "xgb": Forest,
-    "ensemble": Ensemble,
-    "signal": Column,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,31 +40,31 @@ class Saved:
     """What is stored of an aggregator."""
 
     schema: FeatureSchema
-    kind: Kind
+    kind: KindName
     medians: NDArray[np.float64]
-    model: Network | Forest | Ensemble | Column
+    model: StoredModel
     calibration: Calibration | None
-    release: RiskControlledThreshold | None
+    calibrated_threshold: RiskControlledThreshold | None
 
 
 def save(directory: Path, saved: Saved) -> None:
     """Write the two files, making the folder if it does not exist, and remove those that they replace."""
     directory.mkdir(parents=True, exist_ok=True)
-    weights = saved.model.to_bytes()
+    weights, name = saved.model.to_bytes(), KINDS[saved.kind].file
     config = {
         "format": FORMAT,
         "kind": saved.kind,
         "schema": asdict(saved.schema),
         "medians": [None if np.isnan(value) else float(value) for value in saved.medians],
-        "weights": WEIGHTS[saved.kind],
+        "weights": name,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "calibration": None if saved.calibration is None else calibration_to_dict(saved.calibration),
-        "release": None if saved.release is None else asdict(saved.release),
+        "calibrated_threshold": None if saved.calibrated_threshold is None else asdict(saved.calibrated_threshold),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
-    (directory / WEIGHTS[saved.kind]).write_bytes(weights)
+    (directory / name).write_bytes(weights)
     (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    for other in set(WEIGHTS.values()) - {WEIGHTS[saved.kind]}:
+    for other in {kind.file for kind in KINDS.values()} - {name}:
         (directory / other).unlink(missing_ok=True)  # of an aggregator that this one was saved over
 
 
@@ -104,14 +83,14 @@ def load(directory: Path) -> Saved:
         kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
         medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
         # Files of before there was a calibration lack both.
-        calibration, release = config.get("calibration"), config.get("release")
+        calibration, threshold = config.get("calibration"), config.get("calibrated_threshold")
         calibration = None if calibration is None else calibration_from_dict(calibration)
-        release = None if release is None else RiskControlledThreshold.from_dict(release)
+        threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
-    if kind not in tuple(WEIGHTS):
+    if kind not in tuple(KINDS):
         raise CheckpointError(f"{directory / CONFIG} has an aggregator of unknown kind {kind!r}; update syncheck")
-    path = directory / WEIGHTS[kind]
+    path = directory / KINDS[kind].file
     if named != path.name:
         raise CheckpointError(
             f"{directory / CONFIG} keeps its weights in {named!r}; this version reads {path.name!r}. XGBoost's own "
@@ -121,13 +100,13 @@ def load(directory: Path) -> Saved:
     weights = read_bytes(path)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
-    model = _READERS[kind].from_bytes(weights)
+    model = KINDS[kind].model.from_bytes(weights)
     if not len(schema.names) == len(medians) == model.features:
         raise CheckpointError(
             f"{directory / CONFIG} names {len(schema.names)} features and {len(medians)} medians, but the "
             f"weights are for {model.features}; {REMEDY}"
         )
-    return Saved(schema, kind, medians, model, calibration, release)
+    return Saved(schema, kind, medians, model, calibration, threshold)
 
 
 def file_names(kind: str) -> list[str]:
@@ -138,10 +117,9 @@ def file_names(kind: str) -> list[str]:
     CheckpointError
         If the kind is unknown.
     """
-    found = [CONFIG, *(name for known, name in WEIGHTS.items() if known == kind)]
-    if len(found) == 1:
+    if kind not in tuple(KINDS):
         raise CheckpointError(f"an aggregator of kind {kind!r} is unknown; update syncheck")
-    return found
+    return [CONFIG, KINDS[kind].file]
 
 
 def check_folder(directory: Path, *, written_by: str) -> None:

@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands.add_parser("evaluate", help="AUROC of a monitor's signals on labelled responses"))
     _add_ablate(commands.add_parser("ablate", help="AUROC without each signal in turn"))
     _add_transfer(commands.add_parser("transfer", help="trained on one generator, task or file, tested on another"))
-    _add_calibrate(commands.add_parser("calibrate", help="probabilities and a release threshold from held-out data"))
+    _add_calibrate(commands.add_parser("calibrate", help="probabilities and a threshold from held-out data"))
     add_conversion(commands.add_parser("convert-aligner", help="an AlignScore .ckpt, once, as a folder of safetensors"))
     return parser
 

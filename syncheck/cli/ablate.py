@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         chosen = labelled_set(measured, name)
         y, groups = chosen.y, chosen.groups
         scores = out_of_fold_scores(
-            chosen.features, y, groups, names=names, systems=systems, kind=args.aggregator, **folds
+            chosen.features, y, groups, names=names, systems=systems, aggregator=args.aggregator, **folds
         )
         numbers = fold_numbers(y, groups, **folds)
         table = auroc_table(scores, y, groups, by=parts_of(chosen), folds=numbers, seed=args.seed)

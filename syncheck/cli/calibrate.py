@@ -74,17 +74,17 @@ def _table(found: Calibrated, *, questions: int) -> str:
         ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
         ("ECE before", f"{found.ece_before:.3f}"),
         ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
-        *(_promise(found.release) if found.release is not None else [("release threshold", "none, as asked")]),
+        *(_promise(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),
     ]
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
 
 
-def _promise(release: RiskControlledThreshold) -> list[tuple[str, str]]:
-    share = release.released / release.sentences
-    drawn = ", one of each question" if release.one_per_question else ", taken to be independent of each other"
+def _promise(promise: RiskControlledThreshold) -> list[tuple[str, str]]:
+    share = promise.released / promise.sentences
+    drawn = ", one of each question" if promise.one_per_question else ", taken to be independent of each other"
     return [
-        ("release threshold", f"{release.threshold!r}, chosen on {release.sentences} sentences{drawn}"),
-        ("released", f"{share:.3f}, {release.released} of {release.sentences} sentences"),
-        ("unfaithful of these", f"{release.observed:.4f}, {release.unfaithful} of {release.released} sentences"),
-        ("upper bound", f"{release.bound:.4f} with confidence {release.confidence:g}; allowed: {release.risk:g}"),
+        ("calibrated threshold", f"{promise.threshold!r}, chosen on {promise.sentences} sentences{drawn}"),
+        ("released", f"{share:.3f}, {promise.released} of {promise.sentences} sentences"),
+        ("unfaithful of these", f"{promise.observed:.4f}, {promise.unfaithful} of {promise.released} sentences"),
+        ("upper bound", f"{promise.bound:.4f} with confidence {promise.confidence:g}; allowed: {promise.risk:g}"),
     ]

@@ -85,14 +85,14 @@ def chosen_options(args: argparse.Namespace) -> dict[str, Any]:
 def _add_search(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "FOD",
-        "of --decoder fod, fod-backtrack and abstain. A threshold of 'release' is the one that `syncheck calibrate "
-        "--risk` chose; no sentence below it is then released. Its promise does not cover the search of fod",
+        "of --decoder fod, fod-backtrack and abstain. 'calibrated' takes the threshold of `syncheck calibrate --risk`, "
+        "below which no sentence is then released. Its promise does not cover the search of fod",
     )
     group.add_argument(
         "--backtrack-threshold",
         type=_threshold,
         metavar="SCORE",
-        help="tau 1 of all three: 0 to 1, or 'release' (the monitor's own)",
+        help="tau 1 of all three: 0 to 1, or 'calibrated' (the monitor's own)",
     )
     group.add_argument(
         "--prune-threshold", type=_threshold, metavar="SCORE", help="tau 2 of fod, likewise (the monitor's own)"
@@ -135,11 +135,11 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 
 
 def _threshold(text: str) -> float | str:
-    if text == "release":
+    if text == "calibrated":
         return text
     value = float(text)
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 1, or 'release'; found {text}")
+        raise argparse.ArgumentTypeError(f"must be from 0 to 1, or 'calibrated'; found {text}")
     return value
 
 

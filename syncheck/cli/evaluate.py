@@ -152,7 +152,14 @@ def _trained_elsewhere(
     tables = {}
     for what, compared in systems.items():
         scores = held_out_scores(
-            both.features, both.y, train, names=names, systems=compared, kind=kind, repeats=repeats, seed=args.seed
+            both.features,
+            both.y,
+            train,
+            names=names,
+            systems=compared,
+            aggregator=kind,
+            repeats=repeats,
+            seed=args.seed,
         )
         tables[what] = auroc_table(
             scores, tested.y, tested.groups, by=parts_of(tested), thresholds=thresholds, seed=args.seed
@@ -169,10 +176,20 @@ def _chosen_on(
     args: argparse.Namespace,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the thresholds of systems, chosen on the training file; none, which is said, where it is too small."""
-    names = known.measured.schema.names
-    how: dict[str, Any] = {"kind": kind, "folds": FOLDS, "repeats": repeats, "seed": args.seed}
     try:
-        return training_thresholds(known.features, known.y, known.groups, names=names, systems=systems, **how)
+        scores = out_of_fold_scores(
+            known.features,
+            known.y,
+            known.groups,
+            names=known.measured.schema.names,
+            systems=systems,
+            aggregator=kind,
+            folds=FOLDS,
+            repeats=repeats,
+            seed=args.seed,
+            same_folds=True,
+        )
+        return training_thresholds(scores, known.y)
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
         return {}
@@ -198,11 +215,11 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
     folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
-    scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), kind=kind, **folds)
+    scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
     table = auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), folds=numbers, seed=args.seed)
     more = {}
     if args.permute:
-        permuted = permuted_scores(*data, names=names, signals=feature_groups(names), kind=kind, **folds)
+        permuted = permuted_scores(*data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
         more[PERMUTED] = auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
     if args.compare_aggregators:
         more[AGGREGATORS] = best_aggregator(*data, names=names, **folds)[1]

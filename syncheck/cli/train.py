@@ -46,7 +46,7 @@ def train(args: argparse.Namespace) -> int:
     sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
     if args.plot is not None:
         plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
-    monitor = fit_measured(untrained, measured, kind=kind, rule=args.labels, random_state=args.seed, held_out=held_out)
+    monitor = fit_measured(untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out)
     monitor.save_pretrained(args.output)
     sys.stderr.write(
         f"trained on {len(set(measured.owners[measured.checkable]))} responses; backtrack threshold "
@@ -109,5 +109,5 @@ def _compared(
         names=measured.schema.names,
         repeats=1,
         seed=args.seed,
-        kinds=None if args.aggregator == "best" else (args.aggregator,),
+        aggregators=None if args.aggregator == "best" else (args.aggregator,),
     )

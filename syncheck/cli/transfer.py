@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
     repeats, same_folds = runs_of(args)
-    options: dict[str, Any] = {"kind": args.aggregator, "folds": args.cv, "repeats": repeats, "seed": args.seed}
+    options: dict[str, Any] = {"aggregator": args.aggregator, "folds": args.cv, "repeats": repeats, "seed": args.seed}
     options["same_folds"] = same_folds
     if args.over == "surrogate":
         sets = {file: labelled_set(found, name) for file, found in measured.items()}

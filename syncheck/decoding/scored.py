@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.scoped import Scoped
 from syncheck.decoding.session import DecodingSession
@@ -41,11 +39,14 @@ class ScoredAnswer:
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
         """Return the answer as scored so far."""
+        count = sum(len(signals.token_ids) for signals in self.signals)
         return Report(
             prompt=self.scorer.prompt,
             response=transcript.text,
             sentences=tuple(self.sentences),
-            tokens=_joined(transcript, self.signals),
+            tokens=TokenSignals.concatenate(
+                self.signals, text=transcript.text, char_spans=transcript.char_spans[:count]
+            ),
             stop=stop,
             seconds=seconds,
         )
@@ -137,22 +138,3 @@ def _score(
             scored[row] = sentences
             answers[row].keep(measured[row], sentences)
     return scored
-
-
-def _joined(transcript: Transcript, signals: Sequence[SentenceSignals]) -> TokenSignals:
-    count = sum(len(s.token_ids) for s in signals)
-    spans = np.asarray(transcript.char_spans[:count], np.int64).reshape(count, 2)
-
-    def column(name: str, dtype: type) -> np.ndarray:
-        parts = [getattr(s, name) for s in signals]
-        return np.concatenate(parts) if parts else np.empty(0, dtype)
-
-    return TokenSignals(
-        text=transcript.text,
-        token_ids=column("token_ids", np.int64),
-        char_spans=spans,
-        log_prob=column("log_prob", np.float32),
-        log_prob_without_context=column("log_prob_without_context", np.float32),
-        entropy=column("entropy", np.float32),
-        kl=column("kl", np.float32),
-    )

@@ -1,9 +1,4 @@
-from .crossval import (
-    FittedFold as FittedFold,
-    cross_validate as cross_validate,
-    fitted_folds as fitted_folds,
-    fold_numbers as fold_numbers,
-)
+from .crossval import cross_validate as cross_validate, fold_numbers as fold_numbers
 from .importance import ablation_systems as ablation_systems, permuted_scores as permuted_scores
 from .reliability import (
     ReliabilityBin as ReliabilityBin,

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.ensemble import Ensemble
-from syncheck.aggregators.estimators import fit_model
-from syncheck.aggregators.forest import Forest
-from syncheck.aggregators.network import Network
+from syncheck.aggregators.kinds import StoredModel, fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
@@ -34,14 +31,14 @@ class FittedFold:
         Indices of the sentences; no group is in both.
     rows : ndarray of shape (N, F), float64
         Features of all sentences, as the training ones determine them.
-    model : Network, Forest or Ensemble
+    model : StoredModel
     """
 
     repeat: int
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     rows: NDArray[np.float64]
-    model: Network | Forest | Ensemble
+    model: StoredModel
 
 
 def cross_validate(
@@ -49,7 +46,7 @@ def cross_validate(
     y: ArrayLike,
     groups: ArrayLike,
     *,
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 5,
     seed: int = 0,
@@ -68,8 +65,8 @@ def cross_validate(
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,)
         Sentences of one group, in practice of one question, are never on both sides.
-    kind
-        Which classifier; imputing and scaling are refitted in each fold with it.
+    aggregator
+        Which kind; imputing and scaling are refitted in each fold with it.
     folds
         Parts the groups are split into, with about the same share of unfaithful sentences each.
     repeats
@@ -94,21 +91,11 @@ def cross_validate(
         If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
         folds; or a fold's training part cannot be used.
     """
-    y = real_numbers(y, "labels")
-    scores = np.full((repeats, len(y)), np.nan)
-    fitted = fitted_folds(
-        X,
-        y,
-        groups,
-        kind=kind,
-        folds=folds,
-        repeats=repeats,
-        seed=seed,
-        same_folds=same_folds,
-        train_on=train_on,
-        numbers=numbers,
-    )
-    for fold in fitted:
+    labels = real_numbers(y, "labels")
+    if numbers is None:
+        numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    scores = np.full(numbers.shape, np.nan)
+    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, train_on=train_on):
         scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
     return scores
 
@@ -116,27 +103,21 @@ def cross_validate(
 def fitted_folds(
     X: ArrayLike | FoldFeatures,
     y: ArrayLike,
-    groups: ArrayLike,
+    numbers: NDArray[np.int64],
     *,
-    kind: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 5,
+    aggregator: AggregatorKind = "mlp",
     seed: int = 0,
-    same_folds: bool = False,
     train_on: NDArray[np.bool_] | None = None,
-    numbers: NDArray[np.int64] | None = None,
 ) -> Iterator[FittedFold]:
-    """Yield the fitted models behind :func:`cross_validate`, which has the parameters and errors."""
+    """Yield the fitted models of :func:`cross_validate`, which has the parameters; ``numbers`` are given."""
     labels = real_numbers(y, "labels")
     features_for = fold_features(X)
-    if numbers is None:
-        numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
     for repeat, number in enumerate(numbers):
         for left_out in np.unique(number):
             train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
             rows = features_for(train)
-            model = fit_model(rows[train], labels[train], kind=kind, random_state=seed + repeat)
+            model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat)
             yield FittedFold(repeat, train, test, rows, model)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.evaluation.crossval import FoldFeatures, fitted_folds
+from syncheck.evaluation.crossval import FoldFeatures, fitted_folds, fold_numbers
 from syncheck.evaluation.systems import ALL_FEATURES, System
 
 __all__ = ["ablation_systems", "permuted_scores"]
@@ -55,7 +55,7 @@ def permuted_scores(
     *,
     names: Sequence[str],
     signals: Mapping[str, Sequence[str]],
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 5,
     seed: int = 0,
@@ -68,7 +68,7 @@ def permuted_scores(
 
     Parameters
     ----------
-    X, y, groups, kind, folds, repeats, seed, same_folds
+    X, y, groups, aggregator, folds, repeats, seed, same_folds
         As in :func:`~syncheck.evaluation.crossval.cross_validate`.
     names
         Names of the F columns.
@@ -98,7 +98,8 @@ def permuted_scores(
     size = len(np.asarray(y))
     scores = {name: np.full((repeats, size), np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
     randomness = [np.random.default_rng(seed + repeat) for repeat in range(repeats)]
-    for fold in fitted_folds(X, y, groups, kind=kind, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds):
+    numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed):
         rows = fold.rows[fold.test]
         scores[ALL_FEATURES][fold.repeat, fold.test] = fold.model.probability(rows)
         for signal, columns in places.items():

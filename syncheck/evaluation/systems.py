@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import fit_model
+from syncheck.aggregators.kinds import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fold_features, fold_numbers
@@ -49,14 +49,14 @@ class System:
     columns : tuple of str
     trained : bool
         False takes the value of a single column as the score, higher being faithful.
-    kind : {"lr", "xgb", "mlp", "ensemble"} or None
-        The classifier, where it is not the one that is being evaluated.
+    aggregator : {"lr", "xgb", "mlp", "ensemble"} or None
+        Which kind is trained, where it is not the one that is being evaluated.
     """
 
     name: str
     columns: tuple[str, ...]
     trained: bool = True
-    kind: AggregatorKind | None = None
+    aggregator: AggregatorKind | None = None
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
@@ -77,7 +77,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     first = tuple(name for name in names if name in paper or name in SCHEMAS["syncheck.v1"])
     systems = (
         System("content-word overlap, untrained", ("content_overlap",), trained=False),
-        System("overlap and length, MLP", _LEXICAL, kind="mlp"),
+        System("overlap and length, MLP", _LEXICAL, aggregator="mlp"),
         System("least likely token (FLARE), untrained", ("min_prob",), trained=False),
         System("aligner, untrained", ("align_score",), trained=False),
         System("the paper's features", paper),
@@ -90,7 +90,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
 
 def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return every kind of aggregator on all the columns, named by its kind, the simplest first."""
-    return tuple(System(kind, tuple(names), kind=kind) for kind in get_args(AggregatorKind))
+    return tuple(System(kind, tuple(names), aggregator=kind) for kind in get_args(AggregatorKind))
 
 
 def out_of_fold_scores(
@@ -100,7 +100,7 @@ def out_of_fold_scores(
     *,
     names: Sequence[str],
     systems: Sequence[System],
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 5,
     seed: int = 0,
@@ -117,7 +117,7 @@ def out_of_fold_scores(
         Names of the F columns.
     systems
         What to compare.
-    kind, folds, repeats, seed, same_folds
+    aggregator, folds, repeats, seed, same_folds
         As in :func:`~syncheck.evaluation.crossval.cross_validate`.
 
     Returns
@@ -135,7 +135,9 @@ def out_of_fold_scores(
     trained = partial(
         cross_validate, y=labels, groups=groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
     )
-    return _scores(X, np.arange(len(labels)), names, systems, lambda columns, own: trained(columns, kind=own or kind))
+    return _scores(
+        X, np.arange(len(labels)), names, systems, lambda columns, own: trained(columns, aggregator=own or aggregator)
+    )
 
 
 def held_out_scores(
@@ -145,7 +147,7 @@ def held_out_scores(
     *,
     names: Sequence[str],
     systems: Sequence[System],
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     repeats: int = 3,
     seed: int = 0,
 ) -> dict[str, Floats]:
@@ -153,7 +155,7 @@ def held_out_scores(
 
     Parameters
     ----------
-    X, y, names, systems, kind
+    X, y, names, systems, aggregator
         As in :func:`out_of_fold_scores`, of training and other sentences together.
     train : ndarray of shape (N,), bool
         The sentences that trained systems are fitted on.
@@ -177,50 +179,32 @@ def held_out_scores(
     def trained(columns: FoldFeatures, own: AggregatorKind | None) -> Floats:
         rows = columns(inside)
         fitted = [
-            fit_model(rows[inside], labels[inside], kind=own or kind, random_state=seed + run) for run in range(repeats)
+            fit_model(rows[inside], labels[inside], kind=own or aggregator, seed=seed + run) for run in range(repeats)
         ]
         return np.stack([model.probability(rows[outside]) for model in fitted])
 
     return _scores(X, outside, names, systems, trained)
 
 
-def training_thresholds(
-    X: ArrayLike | FoldFeatures,
-    y: ArrayLike,
-    groups: ArrayLike,
-    *,
-    names: Sequence[str],
-    systems: Sequence[System],
-    kind: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 3,
-    seed: int = 0,
-) -> dict[str, Floats]:
+def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
     """Choose each system's threshold on training sentences, for what :func:`held_out_scores` scores of others.
 
-    It is the one with the best balanced accuracy on the training sentences, which a trained system scores out of fold:
-    so the scores are spread as those of new sentences are, and no label of the others is looked at.
+    It is the one with the best balanced accuracy on the training sentences, which a trained system has to score out of
+    fold: so the scores are spread as those of new sentences are, and no label of the others is looked at.
 
     Parameters
     ----------
-    X, y, groups, names, systems, kind, folds
-        As in :func:`out_of_fold_scores`, of the training sentences alone.
-    repeats, seed
-        As in :func:`held_out_scores`; all runs have the same folds.
+    scores
+        From :func:`out_of_fold_scores` of the training sentences, with ``same_folds`` and as many repeats as runs.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
 
     Returns
     -------
     dict of str to ndarray of shape (R,), float64
         By name of the system, for :func:`~syncheck.evaluation.tables.auroc_table`; R is 1 for an untrained one.
-
-    Raises
-    ------
-    InputError
-        As in :func:`out_of_fold_scores`.
     """
     labels = np.asarray(y)
-    how: dict[str, Any] = {"kind": kind, "folds": folds, "repeats": repeats, "seed": seed, "same_folds": True}
-    scores = out_of_fold_scores(X, labels, groups, names=names, systems=systems, **how)
     return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
 
 
@@ -236,7 +220,9 @@ def _scores(
     scores = {}
     for system in systems:
         columns = partial(_columns, features_for, _places(system, names))
-        scores[system.name] = trained(columns, system.kind) if system.trained else _raw(system, columns(scored)[scored])
+        scores[system.name] = (
+            trained(columns, system.aggregator) if system.trained else _raw(system, columns(scored)[scored])
+        )
     return scores
 
 
@@ -272,7 +258,7 @@ def best_aggregator(
     seed: int = 0,
     same_folds: bool = False,
     draws: int = 1000,
-    kinds: Collection[AggregatorKind] | None = None,
+    aggregators: Collection[AggregatorKind] | None = None,
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Compare every kind of aggregator on the same folds.
 
@@ -284,20 +270,22 @@ def best_aggregator(
         Names of the F columns.
     draws
         Resamples of the groups for the intervals.
-    kinds
-        Which are compared; None takes all.
+    aggregators
+        Which kinds are compared; None takes all.
 
     Returns
     -------
-    kind
-        That with the highest AUROC, averaged over the repeats; of equals the simplest.
+    aggregator
+        The kind with the highest AUROC, averaged over the repeats; of equals the simplest.
     table
         All kinds, the simplest first. The best one's figure is a little too good, since it was chosen by it; the
         interval of its gain says how sure the choice is.
     scores : ndarray of shape (repeats, N), float64
         Out-of-fold P(faithful) of each sentence, by that kind.
     """
-    systems = [system for system in aggregator_systems(names) if kinds is None or system.kind in kinds]
+    systems = [
+        system for system in aggregator_systems(names) if aggregators is None or system.aggregator in aggregators
+    ]
     scores = out_of_fold_scores(
         X, y, groups, names=names, systems=systems, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
     )

@@ -131,7 +131,7 @@ def transfer_matrix(
     parts: Sequence[str],
     *,
     without: Collection[str] = (),
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 3,
     seed: int = 0,
@@ -148,7 +148,7 @@ def transfer_matrix(
 
     Parameters
     ----------
-    X, y, groups, kind, folds, repeats, seed, same_folds
+    X, y, groups, aggregator, folds, repeats, seed, same_folds
         As in :func:`~syncheck.evaluation.crossval.cross_validate`; a callable is given training sentences of one row.
         The defaults are the paper's three runs, which differ by their seeds.
     parts
@@ -177,7 +177,7 @@ def transfer_matrix(
     for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
         numbers[:, together] = numbering(labels[together], questions[together])
     _check_parts(columns, names, labels, numbers)
-    scores = partial(cross_validate, X, labels, groups, kind=kind, repeats=repeats, seed=seed, numbers=numbers)
+    scores = partial(cross_validate, X, labels, groups, aggregator=aggregator, seed=seed, numbers=numbers)
     resamples = BootstrapSamples.of(questions, draws=draws, seed=seed)
     cells: dict[tuple[str, str], Cell] = {}
     for row in columns:

@@ -106,14 +106,14 @@ def f100_requests(
     return requests
 
 
-def f100_anti_requests(requests: Sequence[BiographyRequest], *, random_state: int = 0) -> list[BiographyRequest]:
+def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -> list[BiographyRequest]:
     """Give each entity the passages of another, in which the other's name is replaced by its own.
 
     Parameters
     ----------
     requests
         Those of F-100.
-    random_state
+    seed
         Seed of who lends to whom.
 
     Returns
@@ -134,7 +134,7 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, random_state: in
     """
     topics = [request.topic for request in requests]
     _check_entities(topics)
-    lenders = _lenders(topics, np.random.default_rng(random_state))
+    lenders = _lenders(topics, np.random.default_rng(seed))
     return [_lent(topic, requests[lender]) for topic, lender in zip(topics, lenders, strict=True)]
 
 

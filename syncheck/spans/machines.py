@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.trees import Forest
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import parse_arrays
 from syncheck.spans.items import SpanItem, risk_of

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.trees import Forest
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import read_bytes, read_object
 from syncheck.spans.choice import likely_overlap, merged_risk

@@ -7,12 +7,13 @@ from .fit import (
     fit_monitor as fit_monitor,
 )
 from .measured import (
-    select_sentences as select_sentences,
     MeasuredSentences as MeasuredSentences,
+    against_references as against_references,
+    check_measured_by as check_measured_by,
     joined as joined,
     left_out_lines as left_out_lines,
+    select_sentences as select_sentences,
 )
-from .measured_by import against_references as against_references, check_measured_by as check_measured_by
 from .risk import (
     choose_risk_controlled_threshold as choose_risk_controlled_threshold,
     one_of_each_group as one_of_each_group,

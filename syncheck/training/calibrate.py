@@ -1,4 +1,4 @@
-"""A trained monitor and held-out labelled sentences -> the same monitor, calibrated, with a release threshold."""
+"""A trained monitor and held-out labelled sentences -> the same monitor, calibrated, with a threshold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
-from syncheck.training.measured import MeasuredSentences
-from syncheck.training.measured_by import against_references, check_measured_by
+from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.risk import choose_risk_controlled_threshold
 from syncheck.training.seen import question_digests, refuse_seen
 
@@ -27,8 +26,8 @@ class Calibrated:
     Attributes
     ----------
     monitor : Monitor
-        Its aggregator has ``calibration`` and, where one was asked for, ``release``; FOD's thresholds were carried to
-        the calibrated scale.
+        Its aggregator has ``calibration`` and, where one was asked for, ``calibrated_threshold``; FOD's thresholds were
+        carried to the calibrated scale.
     raw, out_of_fold : ndarray of shape (N,), float64
         Scores before calibration; and after, each by a map fitted without the sentence's question.
     y : ndarray of shape (N,), int64
@@ -41,10 +40,10 @@ class Calibrated:
     y: NDArray[np.int64]
 
     @property
-    def release(self) -> RiskControlledThreshold | None:
+    def threshold(self) -> RiskControlledThreshold | None:
         """The threshold with its promise; None if none was asked for."""
         assert self.monitor.aggregator is not None
-        return self.monitor.aggregator.release
+        return self.monitor.aggregator.calibrated_threshold
 
     @property
     def ece_before(self) -> float:
@@ -68,7 +67,7 @@ def calibrate_monitor(
     rule: Rule = "overlap",
     seed: int = 0,
 ) -> Calibrated:
-    """Calibrate a monitor on questions it was not trained on, and choose the score from which it may release.
+    """Calibrate a monitor on questions it was not trained on, and choose the score from which sentences may be shown.
 
     Parameters
     ----------
@@ -113,21 +112,21 @@ def calibrate_monitor(
     measured = against_references(measured, monitor)
     used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
-    raw = replace(aggregator, calibration=None, release=None).score(measured.values[used])
+    raw = replace(aggregator, calibration=None, calibrated_threshold=None).score(measured.values[used])
     calibration = fit_calibration(raw, y, method=method)
     scores = calibration.probability(raw)
-    release = None
+    threshold = None
     if risk is not None:
         questions = None if every_sentence else groups
         try:
-            release = choose_risk_controlled_threshold(
+            threshold = choose_risk_controlled_threshold(
                 scores, y, groups=questions, risk=risk, confidence=confidence, seed=seed
             )
         except InsufficientDataError as error:
             raise InsufficientDataError(
                 f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
             ) from error
-    calibrated = replace(aggregator, calibration=calibration, release=release)
+    calibrated = replace(aggregator, calibration=calibration, calibrated_threshold=threshold)
     carried = _carried(aggregator, calibrated, (monitor.config.backtrack_threshold, monitor.config.prune_threshold))
     return Calibrated(
         Monitor(

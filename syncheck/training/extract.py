@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +16,7 @@ from syncheck.failures import describe_failure
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.labelling.recut import check_cut
 from syncheck.prompts import prompt_from_texts
-from syncheck.replay import GivenResponse, batches_of_like_length, read_response
+from syncheck.replay import GivenResponse
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 __all__ = ["check_sentences", "measure", "measure_records"]
-
-logger = logging.getLogger(__name__)
 
 
 def measure(
@@ -94,7 +91,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
     for record in records:
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
-                given = _read(monitor, _prompt_of(monitor, record), record.response)
+                given = monitor.read(_prompt_of(monitor, record), record.response)
                 check_cut(record, [(span.char_start, span.char_stop) for span in given.spans])
 
 
@@ -109,7 +106,7 @@ def measure_records(
     for record in records:
         try:
             prompt = _prompt_of(monitor, record)
-            response = _read(monitor, prompt, record.response)
+            response = monitor.read(prompt, record.response)
         except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
             if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
                 raise
@@ -120,15 +117,19 @@ def measure_records(
         prompts.append(prompt)
         given.append(response)
     answers: dict[int, ScoredAnswer] = {}
-    for batch in batches_of_like_length(monitor.model, prompts, given, batch_size):
-        for i, answer in _replayed(monitor, prompts, given, batch).items():
-            broken = answer if isinstance(answer, str) else _not_finite(answer)
-            if broken is not None:
-                left_out[kept[i].id] = broken
-            elif not isinstance(answer, str):
-                _check_aligned(kept[i], answer)
-                answers[i] = answer
-        bar.update(len(batch))
+
+    def leave_out(place: int, reason: str) -> None:
+        left_out[kept[place].id] = reason
+        bar.update()
+
+    for place, answer in monitor.replay_batch(prompts, given, batch_size=batch_size, on_failure=leave_out):
+        broken = _not_finite(answer)
+        if broken is not None:
+            leave_out(place, broken)
+            continue
+        _check_aligned(kept[place], answer)
+        answers[place] = answer
+        bar.update()
     done = sorted(answers)
     return _measured(monitor, [kept[i] for i in done], left_out, [answers[i] for i in done])
 
@@ -136,27 +137,6 @@ def measure_records(
 def _not_finite(answer: ScoredAnswer) -> str | None:
     has_context = answer.scorer.prompt.has_context
     return next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
-
-
-def _replayed(
-    monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], batch: Sequence[int]
-) -> dict[int, ScoredAnswer | str]:
-    """Replay a batch, in halves where it fails; what fails alone is given as the reason."""
-    try:
-        with monitor.session([prompts[i] for i in batch]) as watched:
-            chosen = [given[i] for i in batch]
-            watched.replay([g.token_ids for g in chosen], [g.spans for g in chosen], [g.transcript for g in chosen])
-        return dict(zip(batch, watched.answers, strict=True))
-    except SyncheckError:
-        raise
-    except Exception as error:  # whatever a model's forward raises, the other responses are measured
-        reason = describe_failure(error)
-    if len(batch) == 1:
-        return {batch[0]: reason}
-    # Outside the handler, which would keep the tensors of the failed forward alive.
-    middle = len(batch) // 2
-    logger.warning("%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle)
-    return _replayed(monitor, prompts, given, batch[:middle]) | _replayed(monitor, prompts, given, batch[middle:])
 
 
 def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
@@ -188,18 +168,6 @@ def _measured(
         records=tuple(records),
         left_out=left_out,
         segmenter=monitor.config.segmenter,
-    )
-
-
-def _read(monitor: Monitor, prompt: RagPrompt, response: str) -> GivenResponse:
-    return read_response(
-        monitor.model,
-        monitor.tokenizer,
-        prompt,
-        monitor.config.segmenter,
-        response=response,
-        response_token_ids=None,
-        sentences=None,
     )
 
 

@@ -21,8 +21,7 @@ from syncheck.labelling.datasets import LabelledResponse
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.extract import measure
-from syncheck.training.measured import MeasuredSentences, left_out_lines
-from syncheck.training.measured_by import check_measured_by
+from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.seen import question_digests
 
 if TYPE_CHECKING:
@@ -98,11 +97,11 @@ def fit_monitor(
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    kind: AggregatorKind | Literal["best"] = "best",
+    aggregator: AggregatorKind | Literal["best"] = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["bundled"] = "bundled",
     rule: Rule = "overlap",
-    random_state: int = 0,
+    seed: int = 0,
     show_progress: bool | None = None,
 ) -> Monitor:
     """Train a monitor for a model from labelled responses.
@@ -114,15 +113,15 @@ def fit_monitor(
         :func:`~syncheck.training.labelled_responses`.
     model, tokenizer
         The model to monitor.
-    kind
-        Which aggregator; ``"best"`` is that with the best grouped cross-validation, see :func:`best_aggregator`.
+    aggregator
+        Which kind; ``"best"`` is that with the best grouped cross-validation, see :func:`best_aggregator`.
     config
         What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
         None leaves ``align_score`` unmeasured.
     rule
         How spans become sentence labels.
-    random_state
+    seed
         Seed of the aggregator and of the folds that the thresholds are chosen on.
     show_progress
         None shows a bar on a terminal.
@@ -157,16 +156,16 @@ def fit_monitor(
     lines = left_out_lines(measured)
     if lines:
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    return fit_measured(untrained, measured, kind=kind, rule=rule, random_state=random_state)
+    return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
 
 
 def fit_measured(
     untrained: Monitor,
     measured: MeasuredSentences,
     *,
-    kind: AggregatorKind | Literal["best"] = "best",
+    aggregator: AggregatorKind | Literal["best"] = "best",
     rule: Rule = "overlap",
-    random_state: int = 0,
+    seed: int = 0,
     held_out: NDArray[np.float64] | None = None,
 ) -> Monitor:
     """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`.
@@ -177,7 +176,7 @@ def fit_measured(
         Measured them; its aggregator and references, if it has any, are not used.
     measured
         At least as many groups, and sentences of either label, as folds.
-    kind, rule, random_state
+    aggregator, rule, seed
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
         Out-of-fold P(faithful) of the N checkable sentences by this kind, as :func:`best_aggregator` returns
@@ -197,31 +196,31 @@ def fit_measured(
     features = measured.features(labels, used)
     y, groups = labels[used], measured.groups[used]
     if held_out is None:
-        kind, _, (held_out,) = best_aggregator(
+        aggregator, _, (held_out,) = best_aggregator(
             lambda train: measured.features(labels, used[train])[used],
             y,
             groups,
             names=measured.schema.names,
             folds=HELD_OUT_FOLDS,
             repeats=1,
-            seed=random_state,
+            seed=seed,
             draws=1,
-            kinds=None if kind == "best" else (kind,),
+            aggregators=None if aggregator == "best" else (aggregator,),
         )
-    elif kind == "best":
+    elif aggregator == "best":
         raise InputError("held_out are the scores of one kind of aggregator; name that kind, or pass neither")
     else:
         _check_held_out(held_out, len(y))
     thresholds = choose_thresholds(held_out, y)
     # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
-    aggregator = Aggregator.fit(
-        features[used], y, schema=measured.schema, kind=kind, random_state=random_state, allow_unmeasured=True
+    trained = Aggregator.fit(
+        features[used], y, schema=measured.schema, kind=aggregator, seed=seed, allow_unmeasured=True
     )
     return Monitor(
         untrained.model,
         untrained.tokenizer,
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
-        aggregator=aggregator,
+        aggregator=trained,
         lid_references=measured.lid_references(labels, used),
         aligner=untrained.aligner,
         trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[used])),

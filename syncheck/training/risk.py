@@ -93,7 +93,7 @@ def choose_risk_controlled_threshold(
         names = np.asarray(groups)
         if names.shape != values.shape:
             raise InputError(f"groups must be {values.shape}, one for each sentence; found {names.shape}")
-        drawn = one_of_each_group(names, generator=np.random.default_rng(seed))
+        drawn = one_of_each_group(names, seed=seed)
         values, labels = values[drawn], labels[drawn]
     chosen = None
     for threshold in _sequence(values, risk, confidence):
@@ -125,22 +125,22 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
     return float(betaincinv(unfaithful + 1, released - unfaithful, confidence))
 
 
-def one_of_each_group(groups: ArrayLike, *, generator: np.random.Generator) -> NDArray[np.int64]:
+def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     """Return the index of one sentence of each group, drawn at random, in rising order.
 
     Parameters
     ----------
     groups : array-like of shape (N,)
         In practice the question of each sentence.
-    generator
-        Source of randomness. Draw once: trying draws until a threshold pleases breaks its promise.
+    seed
+        Draw once: trying seeds until a threshold pleases breaks its promise.
 
     Returns
     -------
     ndarray of shape (G,), int64
     """
     names = np.asarray(groups)
-    order = generator.permutation(len(names))
+    order = np.random.default_rng(seed).permutation(len(names))
     _, first = np.unique(names[order], return_index=True)
     return np.sort(order[first]).astype(np.int64)
 

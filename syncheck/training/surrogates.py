@@ -108,7 +108,7 @@ def surrogate_matrix(
     measured: Mapping[str, LabelledSet],
     *,
     trained_on: str | None = None,
-    kind: AggregatorKind = "mlp",
+    aggregator: AggregatorKind = "mlp",
     folds: int = 5,
     repeats: int = 3,
     seed: int = 0,
@@ -124,7 +124,7 @@ def surrogate_matrix(
     trained_on
         Generator whose sentences the aggregators are trained on, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so no question is on both sides.
-    kind, folds, repeats, seed, same_folds
+    aggregator, folds, repeats, seed, same_folds
         As in :func:`~syncheck.evaluation.crossval.cross_validate`; the defaults are the paper's three runs, which
         differ by their seeds.
     draws
@@ -157,7 +157,7 @@ def surrogate_matrix(
             found.features,
             y,
             groups,
-            kind=kind,
+            aggregator=aggregator,
             folds=folds,
             repeats=repeats,
             seed=seed,

@@ -35,7 +35,7 @@ def sentences(count=90, seed=0):
 @pytest.fixture(scope="module", params=ALL_KINDS)
 def trained(request):
     X, y = sentences()
-    return Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=request.param, random_state=3)
+    return Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=request.param, seed=3)
 
 
 def test_higher_means_faithful(trained):
@@ -50,7 +50,7 @@ def test_higher_means_faithful(trained):
 
 def test_same_data_and_seed_give_the_same_scores(trained):
     X, y = sentences()
-    again = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=trained.kind, random_state=3)
+    again = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=trained.kind, seed=3)
     np.testing.assert_array_equal(again.score(X), trained.score(X))
 
 
@@ -102,7 +102,7 @@ def test_medians_are_of_the_measured_values(trained):
 def test_attributions_add_up_to_the_log_odds(kind):
     """But for a base that is the same for all sentences; exact, missing values and what they say included."""
     X, y = sentences()
-    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, random_state=3)
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, seed=3)
     attributions = [aggregator.attribution(x) for x in X]
     assert tuple(attributions[0]) == NAMES
     bases = logit(aggregator.score(X)) - [sum(a.values()) for a in attributions]
@@ -113,7 +113,7 @@ def test_attributions_add_up_to_the_log_odds(kind):
 
 def test_attribution_of_a_network_is_the_change_against_the_median():
     X, y = sentences()
-    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind="mlp", random_state=3)
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind="mlp", seed=3)
     attribution = aggregator.attribution(X[0])
     for index, name in enumerate(NAMES):
         replaced = X[0].copy()
@@ -125,7 +125,7 @@ def test_attribution_of_a_network_is_the_change_against_the_median():
 def test_an_ensemble_is_the_mean_of_the_log_odds_of_its_two():
     X, y = sentences()
     both, linear, trees = (
-        Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, random_state=3)
+        Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, seed=3)
         for kind in ("ensemble", "lr", "xgb")
     )
     expected = (logit(linear.score(X)) + logit(trees.score(X))) / 2
@@ -151,17 +151,17 @@ def test_attribution_of_another_number_of_features(trained):
 @pytest.mark.parametrize("kind", ["lr", "mlp"])
 def test_scores_are_those_of_the_scikit_learn_pipeline(kind):
     X, y = sentences(count=300)
-    pipeline = make_aggregator(kind, random_state=3)
+    pipeline = make_aggregator(kind, seed=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         pipeline.fit(X, y)
-    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, random_state=3)
+    aggregator = Aggregator.fit(X, y, schema=SCHEMA, allow_unmeasured=True, kind=kind, seed=3)
     np.testing.assert_allclose(aggregator.score(X), pipeline.predict_proba(X)[:, 1], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_estimators_can_be_cloned(kind):
-    estimator = make_aggregator(kind, random_state=5)
+    estimator = make_aggregator(kind, seed=5)
     assert clone(estimator).get_params().keys() == estimator.get_params().keys()
     assert repr(clone(estimator)) == repr(estimator)
 
@@ -207,6 +207,8 @@ def test_unusable_rows_are_refused(trained):
 def test_an_unknown_kind_is_refused():
     with pytest.raises(InputError, match="one of lr, xgb, mlp, not 'svm'"):
         make_aggregator("svm")
+    with pytest.raises(InputError, match="one of lr, xgb, mlp, ensemble; found 'signal'"):
+        Aggregator.fit(*sentences(), schema=SCHEMA, allow_unmeasured=True, kind="signal")
 
 
 def test_a_missing_file_is_named(trained, tmp_path):

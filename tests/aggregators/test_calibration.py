@@ -20,7 +20,7 @@ from syncheck.types import FeatureSchema
 
 SCHEMA = FeatureSchema("test.v1", ("min_prob", "align_score"), ("", ""), (1, 1))
 METHODS = ("isotonic", "platt")
-RELEASE = RiskControlledThreshold(
+PROMISE = RiskControlledThreshold(
     0.8, risk=0.05, confidence=0.9, sentences=300, released=200, unfaithful=3, bound=0.033
 )
 
@@ -139,14 +139,14 @@ def test_maps_that_do_not_rise_are_refused(make):
 def test_a_calibrated_aggregator_saved_is_loaded(method, trained, tmp_path):
     aggregator, X, y = trained
     calibration = fit_calibration(aggregator.score(X), y, method=method)
-    calibrated = replace(aggregator, calibration=calibration, release=RELEASE)
+    calibrated = replace(aggregator, calibration=calibration, calibrated_threshold=PROMISE)
     np.testing.assert_array_equal(calibrated.score(X), calibration.probability(aggregator.score(X)))
     assert not np.allclose(calibrated.score(X), aggregator.score(X))
     calibrated.save(tmp_path)
     loaded = Aggregator.load(tmp_path)
     np.testing.assert_array_equal(loaded.score(X), calibrated.score(X))
-    assert (loaded.calibration, loaded.release) == (calibration, RELEASE)
-    assert loaded.release.observed == 3 / 200
+    assert (loaded.calibration, loaded.calibrated_threshold) == (calibration, PROMISE)
+    assert loaded.calibrated_threshold.observed == 3 / 200
 
 
 def test_files_of_before_calibration_are_read(trained, tmp_path):
@@ -154,10 +154,10 @@ def test_files_of_before_calibration_are_read(trained, tmp_path):
     aggregator.save(tmp_path)
     path = tmp_path / "aggregator.json"
     config = json.loads(path.read_text())
-    del config["calibration"], config["release"]
+    del config["calibration"], config["calibrated_threshold"]
     path.write_text(json.dumps(config))
     loaded = Aggregator.load(tmp_path)
-    assert (loaded.calibration, loaded.release) == (None, None)
+    assert (loaded.calibration, loaded.calibrated_threshold) == (None, None)
     np.testing.assert_array_equal(loaded.score(X), aggregator.score(X))
 
 
@@ -167,10 +167,14 @@ def test_files_of_before_calibration_are_read(trained, tmp_path):
         ("calibration", {"method": "beta"}, "isotonic, platt; found 'beta'"),
         ("calibration", {"method": "platt", "slope": 1.0}, "KeyError: 'intercept'"),
         ("calibration", {"method": "isotonic", "scores": [0, 1], "probabilities": [1, 0]}, "rise strictly"),
-        ("release", {"threshold": 0.5}, "KeyError"),
-        ("release", asdict(RELEASE) | {"released": "many"}, "ValueError"),
-        ("release", asdict(RELEASE) | {"bound": 0.2}, "at most its risk"),
-        ("release", asdict(RELEASE) | {"one_per_question": "no"}, "one_per_question must be true or false"),
+        ("calibrated_threshold", {"threshold": 0.5}, "KeyError"),
+        ("calibrated_threshold", asdict(PROMISE) | {"released": "many"}, "ValueError"),
+        ("calibrated_threshold", asdict(PROMISE) | {"bound": 0.2}, "at most its risk"),
+        (
+            "calibrated_threshold",
+            asdict(PROMISE) | {"one_per_question": "no"},
+            "one_per_question must be true or false",
+        ),
     ],
 )
 def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
@@ -181,15 +185,15 @@ def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
         Aggregator.load(tmp_path)
 
 
-def test_a_release_threshold_says_what_it_was_chosen_on():
-    by_question = replace(RELEASE, one_per_question=True)
+def test_a_risk_controlled_threshold_says_what_it_was_chosen_on():
+    by_question = replace(PROMISE, one_per_question=True)
     assert RiskControlledThreshold.from_dict(asdict(by_question)) == by_question
     before = {name: value for name, value in asdict(by_question).items() if name != "one_per_question"}
     assert not RiskControlledThreshold.from_dict(before).one_per_question
 
 
-def test_a_release_threshold_that_breaks_its_promise_is_refused():
+def test_a_risk_controlled_threshold_that_breaks_its_promise_is_refused():
     with pytest.raises(InputError, match="at most its risk"):
-        replace(RELEASE, bound=0.06)
+        replace(PROMISE, bound=0.06)
     with pytest.raises(InputError, match="unfaithful <= released"):
-        replace(RELEASE, released=301)
+        replace(PROMISE, released=301)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.forest import Forest
+from syncheck.aggregators.trees import Forest
 from syncheck.errors import CheckpointError
 from syncheck.types import FeatureSchema
 

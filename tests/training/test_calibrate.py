@@ -75,7 +75,9 @@ def test_what_it_finds_is_what_its_parts_say(monitor, method):
     found = calibrate_monitor(monitor, measured, method=method, risk=0.2, confidence=0.9, every_sentence=True)
     calibration = fit_calibration(scores, y, method=method)
     assert found.monitor.aggregator.calibration == calibration
-    assert found.release == choose_risk_controlled_threshold(calibration.probability(scores), y, groups=None, risk=0.2)
+    assert found.threshold == choose_risk_controlled_threshold(
+        calibration.probability(scores), y, groups=None, risk=0.2
+    )
     assert found.ece_before == expected_calibration_error(scores, y)
     held_out = cross_fitted_calibration(scores, y, measured.groups, method=method)
     assert found.ece_after == expected_calibration_error(held_out, y)
@@ -116,7 +118,7 @@ def test_sentences_without_a_letter_or_digit_do_not_count(monitor):
     kept = (np.arange(COUNT) < 500) | (np.arange(COUNT) % 2 == 0)
     np.testing.assert_array_equal(found.raw, scores[kept])
     np.testing.assert_array_equal(found.y, y[kept])
-    assert calibrate_monitor(monitor, measured, risk=0.2, every_sentence=True).release.sentences == 550
+    assert calibrate_monitor(monitor, measured, risk=0.2, every_sentence=True).threshold.sentences == 550
 
 
 @pytest.mark.parametrize("rule", ["overlap", "paper"])
@@ -190,10 +192,10 @@ def test_lid_of_a_file_made_without_the_monitor_is_by_the_monitors_references(ll
 def test_the_promise_is_by_question_unless_told_otherwise(monitor):
     measured, scores, y = overconfident()
     found = calibrate_monitor(monitor, measured, risk=0.2, seed=5)
-    assert (found.release.sentences, found.release.one_per_question) == (300, True)
+    assert (found.threshold.sentences, found.threshold.one_per_question) == (300, True)
     calibrated = fit_calibration(scores, y).probability(scores)
-    assert found.release == choose_risk_controlled_threshold(calibrated, y, groups=measured.groups, risk=0.2, seed=5)
-    every = calibrate_monitor(monitor, measured, risk=0.2, seed=5, every_sentence=True).release
+    assert found.threshold == choose_risk_controlled_threshold(calibrated, y, groups=measured.groups, risk=0.2, seed=5)
+    every = calibrate_monitor(monitor, measured, risk=0.2, seed=5, every_sentence=True).threshold
     assert (every.sentences, every.one_per_question) == (600, False)
 
 
@@ -212,7 +214,7 @@ def test_calibration_alone(monitor):
     measured, scores, y = overconfident()
     promised = calibrate_monitor(monitor, measured, risk=0.2)
     alone = calibrate_monitor(monitor, measured, risk=None)
-    assert alone.release is None and alone.monitor.aggregator.release is None
+    assert alone.threshold is None and alone.monitor.aggregator.calibrated_threshold is None
     assert alone.monitor.aggregator.calibration == fit_calibration(scores, y)
     assert alone.monitor.config == promised.monitor.config
     assert (alone.ece_before, alone.ece_after) == (promised.ece_before, promised.ece_after)
@@ -231,5 +233,5 @@ def test_saved_is_loaded(monitor, llama, tmp_path):
     found.save_pretrained(tmp_path)
     loaded = Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer=llama.tokenizer, aligner=WordAligner())
     assert (loaded.config, loaded.trained_on) == (found.config, found.trained_on)
-    assert loaded.aggregator.release == found.aggregator.release
+    assert loaded.aggregator.calibrated_threshold == found.aggregator.calibrated_threshold
     np.testing.assert_array_equal(loaded.aggregator.score(measured.values), found.aggregator.score(measured.values))

@@ -51,9 +51,7 @@ def test_evaluate_trained_on_another_file(files, tmp_path, capsys):
     assert main(["evaluate", "--data", test, *options, "--output", str(output)]) == 0
     rows, y, known = rows_of(output), np.tile([1, 0], 30), np.tile([1, 0], 70)
     each = [
-        roc_auc_score(
-            y, make_aggregator("mlp", random_state=s).fit(training.values, known).predict_proba(tested.values)[:, 1]
-        )
+        roc_auc_score(y, make_aggregator("mlp", seed=s).fit(training.values, known).predict_proba(tested.values)[:, 1])
         for s in range(3)
     ]
     everything = rows["the paper's features"]

@@ -129,7 +129,7 @@ def test_balanced_accuracy_is_at_thresholds_of_the_other_folds():
 
 def test_calibration_error_is_that_of_the_public_function():
     X, y, groups = benchmark()
-    scores = cross_validate(X, y, groups, kind="lr", repeats=2)
+    scores = cross_validate(X, y, groups, aggregator="lr", repeats=2)
     (row,) = auroc_table({"x": scores}, y, groups).rows
     assert row.ece == pytest.approx(np.mean([expected_calibration_error(each, y) for each in scores]), abs=1e-12)
 
@@ -161,7 +161,7 @@ def test_no_group_is_ever_on_both_sides():
     score as every other sentence of their fold; seen in training it would stand out."""
     groups = np.repeat(np.arange(30), 4)
     y = np.where(np.arange(120) % 3, groups % 2, 1)
-    for row in cross_validate(np.eye(30)[groups], y, groups, kind="lr", folds=3, repeats=2):
+    for row in cross_validate(np.eye(30)[groups], y, groups, aggregator="lr", folds=3, repeats=2):
         assert len(np.unique(row)) <= 3
 
 
@@ -170,7 +170,7 @@ def test_scores_are_those_of_a_refit_on_the_other_folds():
 
     X, y, groups = benchmark()
     X[::7, 1] = np.nan
-    scores = cross_validate(X, y, groups, kind="lr", folds=4, repeats=2, seed=5)
+    scores = cross_validate(X, y, groups, aggregator="lr", folds=4, repeats=2, seed=5)
     for repeat in range(2):
         expected = np.empty(len(y))
         splits = StratifiedGroupKFold(4, shuffle=True, random_state=5 + repeat).split(X, y, groups)
@@ -187,15 +187,17 @@ def test_seeds_on_the_same_folds():
     numbers = fold_numbers(y, groups, folds=3, repeats=3, seed=4, same_folds=True)
     assert (numbers == fold_numbers(y, groups, folds=3, repeats=1, seed=4)[0]).all()
     assert not (fold_numbers(y, groups, folds=3, repeats=2, seed=4) == numbers[:2]).all()
-    scores = cross_validate(X, y, groups, kind="mlp", folds=3, repeats=2, seed=4, same_folds=True)
+    scores = cross_validate(X, y, groups, aggregator="mlp", folds=3, repeats=2, seed=4, same_folds=True)
     assert not np.array_equal(scores[0], scores[1])
-    np.testing.assert_array_equal(scores[0], cross_validate(X, y, groups, kind="mlp", folds=3, repeats=1, seed=4)[0])
+    np.testing.assert_array_equal(
+        scores[0], cross_validate(X, y, groups, aggregator="mlp", folds=3, repeats=1, seed=4)[0]
+    )
 
 
 def test_sentences_may_be_kept_out_of_training():
     X, y, groups = benchmark()
     train_on = np.arange(len(y)) % 2 == 0
-    before = cross_validate(X, y, groups, kind="lr", repeats=1, train_on=train_on)
+    before = cross_validate(X, y, groups, aggregator="lr", repeats=1, train_on=train_on)
     number = fold_numbers(y, groups, repeats=1)[0]
     for fold in range(5):
         train = train_on & (number != fold)
@@ -206,8 +208,8 @@ def test_sentences_may_be_kept_out_of_training():
 def test_permuting_the_rows_permutes_the_scores():
     X, y, groups = benchmark()
     order = np.random.default_rng(1).permutation(len(y))
-    straight = cross_validate(X, y, groups, kind="lr", repeats=2)
-    permuted = cross_validate(X[order], y[order], groups[order], kind="lr", repeats=2)
+    straight = cross_validate(X, y, groups, aggregator="lr", repeats=2)
+    permuted = cross_validate(X[order], y[order], groups[order], aggregator="lr", repeats=2)
     # the solver sums rows in another order
     np.testing.assert_allclose(permuted, straight[:, order], atol=1e-4)
 
@@ -215,21 +217,21 @@ def test_permuting_the_rows_permutes_the_scores():
 def test_too_little_data_for_the_folds():
     X, y, _ = benchmark(size=20)
     with pytest.raises(InputError, match="5 folds need at least 5 groups.*there are 4"):
-        cross_validate(X, y, np.arange(20) % 4, kind="lr")
+        cross_validate(X, y, np.arange(20) % 4, aggregator="lr")
     with pytest.raises(InputError, match="found 1 and 5"):
-        cross_validate(X, y, np.arange(20), kind="lr", folds=1)
+        cross_validate(X, y, np.arange(20), aggregator="lr", folds=1)
 
 
 def test_systems_share_the_folds():
     X, y, groups = benchmark()
     X[0, 0] = np.nan
     systems = [System("raw", ("a",), trained=False), System("one", ("b",)), System("both", ("c", "b"))]
-    scores = out_of_fold_scores(X, y, groups, names=("a", "b", "c"), systems=systems, kind="lr", repeats=2)
+    scores = out_of_fold_scores(X, y, groups, names=("a", "b", "c"), systems=systems, aggregator="lr", repeats=2)
     assert list(scores) == ["raw", "one", "both"]
     np.testing.assert_array_equal(scores["raw"][0, 1:], X[1:, 0])
     assert scores["raw"][0, 0] == np.median(X[1:, 0])
-    np.testing.assert_array_equal(scores["one"], cross_validate(X[:, [1]], y, groups, kind="lr", repeats=2))
-    np.testing.assert_array_equal(scores["both"], cross_validate(X[:, [2, 1]], y, groups, kind="lr", repeats=2))
+    np.testing.assert_array_equal(scores["one"], cross_validate(X[:, [1]], y, groups, aggregator="lr", repeats=2))
+    np.testing.assert_array_equal(scores["both"], cross_validate(X[:, [2, 1]], y, groups, aggregator="lr", repeats=2))
 
 
 @pytest.mark.parametrize(

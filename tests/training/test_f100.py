@@ -117,8 +117,8 @@ class TestF100Anti:
 
     def test_the_seed_decides(self):
         given = [request(name) for name in F100_ENTITIES]
-        assert f100_anti_requests(given, random_state=3) == f100_anti_requests(given, random_state=3)
-        assert f100_anti_requests(given, random_state=3) != f100_anti_requests(given, random_state=4)
+        assert f100_anti_requests(given, seed=3) == f100_anti_requests(given, seed=3)
+        assert f100_anti_requests(given, seed=3) != f100_anti_requests(given, seed=4)
 
     @pytest.mark.parametrize("names", [["Ada"], ["Mozart", "Wolfgang Amadeus Mozart"]])
     def test_those_that_cannot_be_paired(self, names):

@@ -64,7 +64,13 @@ def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, moni
     measured = measure(untrained, records(8), show_progress=False)
     labels = measured.labels()
     held_out = cross_validate(
-        lambda train: measured.features(labels, train), labels, measured.groups, kind="lr", folds=5, repeats=1, seed=0
+        lambda train: measured.features(labels, train),
+        labels,
+        measured.groups,
+        aggregator="lr",
+        folds=5,
+        repeats=1,
+        seed=0,
     )
     expected = choose_thresholds(held_out[0], labels)
     assert monitor.config.backtrack_threshold == expected.backtrack
@@ -74,7 +80,7 @@ def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, moni
 
 def test_layers_default_to_the_middle_of_the_model(llama):
     monitor = fit_monitor(
-        records(6), model=llama.model, tokenizer=llama.tokenizer, kind="lr", aligner=None, show_progress=False
+        records(6), model=llama.model, tokenizer=llama.tokenizer, aggregator="lr", aligner=None, show_progress=False
     )
     assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
     assert monitor.aligner is None

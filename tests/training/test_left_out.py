@@ -111,7 +111,7 @@ def test_sentences_without_a_context_teach_nothing(llama):
     for noise in (0.0, 9.0):
         measured = sentences(without_context=(2,))
         measured.values[4:6] += noise
-        trained.append(fit_measured(untrained, measured, kind="lr"))
+        trained.append(fit_measured(untrained, measured, aggregator="lr"))
     assert trained[0].config == trained[1].config
     assert [r.id for r in measured.records if r not in seen_records(trained[0], measured.records)] == ["r2"]
     values = sentences().values
@@ -122,10 +122,9 @@ def test_sentences_without_a_context_teach_nothing(llama):
 def test_fit_warns_of_them(fit, llama, monkeypatch):
     monkeypatch.setattr(llama.model.config, "max_position_embeddings", 400)
     given = [*records(6), record(6, passages=("word " * 300,)), record(7, passages=())]
-    kind = {"kind": "lr"} if fit is fit_monitor else {"aggregator": "lr"}
     options = {"model": llama.model, "tokenizer": llama.tokenizer, "config": MonitorConfig(schema=SCHEMA)}
     with pytest.warns(LeftOutWarning, match="not all responses are trained on\n") as caught:
-        monitor = fit(given, aligner=None, **kind, **options)
+        monitor = fit(given, aligner=None, aggregator="lr", **options)
     (message,) = (str(w.message).splitlines()[1:] for w in caught)
     assert message[0] == "r7: not counted: the context is empty, so there is no score"
     assert message[1].startswith("r6: left out: the prompt with its response needs") and len(message) == 2

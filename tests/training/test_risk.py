@@ -1,4 +1,4 @@
-"""The release threshold: exact bounds, where the search starts and stops, and that its promise holds."""
+"""The risk-controlled threshold: exact bounds, where the search starts and stops, and that its promise holds."""
 
 from dataclasses import replace
 
@@ -188,7 +188,7 @@ def test_unusable_values_are_refused(scores, y, options, message):
 
 def test_one_sentence_of_each_group():
     groups = np.array(list("bbbbaaaac"))
-    found = {tuple(one_of_each_group(groups, generator=np.random.default_rng(seed))) for seed in range(200)}
+    found = {tuple(one_of_each_group(groups, seed=seed)) for seed in range(200)}
     assert found == {(b, a, 8) for b in range(4) for a in range(4, 8)}
 
 
@@ -202,7 +202,7 @@ def test_one_sentence_of_each_question_is_drawn_by_the_seed():
     scores, y = draw(np.random.default_rng(6), 2000)
     groups = np.repeat(np.arange(1000), 2)
     for seed in (0, 1):
-        one = one_of_each_group(groups, generator=np.random.default_rng(seed))
+        one = one_of_each_group(groups, seed=seed)
         expected = replace(independent_threshold(scores[one], y[one]), one_per_question=True)
         assert choose_risk_controlled_threshold(scores, y, groups=groups, seed=seed) == expected
 

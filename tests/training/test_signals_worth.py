@@ -37,9 +37,11 @@ def test_ablation_drops_one_signal_at_a_time():
 def test_ablation_trains_anew():
     X, y, groups = benchmark()
     scores = out_of_fold_scores(
-        X, y, groups, names=NAMES, systems=ablation_systems(NAMES, SIGNALS), kind="lr", repeats=2
+        X, y, groups, names=NAMES, systems=ablation_systems(NAMES, SIGNALS), aggregator="lr", repeats=2
     )
-    np.testing.assert_array_equal(scores["without entropy"], cross_validate(X[:, :2], y, groups, kind="lr", repeats=2))
+    np.testing.assert_array_equal(
+        scores["without entropy"], cross_validate(X[:, :2], y, groups, aggregator="lr", repeats=2)
+    )
     rows = {row.system: row.auroc for row in auroc_table(scores, y, groups).rows}
     assert rows["all features"] > 0.9 and rows["without likelihood"] < 0.6
 
@@ -52,10 +54,12 @@ def test_ablation_of_one_signal_is_refused():
 def test_permuted_signals_are_those_of_other_sentences_of_the_fold():
     """One column, and a model that is monotone in it: permuted scores are the same scores in another order."""
     X, y, groups = benchmark()
-    scores = permuted_scores(X, y, groups, names=NAMES, signals={"all": NAMES}, kind="lr", folds=4, repeats=2, seed=1)
+    scores = permuted_scores(
+        X, y, groups, names=NAMES, signals={"all": NAMES}, aggregator="lr", folds=4, repeats=2, seed=1
+    )
     assert list(scores) == ["all features", "all permuted"]
     np.testing.assert_array_equal(
-        scores["all features"], cross_validate(X, y, groups, kind="lr", folds=4, repeats=2, seed=1)
+        scores["all features"], cross_validate(X, y, groups, aggregator="lr", folds=4, repeats=2, seed=1)
     )
     for straight, permuted in zip(*scores.values(), strict=True):
         np.testing.assert_allclose(np.sort(straight), np.sort(permuted), atol=1e-12)
@@ -64,7 +68,7 @@ def test_permuted_signals_are_those_of_other_sentences_of_the_fold():
 
 def test_the_signal_that_matters_costs_most_when_permuted():
     X, y, groups = benchmark()
-    scores = permuted_scores(X, y, groups, names=NAMES, signals=SIGNALS, kind="lr", repeats=3)
+    scores = permuted_scores(X, y, groups, names=NAMES, signals=SIGNALS, aggregator="lr", repeats=3)
     rows = {row.system: row for row in auroc_table(scores, y, groups).rows}
     assert rows["likelihood permuted"].auroc == pytest.approx(0.5, abs=0.1)
     assert rows["likelihood permuted"].gain_high < -0.2
@@ -73,7 +77,7 @@ def test_the_signal_that_matters_costs_most_when_permuted():
 
 def test_permuting_is_repeatable_and_its_columns_must_be_there():
     X, y, groups = benchmark()
-    options = {"names": NAMES, "signals": SIGNALS, "kind": "lr", "repeats": 1, "folds": 3}
+    options = {"names": NAMES, "signals": SIGNALS, "aggregator": "lr", "repeats": 1, "folds": 3}
     first, second = permuted_scores(X, y, groups, **options), permuted_scores(X, y, groups, **options)
     for name, values in first.items():
         np.testing.assert_array_equal(values, second[name])
@@ -96,4 +100,4 @@ def test_the_best_aggregator_is_found_by_cross_validation():
     assert kind == max(aurocs, key=aurocs.get) != "lr"
     assert aurocs["lr"] < 0.65 and aurocs["xgb"] > 0.9
     assert not np.isnan([row.balanced_accuracy for row in table.rows]).any()
-    np.testing.assert_array_equal(scores, cross_validate(X, y, groups, kind=kind, folds=3, repeats=1))
+    np.testing.assert_array_equal(scores, cross_validate(X, y, groups, aggregator=kind, folds=3, repeats=1))

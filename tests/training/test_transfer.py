@@ -30,10 +30,12 @@ class TestTransfer:
     @pytest.mark.slow
     def test_cells_are_trained_on_the_row_and_tested_on_the_column(self):
         X, y, groups, parts = parts_that_disagree()
-        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=4, repeats=2, same_folds=False, seed=3)
+        matrix = transfer_matrix(
+            X, y, groups, parts.tolist(), aggregator="lr", folds=4, repeats=2, same_folds=False, seed=3
+        )
         assert (matrix.rows, matrix.columns) == (("a", "b", "c", "all others"), ("a", "b", "c"))
         for row, trained in (("a", parts == "a"), ("b", parts == "b"), ("c", parts == "c")):
-            scores = cross_validate(X, y, groups, kind="lr", folds=4, repeats=2, seed=3, train_on=trained)
+            scores = cross_validate(X, y, groups, aggregator="lr", folds=4, repeats=2, seed=3, train_on=trained)
             for column in matrix.columns:
                 chosen = parts == column
                 expected = np.mean([roc_auc_score(y[chosen], each[chosen]) for each in scores])
@@ -45,15 +47,15 @@ class TestTransfer:
 
     def test_the_others_are_all_parts_but_the_tested_one(self):
         X, y, groups, parts = parts_that_disagree()
-        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=3, repeats=1)
-        scores = cross_validate(X, y, groups, kind="lr", folds=3, repeats=1, train_on=parts != "b")
+        matrix = transfer_matrix(X, y, groups, parts.tolist(), aggregator="lr", folds=3, repeats=1)
+        scores = cross_validate(X, y, groups, aggregator="lr", folds=3, repeats=1, train_on=parts != "b")
         expected = roc_auc_score(y[parts == "b"], scores[0, parts == "b"])
         assert matrix.cell("all others", "b").auroc == pytest.approx(expected, abs=1e-12)
 
     def test_a_part_that_is_left_out_is_neither_trained_nor_tested_on(self):
         X, y, groups, parts = parts_that_disagree()
         y[parts == "c"] = 1  # with one label only it could not be a row
-        options = {"kind": "lr", "folds": 3, "repeats": 1}
+        options = {"aggregator": "lr", "folds": 3, "repeats": 1}
         with pytest.raises(InputError, match="part 'c' has .* leave it out"):
             transfer_matrix(X, y, groups, parts.tolist(), **options)
         more = np.where((parts == "a") & (np.arange(len(parts)) % 2 == 0), "d", parts)
@@ -73,7 +75,7 @@ class TestTransfer:
         groups = np.repeat(np.arange(30), 4)
         y = np.where(np.arange(120) % 3, groups % 2, 1)
         parts = np.where(np.arange(120) % 2, "x", "y").tolist()
-        matrix = transfer_matrix(np.eye(30)[groups], y, groups, parts, kind="lr", folds=3, repeats=1)
+        matrix = transfer_matrix(np.eye(30)[groups], y, groups, parts, aggregator="lr", folds=3, repeats=1)
         assert max(abs(matrix.values - 0.5).ravel()) < 0.2
 
     def test_parts_of_their_own_groups_are_each_in_every_fold(self):
@@ -83,7 +85,7 @@ class TestTransfer:
         groups = [f"long{i // 8}" for i in range(240)] + [f"short{i}" for i in range(24)]
         parts = ["long"] * 240 + ["short"] * 24
         X = (rng.normal(size=264) + 2 * y)[:, None]
-        matrix = transfer_matrix(X, y, groups, parts, kind="lr", folds=6, repeats=1)
+        matrix = transfer_matrix(X, y, groups, parts, aggregator="lr", folds=6, repeats=1)
         small, number = np.arange(264) >= 240, np.zeros(264, int)
         for part in (small, ~small):
             number[part] = fold_numbers(y[part], np.array(groups)[part], folds=6, repeats=1)[0]
@@ -98,13 +100,15 @@ class TestTransfer:
     def test_two_parts_are_each_others_others(self):
         X, y, groups, parts = parts_that_disagree()
         kept = parts != "c"
-        matrix = transfer_matrix(X[kept], y[kept], groups[kept], parts[kept].tolist(), kind="lr", folds=3, repeats=2)
+        matrix = transfer_matrix(
+            X[kept], y[kept], groups[kept], parts[kept].tolist(), aggregator="lr", folds=3, repeats=2
+        )
         assert matrix.rows == ("a", "b")
         assert matrix.cell("a", "b").deviation == 0.0  # logistic regression does not depend on its seed
 
     def test_text_and_json(self):
         X, y, groups, parts = parts_that_disagree()
-        matrix = transfer_matrix(X, y, groups, parts.tolist(), kind="lr", folds=3, repeats=2)
+        matrix = transfer_matrix(X, y, groups, parts.tolist(), aggregator="lr", folds=3, repeats=2)
         lines = matrix.to_text().splitlines()
         assert lines[1].startswith("trained on \\ tested on  a ") and lines[5].startswith("all others")
         found = matrix.to_dict()
@@ -119,7 +123,7 @@ class TestTransfer:
             transfer_matrix(X, y, groups, ["a", "b"])
         good = np.where((parts == "a") & (y == 0), "b", parts)
         with pytest.raises(InputError, match="part 'a' has .* and 0 unfaithful sentences outside a fold"):
-            transfer_matrix(X, y, groups, good.tolist(), kind="lr")
+            transfer_matrix(X, y, groups, good.tolist(), aggregator="lr")
 
 
 def measured(seed, *, shift=2.0, schema="paper-no-lid.v1", responses=40):
@@ -137,12 +141,12 @@ class TestSurrogates:
             "clear": labelled_set(measured(0, shift=4), "strict"),
             "blind": labelled_set(measured(1, shift=0), "strict"),
         }
-        matrix = surrogate_matrix(sets, kind="lr", folds=4, repeats=2)
+        matrix = surrogate_matrix(sets, aggregator="lr", folds=4, repeats=2)
         assert (matrix.rows, matrix.columns) == (("clear", "blind"), ("m", "n", "all"))
         assert matrix.cell("clear", "all").auroc > 0.85 > 0.7 > matrix.cell("blind", "all").auroc
         chosen = sets["clear"]
         scores = cross_validate(
-            chosen.features, chosen.y, chosen.groups, kind="lr", folds=4, repeats=2, same_folds=True
+            chosen.features, chosen.y, chosen.groups, aggregator="lr", folds=4, repeats=2, same_folds=True
         )
         kept = chosen.generators == "n"
         expected = np.mean([roc_auc_score(chosen.y[kept], each[kept]) for each in scores])
@@ -150,18 +154,24 @@ class TestSurrogates:
 
     def test_trained_on_one_generator(self):
         chosen = labelled_set(measured(0), "strict")
-        matrix = surrogate_matrix({"s": chosen}, trained_on="m", kind="lr", folds=4, repeats=1)
+        matrix = surrogate_matrix({"s": chosen}, trained_on="m", aggregator="lr", folds=4, repeats=1)
         scores = cross_validate(
-            chosen.features, chosen.y, chosen.groups, kind="lr", folds=4, repeats=1, train_on=chosen.generators == "m"
+            chosen.features,
+            chosen.y,
+            chosen.groups,
+            aggregator="lr",
+            folds=4,
+            repeats=1,
+            train_on=chosen.generators == "m",
         )
         assert matrix.cell("s", "all").auroc == pytest.approx(roc_auc_score(chosen.y, scores[0]), abs=1e-12)
         with pytest.raises(InputError, match="no sentence is by 'x'; the generators are m, n"):
-            surrogate_matrix({"s": chosen}, trained_on="x", kind="lr")
+            surrogate_matrix({"s": chosen}, trained_on="x", aggregator="lr")
 
     def test_only_responses_that_all_measured_count(self):
         whole, part = measured(0), measured(0, responses=30)
         matrix = surrogate_matrix(
-            {"a": labelled_set(whole, "strict"), "b": labelled_set(part, "strict")}, kind="lr", folds=3, repeats=1
+            {"a": labelled_set(whole, "strict"), "b": labelled_set(part, "strict")}, aggregator="lr", folds=3, repeats=1
         )
         assert matrix.cell("a", "all").sentences == matrix.cell("b", "all").sentences == 60
         assert whole.texts[:60] == part.texts
