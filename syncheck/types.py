@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import PromptError
+from syncheck.printable import quoted, summary
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +64,10 @@ class RagPrompt:
                 "changes; pass a prompt_without_context that leaves the passages out"
             )
 
+    def __repr__(self) -> str:
+        given = f"{len(self.passages)} passages, {len(self.with_context_ids)} tokens"
+        return summary(self, quoted(self.question), given)
+
     @property
     def has_context(self) -> bool:
         """Whether any passage holds more than white space."""
@@ -108,6 +113,9 @@ class TokenSignals:
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    def __repr__(self) -> str:
+        return summary(self, f"{len(self)} tokens", quoted(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class SentenceSpan:
@@ -152,6 +160,9 @@ class SentenceSignals:
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
     lid: Mapping[int, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return summary(self, f"{len(self.token_ids)} tokens", quoted(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
@@ -180,6 +191,10 @@ class SentenceFeatures:
 
     schema: FeatureSchema
     values: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        measured = np.count_nonzero(~np.isnan(self.values))
+        return summary(self, f"{self.schema.version}, {measured} of {len(self.values)} measured")
 
     def to_dict(self) -> dict[str, float | None]:
         """Return name -> value with None for what was not measured."""
@@ -245,6 +260,9 @@ class SentenceScore:
     evidence: Evidence | None = None
     latency_ms: float | None = None
     truncated: bool = False
+
+    def __repr__(self) -> str:
+        return summary(self, self.score, self.status, quoted(self.text))
 
     @property
     def risk(self) -> float | None:
