@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from syncheck.printable import quoted, summary
 from syncheck.report import Report
 from syncheck.types import SentenceScore
 
@@ -19,6 +20,9 @@ class TokenEvent:
     text: str
     type: Literal["token"] = "token"
 
+    def __repr__(self) -> str:
+        return summary(self, self.token_id, quoted(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class SentenceEvent:
@@ -27,6 +31,9 @@ class SentenceEvent:
     sentence: SentenceScore
     type: Literal["sentence"] = "sentence"
 
+    def __repr__(self) -> str:
+        return summary(self, self.sentence.score, self.sentence.status, quoted(self.sentence.text))
+
 
 @dataclass(frozen=True, slots=True)
 class EndEvent:
@@ -34,6 +41,9 @@ class EndEvent:
 
     report: Report
     type: Literal["end"] = "end"
+
+    def __repr__(self) -> str:
+        return summary(self, repr(self.report))
 
 
 Event = TokenEvent | SentenceEvent | EndEvent

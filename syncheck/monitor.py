@@ -22,6 +22,7 @@ from syncheck.decoding.scored import ScoredAnswer, ScoredSession, scored_unmeasu
 from syncheck.errors import InputError, SyncheckError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.failures import describe_failure
+from syncheck.printable import summary
 from syncheck.prompts import build_prompt
 from syncheck.replay import GivenResponse, batches_of_like_length, read_response, rows_given
 from syncheck.report import Report
@@ -119,6 +120,12 @@ class Monitor:
         self.aligner = aligner
         if aggregator is not None and lid_references is None and needs_lid(config.schema):
             logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
+
+    def __repr__(self) -> str:
+        aggregator = "no" if self.aggregator is None else self.aggregator.kind
+        aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
+        model = type(self.model).__name__
+        return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
 
     def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt:
         """Build the pair of prompts; see :func:`syncheck.build_prompt`."""

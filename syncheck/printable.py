@@ -1,10 +1,11 @@
-"""Text that others wrote, made fit to be shown on a terminal."""
+"""Text that others wrote, made fit to be shown on a terminal, and objects on one line."""
 
 from __future__ import annotations
 
+import json
 import re
 
-__all__ = ["printable"]
+__all__ = ["printable", "quoted", "summary"]
 
 _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f"  # C0 without tab and newline, ESC among them
@@ -26,3 +27,38 @@ def printable(text: str) -> str:
     '\\u001b[2Jgone'
     """
     return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_MOST_QUOTED = 50
+
+
+def quoted(text: str) -> str:
+    r"""Return the beginning of a text on one line and in quotation marks.
+
+    Examples
+    --------
+    >>> quoted("One.\nTwo.")
+    '"One. Two."'
+    """
+    begun = re.sub(r"\s+", " ", text[: 4 * _MOST_QUOTED])
+    shown = printable(json.dumps(begun, ensure_ascii=False))[1:-1]
+    cut = len(shown) > _MOST_QUOTED or len(text) > 4 * _MOST_QUOTED
+    return f'"{shown[:_MOST_QUOTED]}…"' if cut else f'"{shown}"'
+
+
+def summary(value: object, *parts: object) -> str:
+    """Return an object's ``repr`` on one line: its class and what is told of it.
+
+    Parameters
+    ----------
+    value
+    *parts
+        Told in this order; None and ``""`` are left out, a float has two decimals.
+
+    Examples
+    --------
+    >>> summary(Ellipsis, 0.5, None, "scored")
+    '<ellipsis 0.50 scored>'
+    """
+    told = (f"{part:.2f}" if isinstance(part, float) else str(part) for part in parts if part not in (None, ""))
+    return f"<{' '.join((type(value).__name__, *told))}>"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import PromptError
+from syncheck.printable import quoted, summary
 
 if TYPE_CHECKING:
     import torch
@@ -62,6 +63,10 @@ class RagPrompt:
                 "the prompts with and without the context are equal, so no signal could show what the context "
                 "changes; pass a prompt_without_context that leaves the passages out"
             )
+
+    def __repr__(self) -> str:
+        given = f"{len(self.passages)} passages, {len(self.with_context_ids)} tokens"
+        return summary(self, quoted(self.question), given)
 
     @property
     def has_context(self) -> bool:
@@ -138,6 +143,9 @@ class TokenSignals:
             kl=column("kl", np.float32),
         )
 
+    def __repr__(self) -> str:
+        return summary(self, f"{len(self)} tokens", quoted(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class SentenceSpan:
@@ -185,6 +193,9 @@ class SentenceSignals:
     lid: Mapping[int, float] = field(default_factory=dict)
     measured: bool = True
 
+    def __repr__(self) -> str:
+        return summary(self, f"{len(self.token_ids)} tokens", quoted(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
@@ -213,6 +224,10 @@ class SentenceFeatures:
 
     schema: FeatureSchema
     values: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        measured = np.count_nonzero(~np.isnan(self.values))
+        return summary(self, f"{self.schema.version}, {measured} of {len(self.values)} measured")
 
     def to_dict(self) -> dict[str, float | None]:
         """Return name -> value with None for what was not measured."""
@@ -292,6 +307,9 @@ class SentenceScore:
     evidence: Evidence | None = None
     latency_ms: float | None = None
     truncated: bool = False
+
+    def __repr__(self) -> str:
+        return summary(self, self.score, self.status, quoted(self.text))
 
     @property
     def risk(self) -> float | None:

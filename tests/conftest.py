@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from doubles import LAYERS, PASSAGES, QUESTION, FormulaAggregator, WordAligner, wavy
+from doubles import LAYERS, PASSAGES, QUESTION, wavy
 from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, feature_schema, prompt_from_texts
+from syncheck.testing import FormulaAggregator, WordAligner
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("untimed")

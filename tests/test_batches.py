@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, WordAligner
+from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.testing import WordAligner
 
 
 class RowScripts(LogitsProcessor):

@@ -45,6 +45,8 @@ def test_a_new_part_needs_a_decision():
         ("syncheck/cli/__init__.py", "from fod import FODGenerator"),
         ("syncheck/cli/demo.py", "from fod import FODGenerator"),
         ("syncheck/cli/__init__.py", "import importlib\nimportlib.import_module('fod')"),
+        ("syncheck/monitor.py", "def f():\n    from syncheck.testing import ScriptedModel"),
+        ("fod/search.py", "from syncheck.testing import ScriptedModel"),
         ("fod/search.py", "from syncheck.signals.taps import Taps"),
         ("fod/search.py", "from syncheck import session"),
         ("fod/search.py", "import syncheck"),

@@ -4,12 +4,13 @@ import json
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, WordAligner, rewrite
+from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, rewrite
 from tokenizers import Tokenizer, models
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from syncheck import Aggregator, Monitor, MonitorConfig, SegmenterConfig, feature_schema
 from syncheck.errors import CheckpointError, MismatchError
+from syncheck.testing import WordAligner
 
 CONFIG = MonitorConfig(
     schema="syncheck.v3",

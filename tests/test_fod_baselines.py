@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from doubles import PASSAGES, QUESTION, Script
+from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import (
@@ -18,6 +18,7 @@ from fod import (
 from fod.baselines import FLAREQuery
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, NotReadyError
+from syncheck.testing import Script
 
 
 def run(generator, prompt, **options):

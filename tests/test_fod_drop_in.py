@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from doubles import PASSAGES, SentenceGrammar
+from doubles import PASSAGES
 from test_fod_generator import decoder, grammar, response_of
 from transformers import TextStreamer
 from transformers.generation import LogitsProcessorList
 
 from fod import AbstainGenerator, BacktrackGenerator, CADGenerator, FLAREGenerator, RerankGenerator
 from syncheck.errors import InputError
+from syncheck.testing import SentenceGrammar
 
 
 def generators(monitor):

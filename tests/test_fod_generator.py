@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar, wavy
+from doubles import ANSWER, PASSAGES, QUESTION, wavy
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
+from syncheck.testing import Script, SentenceGrammar
 
 
 def grammar(monitor, prompt, **options):

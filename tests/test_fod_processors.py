@@ -1,10 +1,11 @@
 """What processors are shown in a search: each row's own ids, as generate would show them."""
 
 import pytest
-from doubles import PASSAGES, QUESTION, SentenceGrammar
+from doubles import PASSAGES, QUESTION
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODGenerator
+from syncheck.testing import SentenceGrammar
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass, replace
 
 import pytest
-from doubles import FormulaAggregator, wavy
+from doubles import wavy
 from test_fod_generator import grammar
 
 from fod import AbstainGenerator, BacktrackGenerator, FODGenerator, Thresholds
 from syncheck import Monitor, MonitorConfig, RiskControlledThreshold
 from syncheck.errors import InputError, NotReadyError
+from syncheck.testing import FormulaAggregator
 
 
 def promise(threshold):

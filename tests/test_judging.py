@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from doubles import WordAligner
 
 from syncheck import RagPrompt, feature_schema
 from syncheck.scoring import SentenceScorer
+from syncheck.testing import WordAligner
 from syncheck.types import SentenceSignals, SentenceSpan
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, SentenceGrammar, WordAligner
+from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
 from syncheck import Evidence
 from syncheck.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
+from syncheck.testing import SentenceGrammar, WordAligner
 from syncheck.training import measure
 from syncheck.types import Support
 

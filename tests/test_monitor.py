@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION, BrokenAligner, FormulaAggregator, Script, WordAligner
+from doubles import ANSWER, PASSAGES, QUESTION
 
 from syncheck import LidReferences, Monitor, MonitorConfig, feature_schema
 from syncheck.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
+from syncheck.testing import BrokenAligner, FormulaAggregator, Script, WordAligner
 
 
 @pytest.fixture

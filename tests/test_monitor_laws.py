@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar
+from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import BaseStreamer, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.errors import InputError
+from syncheck.testing import Script, SentenceGrammar
 
 SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar
+from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
 from fod import CADGenerator, FODGenerator
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.labelling import LabelledResponse
+from syncheck.testing import Script, SentenceGrammar
 from syncheck.training import measure
 
 NAN, INF = float("nan"), float("inf")

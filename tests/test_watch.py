@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, Script
+from doubles import ANSWER, PASSAGES
 from transformers.generation import LogitsProcessorList
 
 from syncheck.errors import InputError, WrongTypeError
+from syncheck.testing import Script
 
 
 @pytest.fixture

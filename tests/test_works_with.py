@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from doubles import ANSWER, LAYERS, PASSAGES, QUESTION, Script
+from doubles import ANSWER, LAYERS, PASSAGES, QUESTION
 from transformers import AutoModelForCausalLM, BartConfig, BartForCausalLM, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, UnsupportedModelError
+from syncheck.testing import Script
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
 

@@ -14,6 +14,7 @@ from syncheck.aggregators.signal import signal_column
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import real_numbers
+from syncheck.printable import summary
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class Aggregator:
     model: StoredModel
     calibration: Calibration | None = None
     calibrated_threshold: RiskControlledThreshold | None = None
+
+    def __repr__(self) -> str:
+        calibrated = "" if self.calibration is None else ", calibrated"
+        return summary(self, f"{self.kind}, {self.schema.version}, {len(self.schema.names)} features{calibrated}")
 
     @classmethod
     def fit(

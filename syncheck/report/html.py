@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,12 @@ def render_html(
 
 def render_fragment(cases: Sequence[Case]) -> str:
     """Draw the same without the page around it, for a notebook: its style reaches nothing outside it."""
-    digest = zlib.crc32(repr([(c.question, c.answers) for c in cases]).encode())
+    told = [
+        (case.question, a.label, a.report.to_dict(), [asdict(s) for s in a.dropped], [t.to_dict() for t in a.trace])
+        for case in cases
+        for a in case.answers
+    ]
+    digest = zlib.crc32(repr(told).encode(errors="backslashreplace"))
     return _cases("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-", refused=())
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.errors import MissingExtraError
+from syncheck.printable import quoted, summary
 from syncheck.spans.items import SpanItem, SpanLabels, label_dict
 from syncheck.types import RagPrompt, SentenceScore, TokenSignals
 
@@ -49,6 +50,9 @@ class TraceNode:
     fate: Fate
     reason: str
     children: tuple[TraceNode, ...] = ()
+
+    def __repr__(self) -> str:
+        return summary(self, self.score, self.fate, quoted(self.text), f"{len(self.children)} children")
 
     @property
     def size(self) -> int:
@@ -98,6 +102,10 @@ class Report:
     stop: str | None = None
     seconds: float | None = None
     spans: SpanLabels | None = None
+
+    def __repr__(self) -> str:
+        lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
+        return summary(self, f"{len(self.sentences)} sentences,", lowest, quoted(self.response))
 
     @property
     def faithfulness(self) -> float | None:
@@ -204,6 +212,11 @@ class Answer:
     seconds: float | None = None
     trace: tuple[TraceNode, ...] = ()
 
+    def __repr__(self) -> str:
+        return summary(
+            self, quoted(self.label), f"{len(self.report.sentences)} sentences", quoted(self.report.response)
+        )
+
     @property
     def wall_seconds(self) -> float | None:
         """Wall time of the answer, None when neither it nor its report has one."""
@@ -228,6 +241,9 @@ class Case:
     question: str
     passages: tuple[str, ...]
     answers: tuple[Answer, ...]
+
+    def __repr__(self) -> str:
+        return summary(self, quoted(self.question), f"{len(self.answers)} answers")
 
     @classmethod
     def of(cls, report: Report, *, label: str = "answer") -> Case:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import require_regular
+from syncheck.printable import summary
 
 __all__ = ["LidReferences", "LidVariant", "ReferenceStack"]
 
@@ -112,6 +113,7 @@ LidVariant = Literal["mle", "official"]
 _FLOOR = 1e-8
 _ROUNDING = 1e-5
 _QUERIES_AT_ONCE = 256
+_LAYERS_SHOWN = 6
 _LAYER = re.compile("0|[1-9][0-9]{0,5}")
 
 
@@ -164,6 +166,11 @@ class LidReferences:
             for shape in dict.fromkeys(array.shape for array in arrays.values())
         ]
         self.references = {k: stack.activations[i] for stack in self._stacks for i, k in enumerate(stack.layers)}
+
+    def __repr__(self) -> str:
+        layers = ", ".join(map(str, self.layers[:_LAYERS_SHOWN])) + (", …" if len(self.layers) > _LAYERS_SHOWN else "")
+        most = max(map(len, self.references.values()), default=0)
+        return summary(self, f"{self.variant}, layers {layers}, up to {most} references")
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from doubles import PASSAGES, QUESTION, WordAligner
+from doubles import PASSAGES, QUESTION
 
 from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import PlattCalibration
 from syncheck.errors import InputError
+from syncheck.testing import WordAligner
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())
 CONFIG = MonitorConfig(schema="paper-no-lid.v1")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from decoding import AnswerJudge, EvaluatedAnswer, JudgedProposition
-from doubles import WordAligner
 from judged import answer, judged
 
 from syncheck import load_aligner
 from syncheck.errors import InputError
 from syncheck.labelling import RuleBasedPropositioner
+from syncheck.testing import WordAligner
 from syncheck.types import Support
 
 PASSAGES = ("red green blue one two three four",)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from decoding import AnswerLog
-from doubles import WordAligner
 
 from syncheck.errors import InputError, MismatchError, PromptError, RecordError
+from syncheck.testing import WordAligner
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = [

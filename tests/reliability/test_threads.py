@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, SentenceGrammar
+from doubles import ANSWER, PASSAGES
 from transformers.generation import LogitsProcessorList
 
 from syncheck.errors import InputError, NotReadyError
+from syncheck.testing import SentenceGrammar
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reliability"
 QUESTIONS = ("Who is he?", "Where did Angus Scott grow up, and when?", "Which team signed Scott in 2003?")

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from doubles import LAYERS, WordAligner
+from doubles import LAYERS
 
 from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import fit_calibration
 from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.testing import WordAligner
 from syncheck.training import (
     MeasuredSentences,
     calibrate_monitor,

@@ -3,12 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from doubles import LAYERS, BrokenAligner
+from doubles import LAYERS
 from made_up import record, records
 
 from syncheck import LidReferences
 from syncheck.errors import InputError, TextGeneratorError
 from syncheck.labelling import LabelledSentence
+from syncheck.testing import BrokenAligner
 from syncheck.training import measure
 
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from doubles import LAYERS, WordAligner
+from doubles import LAYERS
 from made_up import record, records
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError
 from syncheck.evaluation import cross_validate
+from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)

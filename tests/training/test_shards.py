@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doubles import WordAligner
 from made_up import record, records
 
 from syncheck import Monitor
 from syncheck.errors import CheckpointError, InputError, MismatchError, TextGeneratorError
+from syncheck.testing import WordAligner
 from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
 
 FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]

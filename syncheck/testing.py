@@ -1,0 +1,359 @@
+"""Doubles with exact behaviour, for tests of what is built on a monitor: no download, no training, no chance.
+
+:func:`scripted_monitor` is the one to start with. Its model writes the answers it is given, with probabilities that can
+be worked out on paper, and its sentences score what the test says. The other doubles go with any model: processors
+that let it write one text (:class:`Script`) or some text in sentences (:class:`SentenceGrammar`), aligners, and an
+aggregator by formula.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers.generation import LogitsProcessor
+
+from syncheck.aggregators import Aggregator
+from syncheck.config import MonitorConfig
+from syncheck.monitor import Monitor
+from syncheck.schemas import feature_schema
+from syncheck.types import Evidence, FeatureSchema, Support
+
+__all__ = [
+    "BrokenAligner",
+    "FormulaAggregator",
+    "Script",
+    "ScriptedAligner",
+    "ScriptedModel",
+    "SentenceGrammar",
+    "WordAligner",
+    "scripted_monitor",
+    "word_tokenizer",
+]
+
+_END = "</s>"
+_SCHEMA = "paper-no-lid.v1"
+_EXACT = 2.0**40
+"""Added to the mean square under the root of a norm, and its root taken back by the weight: the norm changes nothing,
+to the last bit."""
+
+
+def scripted_monitor(
+    answers: Mapping[str, float] | str, *, supports: Mapping[str, float] | None = None, **probabilities: float
+) -> Monitor:
+    """Return a monitor whose model writes given answers and whose sentences score what they are said to.
+
+    Parameters
+    ----------
+    answers
+        As :class:`ScriptedModel` takes them.
+    supports
+        Score of each sentence, see :class:`ScriptedAligner`.
+    **probabilities
+        ``seen`` and ``unseen`` of :class:`ScriptedModel`.
+
+    Examples
+    --------
+    >>> monitor = scripted_monitor("Lyon is large. It is in Spain.", supports={"It is in Spain.": 0.1})
+    >>> prompt = monitor.prompt(question="Where is Lyon?", context="Lyon is large. It is in France.")
+    >>> monitor.generate(prompt, max_new_tokens=20).sentences
+    (<SentenceScore 1.00 scored "Lyon is large.">, <SentenceScore 0.10 scored "It is in Spain.">)
+    """
+    texts = [answers] if isinstance(answers, str) else list(answers)
+    tokenizer = word_tokenizer(texts)
+    return Monitor(
+        ScriptedModel(tokenizer, answers, **probabilities),
+        tokenizer,
+        config=MonitorConfig(schema=_SCHEMA),
+        aggregator=Aggregator.from_signal("align_score", schema=feature_schema(_SCHEMA, ())),
+        aligner=ScriptedAligner(supports or {}),
+    )
+
+
+def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
+    """Return a tokenizer to which each word of these texts, with the space before it, is one token.
+
+    Any other text is written byte by byte, so that every text can be encoded and comes back as it was.
+    """
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words = dict.fromkeys(word for text in texts for word, _ in split.pre_tokenize_str(text))
+    pieces = dict.fromkeys([_END, *sorted(pre_tokenizers.ByteLevel.alphabet()), *words])
+    tokenizer = Tokenizer(BPE({piece: i for i, piece in enumerate(pieces)}, [], ignore_merges=True))
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=_END)
+
+
+class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
+    """A causal language model of two small blocks that writes given answers after any prompt.
+
+    It goes on from the longest end of the text that begins an answer: with the next token of that answer, or of
+    those answers by their weights, and after the last one with the end of text. A text that begins none is followed
+    by the beginnings of all.
+
+    Parameters
+    ----------
+    tokenizer
+        Made by :func:`word_tokenizer`, or any with an end-of-text token.
+    answers
+        Answers with their weights; a text alone is the only answer.
+    seen, unseen
+        Probability of what the answers say next where that token stands in the text before it, the passages and the
+        question included, and where it does not. The rest goes to all V tokens evenly, so that the one token of one
+        answer has the probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
+
+    Notes
+    -----
+    It is a Llama with all that belongs to one, cache, masks and hooks included. The keys and values of its first block
+    are the ids of the tokens, so that the text before a token is read from the cache, wherever that was cut back,
+    forked or padded.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        answers: Mapping[str, float] | str,
+        *,
+        seen: float = 0.999,
+        unseen: float = 0.99,
+    ) -> None:
+        end: Any = tokenizer.eos_token_id
+        config = LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=1,
+            num_key_value_heads=1,
+            max_position_embeddings=4096,
+            rms_norm_eps=_EXACT,
+            attn_implementation="sdpa",
+            tie_word_embeddings=False,
+            bos_token_id=None,
+            eos_token_id=end,
+            pad_token_id=end,
+        )
+        super().__init__(config)
+        weights = {answers: 1.0} if isinstance(answers, str) else answers
+        self._scripts = [
+            ((*tokenizer(text, add_special_tokens=False).input_ids, end), weight) for text, weight in weights.items()
+        ]
+        self._probabilities = (seen, unseen)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.zero_()
+            first = self.model.layers[0]
+            first.input_layernorm.weight.fill_(_EXACT**0.5)
+            first.self_attn.v_proj.weight[0, 0] = 1.0
+            self.model.embed_tokens.weight[:, 0] = torch.arange(config.vocab_size)
+        self.eval()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = None,
+        logits_to_keep: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Run the Llama, and put the script's logits in place of its own; takes and returns what a Llama does."""
+        output = super().forward(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            logits_to_keep=logits_to_keep,
+            **kwargs,
+        )
+        ids = input_ids
+        if output.past_key_values is not None:
+            ids = output.past_key_values.layers[0].values[:, 0, :, 0].long()  # (B, columns)
+        fed = input_ids.shape[1]
+        kept = range(fed - logits_to_keep if logits_to_keep else 0, fed)
+        before = ids.shape[1] - fed
+        visible = [[_visible(attention_mask, row, n, before + n) for n in kept] for row in range(len(ids))]
+        logits = [
+            [self.next_logits(ids[row][columns].tolist()) for columns in seen] for row, seen in enumerate(visible)
+        ]
+        output.logits = torch.tensor(logits, dtype=self.dtype, device=input_ids.device)
+        return output
+
+    def next_logits(self, token_ids: Sequence[int]) -> list[float]:
+        """Return ln p of each token of the vocabulary after a text, nats, < 0."""
+        expected = self._expected(tuple(token_ids))
+        total = sum(expected.values())
+        size = self.config.vocab_size
+        seen, unseen = self._probabilities
+        sure = sum(w / total * (seen if token in token_ids else unseen) for token, w in expected.items())
+        found = [(1 - sure) / size] * size
+        for token, weight in expected.items():
+            found[token] += weight / total * (seen if token in token_ids else unseen)
+        return [log(probability) for probability in found]
+
+    def _expected(self, ids: tuple[int, ...]) -> dict[int, float]:
+        """Weights of the tokens that the answers say next."""
+        longest = max(len(script) for script, _ in self._scripts) - 1
+        for length in range(min(longest, len(ids)), -1, -1):
+            end = ids[len(ids) - length :]
+            found: dict[int, float] = {}
+            for script, weight in self._scripts:
+                if len(script) > length and script[:length] == end:
+                    found[script[length]] = found.get(script[length], 0.0) + weight
+            if found:
+                return found
+        raise AssertionError("every text ends with the empty text, which begins all answers")
+
+
+def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
+    """Return the columns that a token sees, as indices: up to its own, less what the mask hides."""
+    if mask is None:
+        return torch.arange(last + 1)
+    shown = mask[row, 0, query] if mask.ndim == 4 else mask[row]
+    return shown[: last + 1].bool().nonzero()[:, 0]
+
+
+class Script(LogitsProcessor):  # type: ignore[misc]
+    """Leaves one token possible at each step: the next of the script, whatever the model prefers.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Tokens before the script begins.
+    token_ids
+        The script.
+    """
+
+    def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.token_ids = list(token_ids)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Return scores (B, V) that are 0 for the wanted token and -inf for all others."""
+        wanted = self.token_ids[input_ids.shape[1] - self.prompt_tokens]
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, wanted] = 0.0
+        return forced
+
+
+class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
+    """Lets a random model choose words, but only so that sentences come about.
+
+    A sentence is a capitalised word, words, and a full stop after ``shortest`` to ``longest`` words. Between
+    sentences the text may end, once there are ``least_sentences`` of them. What is allowed depends on the ids
+    after the last one of the prompt, which the grammar never allows, so rows may be padded on the left.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        prompt_ids: Sequence[int],
+        *,
+        shortest: int = 3,
+        longest: int = 6,
+        least_sentences: int = 2,
+    ) -> None:
+        texts = {i: tokenizer.decode([i]) for i in range(len(tokenizer))}
+        self.words = [i for i, text in texts.items() if re.fullmatch(" [a-z]{2,}", text)]
+        self.capitals = [i for i, text in texts.items() if re.fullmatch(" [A-Z][a-z]+", text)]
+        (self.stop,) = (i for i, text in texts.items() if text == ".")
+        self.end = tokenizer.eos_token_id
+        self.border = prompt_ids[-1]
+        assert self.border not in {*self.words, *self.capitals, self.stop, self.end}
+        self.lengths = (shortest, longest)
+        self.least_sentences = least_sentences
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Return the scores (B, V) with -inf for all that the grammar does not allow."""
+        allowed = torch.full_like(scores, -torch.inf)
+        for row, ids in enumerate(input_ids.tolist()):
+            columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
+            allowed[row, columns] = scores[row, columns]
+        return allowed
+
+    def _allowed(self, response: list[int]) -> list[int]:
+        sentences = response.count(self.stop)
+        words = len(response) if not sentences else response[::-1].index(self.stop)
+        if words == 0:
+            return [*self.capitals, *([self.end] if sentences >= self.least_sentences else [])]
+        if words < self.lengths[0]:
+            return self.words
+        return [self.stop] if words >= self.lengths[1] else [*self.words, self.stop]
+
+
+@dataclass(frozen=True)
+class FormulaAggregator:
+    """P(faithful) by a formula of the features' values by name; not saved."""
+
+    schema: FeatureSchema
+    formula: Callable[[dict[str, float]], float]
+    kind: str = "lr"
+
+    def score(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return the formula's value for each row, (N,) float64."""
+        return np.array([self.formula(dict(zip(self.schema.names, row, strict=True))) for row in np.asarray(rows)])
+
+    def attribution(self, row: ArrayLike) -> dict[str, float]:
+        """Return 0 for every feature."""
+        return dict.fromkeys(self.schema.names, 0.0)
+
+
+class WordAligner:
+    """Support is the share of the claim's words that the passages hold."""
+
+    name = "words"
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Return the share, with the first passage as evidence."""
+        known = set(re.findall(r"\w+", " ".join(passages).lower()))
+        found = [[word in known for word in re.findall(r"\w+", claim.lower())] for claim in claims]
+        return [Support(sum(f) / len(f), Evidence(0, passages[0], sum(f) / len(f))) for f in found]
+
+
+@dataclass
+class ScriptedAligner(WordAligner):
+    """Support is what ``supports`` says of a claim, and that of :class:`WordAligner` where it says nothing.
+
+    Attributes
+    ----------
+    supports : mapping of str to float
+        Claim, as a sentence's text stands in a report, to its support in [0, 1].
+    asked : list of tuple of str
+        The claims of each call so far.
+    """
+
+    supports: Mapping[str, float]
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    name = "scripted"
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Return what is scripted, with the first passage as evidence."""
+        self.asked.append(tuple(claims))
+        scores = [
+            self.supports.get(claim, found.score)
+            for claim, found in zip(claims, super().align(passages, claims), strict=True)
+        ]
+        return [Support(score, Evidence(0, passages[0], score)) for score in scores]
+
+
+class BrokenAligner:
+    """Raises whenever it is asked."""
+
+    name = "broken"
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Raise RuntimeError."""
+        raise RuntimeError("out of order")

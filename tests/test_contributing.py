@@ -1,0 +1,44 @@
+"""docs/contributing.md: its new signal is added to a copy of the package, and its test passes there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from boundaries import ROOT
+
+GUIDE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+DIFFS = re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.S)
+FILES = ("syncheck/features/sentence.py", "syncheck/schemas.py")
+
+
+def change(copy, diff):
+    """Replace a diff's lines of before, which stand once in one of the files, by those of after."""
+    lines = diff.splitlines(keepends=True)
+    before, after = ("".join(line[1:] for line in lines if line[0] in kinds) for kinds in (" -", " +"))
+    (file,) = (copy / name for name in FILES if before in (copy / name).read_text(encoding="utf-8"))
+    source = file.read_text(encoding="utf-8")
+    assert source.count(before) == 1
+    file.write_text(source.replace(before, after), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_new_signal_of_the_guide_passes_its_test(tmp_path):
+    shutil.copytree(ROOT / "syncheck", tmp_path / "syncheck", ignore=shutil.ignore_patterns("__pycache__"))
+    for diff in DIFFS:
+        change(tmp_path, diff)
+    (test,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
+    (tmp_path / "test_signal.py").write_text(test, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_signal.py"]
+    run = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 passed" in run.stdout
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:syncheck|fod|tests|docs)/[\w/.-]+)`", GUIDE))))
+def test_the_files_to_open_are_there(path):
+    assert (ROOT / path).exists()
