@@ -22,7 +22,7 @@ __all__ = [
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 ClassifierKind = Literal["lr", "xgb", "mlp"]
-AggregatorKind = Literal[ClassifierKind, "ensemble"]
+AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 DEFAULT_SCHEMA = "syncheck.v3"

@@ -85,7 +85,9 @@ class Aggregator:
             Names of the columns.
         kind
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
-            their log-odds averaged.
+            their log-odds averaged; ``monotone`` is
+            :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold where as many
+            sentences are faithful as not.
         seed
             The same data and seed give the same aggregator.
         allow_unmeasured
@@ -104,7 +106,7 @@ class Aggregator:
 
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
-        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed)
+        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed, names=schema.names)
         return cls(schema, kind, _medians(rows), model)
 
     @classmethod

@@ -7,6 +7,7 @@ to load, except that ``xgb`` and ``ensemble`` need XGBoost.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -16,9 +17,14 @@ from syncheck.aggregators.network import Network
 from syncheck.aggregators.trees import Forest
 from syncheck.config import ClassifierKind
 from syncheck.errors import InputError
+from syncheck.schemas import FEATURES
 
-__all__ = ["fit_classifier", "make_aggregator"]
+__all__ = ["fit_classifier", "fit_monotone", "make_aggregator"]
 
+PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
+"""What the weights of ``monotone`` are pulled towards, in nats for a standard deviation.
+
+Chosen by leaving one source of labelled sentences out."""
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
@@ -116,3 +122,32 @@ def fit_classifier(kind: ClassifierKind, X: NDArray[np.float64], y: NDArray[np.i
         # 300 epochs are the paper's training budget: using them up is no fault.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return Network.from_pipeline(estimator.fit(X, y))
+
+
+def fit_monotone(X: NDArray[np.float64], y: NDArray[np.int64], seed: int, names: Sequence[str]) -> Network:
+    """Train the non-negative regression on (N, F) features and (N,) labels, and keep what scoring needs of it.
+
+    The directions are those that :data:`~syncheck.schemas.FEATURES` has; where it expects none, or the name is unknown,
+    the means of the two classes decide. There is nothing random in it.
+    """
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
+
+    known = {feature.name: feature.direction for feature in FEATURES}
+    fitted = MonotoneLogisticRegression(
+        directions=[known.get(name, 0) for name in names] if names else None,
+        prior_weights=[_prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
+    ).fit(X, y)
+    return Network(
+        fill=fitted.fill_,
+        flagged=np.empty(0, np.int64),
+        mean=fitted.mean_,
+        scale=fitted.scale_,
+        weights=((fitted.coef_[0] * fitted.scale_)[:, None],),
+        biases=(fitted.intercept_ + fitted.coef_ @ fitted.mean_,),
+    )
+
+
+def _prior_weight(name: str) -> float:
+    return (
+        CONTRAST_WEIGHT if name.startswith("contrast_") else ALIGNER_WEIGHT if name == "align_logit" else PRIOR_WEIGHT
+    )

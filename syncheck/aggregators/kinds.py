@@ -6,7 +6,7 @@ A new kind is a file beside this one and an entry in :data:`KINDS`; those that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol, Self, get_args
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.ensemble import Ensemble
-from syncheck.aggregators.estimators import fit_classifier
+from syncheck.aggregators.estimators import fit_classifier, fit_monotone
 from syncheck.aggregators.network import Network
 from syncheck.aggregators.signal import Column
 from syncheck.aggregators.trees import Forest
@@ -60,25 +60,39 @@ class Kind:
     model : type of StoredModel
         Reads the file.
     fit : callable or None
-        Trains a model on (N, F) features, (N,) labels and a seed; None where nothing is trained.
+        Trains a model on (N, F) features, (N,) labels, a seed and the names of the features, where these are known;
+        None where nothing is trained.
     file : str
     """
 
     model: type[StoredModel]
-    fit: Callable[[Floats, NDArray[np.int64], int], StoredModel] | None
+    fit: Callable[[Floats, NDArray[np.int64], int, Sequence[str]], StoredModel] | None
     file: str = "aggregator.safetensors"
 
 
+def _unnamed(
+    fit: Callable[[Floats, NDArray[np.int64], int], StoredModel],
+    X: Floats,
+    y: NDArray[np.int64],
+    seed: int,
+    names: Sequence[str],
+) -> StoredModel:
+    return fit(X, y, seed)
+
+
 KINDS: Mapping[KindName, Kind] = {
-    "lr": Kind(Network, partial(fit_classifier, "lr")),
-    "xgb": Kind(Forest, partial(fit_classifier, "xgb")),
-    "mlp": Kind(Network, partial(fit_classifier, "mlp")),
-    "ensemble": Kind(Ensemble, Ensemble.fit),
+    "lr": Kind(Network, partial(_unnamed, partial(fit_classifier, "lr"))),
+    "monotone": Kind(Network, fit_monotone),
+    "xgb": Kind(Forest, partial(_unnamed, partial(fit_classifier, "xgb"))),
+    "mlp": Kind(Network, partial(_unnamed, partial(fit_classifier, "mlp"))),
+    "ensemble": Kind(Ensemble, partial(_unnamed, Ensemble.fit)),
     "signal": Kind(Column, None, "aggregator.signal.json"),
 }
 
 
-def fit_model(X: Floats, y: NDArray[np.int64], *, kind: AggregatorKind, seed: int) -> StoredModel:
+def fit_model(
+    X: Floats, y: NDArray[np.int64], *, kind: AggregatorKind, seed: int, names: Sequence[str] = ()
+) -> StoredModel:
     """Train a model of a kind, and keep what scoring needs of it.
 
     Parameters
@@ -90,6 +104,8 @@ def fit_model(X: Floats, y: NDArray[np.int64], *, kind: AggregatorKind, seed: in
     kind
     seed
         The same data and seed give the same model.
+    names
+        Of the F features; ``monotone`` reads their directions from them, or without them from the data.
 
     Raises
     ------
@@ -107,4 +123,4 @@ def fit_model(X: Floats, y: NDArray[np.int64], *, kind: AggregatorKind, seed: in
         raise InputError(
             f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
         )
-    return fit(X, y, seed)
+    return fit(X, y, seed, names)

@@ -26,8 +26,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     Parameters
     ----------
     directions : array-like of shape (F,), optional
-        +1 where a higher value speaks for the second class, -1 where it speaks against it; None takes the direction
-        from the means of the two classes.
+        +1 where a higher value speaks for the second class, -1 where it speaks against it, 0 where the means of the two
+        classes decide; None lets them decide throughout.
     prior_weights : float or array-like of shape (F,), default 0.15
         Weights, >= 0, that the fit is pulled towards; of standardised features, in nats.
     strength : float, default 0.3
@@ -48,6 +48,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     intercept_ : ndarray of shape (1,), float64
     directions_ : ndarray of shape (F,), float64
         +1 or -1.
+    fill_ : ndarray of shape (F,), float64
+        Stands for NaN.
     mean_, scale_ : ndarray of shape (F,), float64
         Mean and standard deviation of each column under the weights of the rows; a constant column has scale 1.
     weights_ : ndarray of shape (F,), float64
@@ -110,8 +112,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         _check_classes(self.classes_)
         prior = self._prior()
         row_weights = _row_weights(second, sample_weight, rows, balanced=self.balanced)
-        self._fill_ = self._fill_values(rows, row_weights)
-        filled: Floats = np.where(np.isnan(rows), self._fill_, rows)
+        self.fill_ = self._fill_values(rows, row_weights)
+        filled: Floats = np.where(np.isnan(rows), self.fill_, rows)
         self.mean_ = row_weights @ filled
         deviation = np.sqrt(row_weights @ (filled - self.mean_) ** 2)
         constant = deviation <= 10 * np.finfo(np.float64).eps * np.maximum(np.abs(self.mean_), 1.0)
@@ -157,7 +159,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     def _filled(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         rows: Floats = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        return np.where(np.isnan(rows), self._fill_, rows)
+        return np.where(np.isnan(rows), self.fill_, rows)
 
     def _fill_values(self, X: Floats, row_weights: Floats) -> Floats:
         if self.fill is not None:
@@ -167,14 +169,15 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return np.divide(row_weights @ np.where(measured, X, 0.0), counted, out=np.zeros(X.shape[1]), where=counted > 0)
 
     def _directions(self, differences: Floats) -> Floats:
+        found = np.where(differences < 0, -1.0, 1.0)
         if self.directions is None:
-            return np.where(differences < 0, -1.0, 1.0)
+            return found
         directions = np.asarray(self.directions, dtype=np.float64)
-        if directions.shape != (self.n_features_in_,) or not np.isin(directions, (-1.0, 1.0)).all():
+        if directions.shape != (self.n_features_in_,) or not np.isin(directions, (-1.0, 0.0, 1.0)).all():
             raise ValueError(
-                f"directions must be +1 or -1 for each of {self.n_features_in_} features; found {self.directions!r}"
+                f"directions must be +1, -1 or 0 for each of {self.n_features_in_} features; found {self.directions!r}"
             )
-        return directions
+        return np.where(directions == 0, found, directions)
 
     def _prior(self) -> Floats:
         prior = np.asarray(self.prior_weights, dtype=np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,7 @@ def cross_validate(
     same_folds: bool = False,
     train_on: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.int64] | None = None,
+    names: Sequence[str] = (),
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
@@ -79,6 +80,8 @@ def cross_validate(
         Sentences that serve for training, those of one task, say; all are scored. None takes all.
     numbers : ndarray of shape (repeats, N), int64, or None
         Fold of each sentence in each repeat; None makes them with :func:`fold_numbers`.
+    names
+        Of the F features, for kinds that read their directions from them.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def cross_validate(
     if numbers is None:
         numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
     scores = np.full(numbers.shape, np.nan)
-    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, train_on=train_on):
+    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, train_on=train_on, names=names):
         scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
     return scores
 
@@ -108,6 +111,7 @@ def fitted_folds(
     aggregator: AggregatorKind = "mlp",
     seed: int = 0,
     train_on: NDArray[np.bool_] | None = None,
+    names: Sequence[str] = (),
 ) -> Iterator[FittedFold]:
     """Yield the fitted models of :func:`cross_validate`, which has the parameters; ``numbers`` are given."""
     labels = real_numbers(y, "labels")
@@ -117,7 +121,7 @@ def fitted_folds(
         for left_out in np.unique(number):
             train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
             rows = features_for(train)
-            model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat)
+            model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat, names=names)
             yield FittedFold(repeat, train, test, rows, model)
 
 

@@ -136,7 +136,11 @@ def out_of_fold_scores(
         cross_validate, y=labels, groups=groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
     )
     return _scores(
-        X, np.arange(len(labels)), names, systems, lambda columns, own: trained(columns, aggregator=own or aggregator)
+        X,
+        np.arange(len(labels)),
+        names,
+        systems,
+        lambda columns, system: trained(columns, aggregator=system.aggregator or aggregator, names=system.columns),
     )
 
 
@@ -176,10 +180,11 @@ def held_out_scores(
     if not len(outside):
         raise InputError(f"all {len(labels)} sentences are for training; leave some to be scored")
 
-    def trained(columns: FoldFeatures, own: AggregatorKind | None) -> Floats:
-        rows = columns(inside)
+    def trained(columns: FoldFeatures, system: System) -> Floats:
+        rows, kind = columns(inside), system.aggregator or aggregator
         fitted = [
-            fit_model(rows[inside], labels[inside], kind=own or aggregator, seed=seed + run) for run in range(repeats)
+            fit_model(rows[inside], labels[inside], kind=kind, seed=seed + run, names=system.columns)
+            for run in range(repeats)
         ]
         return np.stack([model.probability(rows[outside]) for model in fitted])
 
@@ -213,16 +218,14 @@ def _scores(
     scored: NDArray[np.int64],
     names: Sequence[str],
     systems: Sequence[System],
-    trained: Callable[[FoldFeatures, AggregatorKind | None], Floats],
+    trained: Callable[[FoldFeatures, System], Floats],
 ) -> dict[str, Floats]:
     """Score some of the sentences: by a trained model, or by the column of a system that is not trained."""
     features_for = fold_features(X)
     scores = {}
     for system in systems:
         columns = partial(_columns, features_for, _places(system, names))
-        scores[system.name] = (
-            trained(columns, system.aggregator) if system.trained else _raw(system, columns(scored)[scored])
-        )
+        scores[system.name] = trained(columns, system) if system.trained else _raw(system, columns(scored)[scored])
     return scores
 
 

@@ -207,7 +207,7 @@ def test_unusable_rows_are_refused(trained):
 def test_an_unknown_kind_is_refused():
     with pytest.raises(InputError, match="one of lr, xgb, mlp, not 'svm'"):
         make_aggregator("svm")
-    with pytest.raises(InputError, match="one of lr, xgb, mlp, ensemble; found 'signal'"):
+    with pytest.raises(InputError, match="one of lr, monotone, xgb, mlp, ensemble; found 'signal'"):
         Aggregator.fit(*sentences(), schema=SCHEMA, allow_unmeasured=True, kind="signal")
 
 

@@ -101,7 +101,7 @@ def test_it_fits_in_pipelines_and_searches():
     ("options", "word"),
     [
         ({"directions": [1, 1]}, "directions"),
-        ({"directions": [1, 0, 1]}, "directions"),
+        ({"directions": [1, 2, 1]}, "directions"),
         ({"prior_weights": -0.1}, "prior_weights"),
         ({"prior_weights": [0.1, 0.1]}, "prior_weights"),
         ({"strength": -1.0}, "strength"),

@@ -2,8 +2,9 @@ from math import isnan
 
 from syncheck.features.groundedness import ContextChunks
 from syncheck.features.rarity import packaged_rarity
-from syncheck.features.text import TEXT_FEATURES, text_features
+from syncheck.features.text import text_features
 from syncheck.lexical import ContextLexicon
+from syncheck.schemas import TEXT_FEATURES, feature_schema
 
 PASSAGES = ["The bridge opened in 1967.", "It has two lanes."]
 
@@ -19,16 +20,17 @@ def of(sentence, logit=1.5):
     )
 
 
-def test_columns_are_in_order_and_named_once():
-    names = [feature.name for feature in TEXT_FEATURES]
-    assert list(of("The bridge opened in 1976.").values) == names
-    assert len(set(names)) == len(names)
-    assert {feature.direction for feature in TEXT_FEATURES} == {1, -1}
+def test_columns_are_those_of_the_schema_and_each_has_a_direction():
+    schema = feature_schema("syncheck.v4", layers=())
+    assert tuple(of("The bridge opened in 1976.").values) == schema.names == TEXT_FEATURES
+    assert set(schema.directions) == {1, -1}
 
 
 def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
     right, wrong = of("The bridge opened in 1967.").values, of("The bridge opened in 1976.").values
-    moved = [f.direction * (right[f.name] - wrong[f.name]) for f in TEXT_FEATURES if not isnan(right[f.name])]
+    schema = feature_schema("syncheck.v4", layers=())
+    directed = zip(schema.names, schema.directions, strict=True)
+    moved = [direction * (right[name] - wrong[name]) for name, direction in directed if not isnan(right[name])]
     assert min(moved) >= 0
     assert wrong["contrast_number"] == 1
 
