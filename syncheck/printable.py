@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-__all__ = ["printable", "quoted", "summary"]
+__all__ = ["counted", "printable", "quoted", "summary"]
 
 _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f"  # C0 without tab and newline, ESC among them
@@ -44,6 +44,11 @@ def quoted(text: str) -> str:
     shown = printable(json.dumps(begun, ensure_ascii=False))[1:-1]
     cut = len(shown) > _MOST_QUOTED or len(text) > 4 * _MOST_QUOTED
     return f'"{shown[:_MOST_QUOTED]}…"' if cut else f'"{shown}"'
+
+
+def counted(count: int, noun: str) -> str:
+    """Return ``1 token``, ``2 tokens``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def summary(value: object, *parts: object) -> str:

@@ -25,6 +25,7 @@ from transformers.generation import LogitsProcessor
 
 from syncheck.aggregators import Aggregator
 from syncheck.config import MonitorConfig
+from syncheck.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.schemas import feature_schema
 from syncheck.types import Evidence, FeatureSchema, Support
@@ -112,6 +113,11 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         question included, and where it does not. The rest goes to all V tokens evenly, so that the one token of one
         answer has the probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
 
+    Raises
+    ------
+    InputError
+        If there is no answer, a weight is not above 0, or a probability is not between 0 and 1.
+
     Notes
     -----
     It is a Llama with all that belongs to one, cache, masks and hooks included. The keys and values of its first block
@@ -127,6 +133,12 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         seen: float = 0.999,
         unseen: float = 0.99,
     ) -> None:
+        weights = {answers: 1.0} if isinstance(answers, str) else answers
+        if not weights or min(weights.values()) <= 0 or not (0 < seen < 1 and 0 < unseen < 1):
+            raise InputError(
+                "expected answers with weights above 0, and probabilities between 0 and 1; found "
+                f"{dict(weights)}, seen={seen}, unseen={unseen}"
+            )
         end: Any = tokenizer.eos_token_id
         config = LlamaConfig(
             vocab_size=len(tokenizer),
@@ -144,7 +156,6 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
             pad_token_id=end,
         )
         super().__init__(config)
-        weights = {answers: 1.0} if isinstance(answers, str) else answers
         self._scripts = [
             ((*tokenizer(text, add_special_tokens=False).input_ids, end), weight) for text, weight in weights.items()
         ]

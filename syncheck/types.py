@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import PromptError
-from syncheck.printable import quoted, summary
+from syncheck.printable import counted, quoted, summary
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +65,7 @@ class RagPrompt:
             )
 
     def __repr__(self) -> str:
-        given = f"{len(self.passages)} passages, {len(self.with_context_ids)} tokens"
+        given = f"{counted(len(self.passages), 'passage')}, {counted(len(self.with_context_ids), 'token')}"
         return summary(self, quoted(self.question), given)
 
     @property
@@ -144,7 +144,7 @@ class TokenSignals:
         )
 
     def __repr__(self) -> str:
-        return summary(self, f"{len(self)} tokens", quoted(self.text))
+        return summary(self, counted(len(self), "token"), quoted(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class SentenceSignals:
     measured: bool = True
 
     def __repr__(self) -> str:
-        return summary(self, f"{len(self.token_ids)} tokens", quoted(self.text))
+        return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""docs/contributing.md: its new signal is added to a copy of the package, and its test passes there."""
+"""The guides name files that are there, and the new signal of docs/contributing.md passes its test in a copy."""
 
 import os
 import re
@@ -10,6 +10,7 @@ import pytest
 from boundaries import ROOT
 
 GUIDE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+PARTS = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DIFFS = re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.S)
 FILES = ("syncheck/features/sentence.py", "syncheck/schemas.py")
 
@@ -39,6 +40,11 @@ def test_the_new_signal_of_the_guide_passes_its_test(tmp_path):
     assert "1 passed" in run.stdout
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:syncheck|fod|tests|docs)/[\w/.-]+)`", GUIDE))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:syncheck|fod|tests|docs)/[\w/.-]+)`", GUIDE + PARTS))))
 def test_the_files_to_open_are_there(path):
     assert (ROOT / path).exists()
+
+
+def test_the_drawn_way_passes_through_the_files_of_the_told_one():
+    drawn, told = re.findall(r"```mermaid\n(.*?)```\n(.*?)^## ", PARTS, flags=re.S | re.M)[0]
+    assert {f"syncheck/{name}" for name in re.findall(r"[\w/]+\.py", drawn)} <= set(re.findall(r"`([\w/]+\.py)`", told))

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fod import FODGenerator
+from syncheck.errors import InputError
 from syncheck.testing import ScriptedAligner, scripted_monitor, word_tokenizer
 
 QUESTION = "Where is Lyon?"
@@ -79,6 +80,14 @@ def test_a_text_that_is_taken_back_is_continued_anew(monitor, prompt):
 def test_every_text_can_be_encoded_and_comes_back(text):
     tokenizer = word_tokenizer([WRONG])
     assert tokenizer.decode(tokenizer(text).input_ids) == text
+
+
+@pytest.mark.parametrize(
+    ("answers", "given"), [({}, {}), ({RIGHT: 0.0}, {}), (RIGHT, {"seen": 1.0}), (RIGHT, {"unseen": 0.0})]
+)
+def test_what_has_no_logarithm_is_refused(answers, given):
+    with pytest.raises(InputError, match="between"):
+        scripted_monitor(answers, **given)
 
 
 def test_an_aligner_remembers_what_it_was_asked():

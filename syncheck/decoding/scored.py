@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.scoped import Scoped
 from syncheck.decoding.session import DecodingSession
-from syncheck.printable import quoted, summary
+from syncheck.printable import counted, quoted, summary
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
@@ -34,7 +34,7 @@ class ScoredAnswer:
         self.signals: list[SentenceSignals] = []
 
     def __repr__(self) -> str:
-        return summary(self, f"{len(self.sentences)} sentences to {quoted(self.scorer.prompt.question)}")
+        return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.prompt.question)}")
 
     def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> None:
         """Add scored sentences."""

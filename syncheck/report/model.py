@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.errors import MissingExtraError
-from syncheck.printable import quoted, summary
+from syncheck.printable import counted, quoted, summary
 from syncheck.spans.items import SpanItem, SpanLabels, label_dict
 from syncheck.types import RagPrompt, SentenceScore, TokenSignals
 
@@ -52,7 +52,7 @@ class TraceNode:
     children: tuple[TraceNode, ...] = ()
 
     def __repr__(self) -> str:
-        return summary(self, self.score, self.fate, quoted(self.text), f"{len(self.children)} children")
+        return summary(self, self.score, self.fate, quoted(self.text), counted(len(self.children), "continuation"))
 
     @property
     def size(self) -> int:
@@ -105,7 +105,7 @@ class Report:
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
-        return summary(self, f"{len(self.sentences)} sentences,", lowest, quoted(self.response))
+        return summary(self, f"{counted(len(self.sentences), 'sentence')},", lowest, quoted(self.response))
 
     @property
     def faithfulness(self) -> float | None:
@@ -214,7 +214,7 @@ class Answer:
 
     def __repr__(self) -> str:
         return summary(
-            self, quoted(self.label), f"{len(self.report.sentences)} sentences", quoted(self.report.response)
+            self, quoted(self.label), counted(len(self.report.sentences), "sentence"), quoted(self.report.response)
         )
 
     @property
@@ -243,7 +243,7 @@ class Case:
     answers: tuple[Answer, ...]
 
     def __repr__(self) -> str:
-        return summary(self, quoted(self.question), f"{len(self.answers)} answers")
+        return summary(self, quoted(self.question), counted(len(self.answers), "answer"))
 
     @classmethod
     def of(cls, report: Report, *, label: str = "answer") -> Case:

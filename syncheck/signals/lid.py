@@ -17,7 +17,7 @@ from torch import Tensor
 
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import require_regular
-from syncheck.printable import summary
+from syncheck.printable import counted, summary
 
 __all__ = ["LidReferences", "LidVariant", "ReferenceStack"]
 
@@ -170,7 +170,7 @@ class LidReferences:
     def __repr__(self) -> str:
         layers = ", ".join(map(str, self.layers[:_LAYERS_SHOWN])) + (", …" if len(self.layers) > _LAYERS_SHOWN else "")
         most = max(map(len, self.references.values()), default=0)
-        return summary(self, f"{self.variant}, layers {layers}, up to {most} references")
+        return summary(self, f"{self.variant}, layers {layers}, up to {counted(most, 'reference')}")
 
     @property
     def layers(self) -> tuple[int, ...]:
