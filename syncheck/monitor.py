@@ -350,7 +350,7 @@ class Monitor:
         """
         started = time.perf_counter()
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        answer = self._answered([prompt], [given], signals=signals)[0]
+        answer = self._answered([prompt], [given], signals=signals or self.aggregator is None)[0]
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
     def score_batch(
@@ -415,6 +415,7 @@ class Monitor:
         *,
         response_token_ids: Sequence[Sequence[int]] | None = None,
         sentences: Sequence[Sequence[str]] | None = None,
+        signals: bool = True,
         batch_size: int = 16,
         on_failure: Callable[[int, str], None] | None = None,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
@@ -426,7 +427,7 @@ class Monitor:
             From :meth:`prompt`.
         responses
             As in :meth:`score_batch`, or from :meth:`read`.
-        response_token_ids, sentences, batch_size
+        response_token_ids, sentences, signals, batch_size
             As in :meth:`score_batch`.
         on_failure
             None raises what the model's forward raises. Otherwise a batch that fails, for want of memory say, is
@@ -449,7 +450,9 @@ class Monitor:
         """
         read = self._read_all(prompts, responses, response_token_ids, sentences)
         batches = list(batches_of_like_length(self.model, prompts, read, batch_size))
-        return (found for batch in batches for found in self._in_halves(prompts, read, batch, on_failure))
+        return (
+            found for batch in batches for found in self._in_halves(prompts, read, batch, on_failure, signals=signals)
+        )
 
     def read(
         self,
@@ -474,7 +477,7 @@ class Monitor:
     def _answered(
         self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
     ) -> list[ScoredAnswer]:
-        if signals or self.aggregator is None or needs_signals(self.config.schema):
+        if signals or needs_signals(self.config.schema):
             return self._replayed(prompts, given)
         measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
         return scored_unmeasured(self._scorers(prompts), measured)
@@ -500,10 +503,12 @@ class Monitor:
         given: Sequence[GivenResponse],
         batch: Sequence[int],
         on_failure: Callable[[int, str], None] | None,
+        *,
+        signals: bool,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
         """Replay a batch, in halves where it fails and there is someone to tell of what fails alone."""
         try:
-            answers = self._replayed([prompts[i] for i in batch], [given[i] for i in batch])
+            answers = self._answered([prompts[i] for i in batch], [given[i] for i in batch], signals=signals)
         except SyncheckError:
             raise
         except Exception as error:  # whatever a model's forward raises, the other responses are replayed
@@ -522,7 +527,7 @@ class Monitor:
             "%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle
         )
         for half in (batch[:middle], batch[middle:]):
-            yield from self._in_halves(prompts, given, half, on_failure)
+            yield from self._in_halves(prompts, given, half, on_failure, signals=signals)
 
     def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
         with self.session(prompts) as watched:

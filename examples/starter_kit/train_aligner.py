@@ -470,7 +470,7 @@ def main() -> None:
         "made-short": 0.35, "made-long": 0.3, "conjnli": 0.06, "counterfactual-nli": 0.06, "snli": 0.08,
         "fever-symmetric": 0.02, "fool-me-twice": 0.025, "med": 0.025,
         "defacto": 0.03, "bump": 0.015, "summedits": 0.01, "frank": 0.025,
-        "written": 0.5,
+        "written": 1.0,
     }  # fmt: skip
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)

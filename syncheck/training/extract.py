@@ -122,7 +122,9 @@ def measure_records(
         left_out[kept[place].id] = reason
         bar.update()
 
-    for place, answer in monitor.replay_batch(prompts, given, batch_size=batch_size, on_failure=leave_out):
+    for place, answer in monitor.replay_batch(
+        prompts, given, signals=False, batch_size=batch_size, on_failure=leave_out
+    ):
         broken = _not_finite(answer)
         if broken is not None:
             leave_out(place, broken)
@@ -136,7 +138,10 @@ def measure_records(
 
 def _not_finite(answer: ScoredAnswer) -> str | None:
     has_context = answer.scorer.prompt.has_context
-    return next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
+    return next(
+        filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals if signals.measured)),
+        None,
+    )
 
 
 def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
