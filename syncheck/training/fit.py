@@ -110,7 +110,7 @@ def fit_monitor(
     ----------
     records
         Labelled responses, by this model or by others (it then acts as surrogate); also as dicts, see
-        :func:`~syncheck.training.labelled_responses`.
+        :func:`~syncheck.labelling.labelled_responses`.
     model, tokenizer
         The model to monitor.
     aggregator
