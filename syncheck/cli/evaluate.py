@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.cli.ablate import panels_of
 from syncheck.cli.labelled import (
     check_outputs,
     chosen_sentences,
     chosen_sets,
+    folds_of,
     measured_by,
+    panels_of,
     parts_of,
     refuse_measuring_options,
     report_left_out,
@@ -211,10 +211,9 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
 
 
 def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
-    repeats, same_folds = runs_of(args)
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
-    folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+    folds = folds_of(args)
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
     scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
