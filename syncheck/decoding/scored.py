@@ -86,7 +86,7 @@ class ScoredSession(Scoped):
         return self.decoding.due()
 
     def score_round(self) -> list[list[SentenceScore]]:
-        """Measure and score what the rows closed in this round, and go on after it; one list per row."""
+        """Measure and scorer what the rows closed in this round, and go on behind it; one list per row."""
         since = self._due_since or time.perf_counter()
         measured = self.decoding.measure()
         self.decoding.advance()
@@ -99,7 +99,7 @@ class ScoredSession(Scoped):
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
     ) -> None:
-        """Measure and score a given response of each row."""
+        """Measure and scorer a given response of each row."""
         measured: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
             measured[row] += sentences
