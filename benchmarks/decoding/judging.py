@@ -22,7 +22,7 @@ class AnswerJudge:
     Parameters
     ----------
     propositioner
-        Cuts answers into propositions; see :func:`syncheck.training.load_propositioner`.
+        Cuts answers into propositions; see :func:`syncheck.labelling.load_propositioner`.
     aligner
         Judges each proposition against the passages; any of :func:`syncheck.load_aligner` with weights other than the
         monitor's.

@@ -34,7 +34,7 @@ QUESTION = "What does the text say?"
 def support_records(
     folder: Path, *, per_source: int, sources: Sequence[str] = SOURCES, parts: Sequence[Part] = PARTS, seed: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """Yield records for :func:`syncheck.training.load_jsonl`, source by source, in the order of the files.
+    """Yield records for :func:`syncheck.labelling.load_jsonl`, source by source, in the order of the files.
 
     Parameters
     ----------

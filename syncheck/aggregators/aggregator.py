@@ -126,16 +126,13 @@ class Aggregator:
         MismatchError
             If the aggregator was trained on other features than ``schema``.
         """
-        saved = persistence.load(Path(directory))
-        persistence.check_schema(saved.schema, schema)
-        return cls(saved.schema, saved.kind, saved.medians, saved.model, saved.calibration, saved.calibrated_threshold)
+        loaded = persistence.load(cls, Path(directory))
+        persistence.check_schema(loaded.schema, schema)
+        return loaded
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
-        saved = persistence.Saved(
-            self.schema, self.kind, self.medians, self.model, self.calibration, self.calibrated_threshold
-        )
-        persistence.save(Path(directory), saved)
+        persistence.save(Path(directory), self)
 
     @classmethod
     def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:

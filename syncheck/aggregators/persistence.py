@@ -9,66 +9,53 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from syncheck.aggregators.calibration import (
-    Calibration,
-    RiskControlledThreshold,
-    calibration_from_dict,
-    calibration_to_dict,
-)
-from syncheck.aggregators.kinds import KINDS, KindName, StoredModel
+from syncheck.aggregators.calibration import RiskControlledThreshold, calibration_from_dict, calibration_to_dict
+from syncheck.aggregators.kinds import KINDS
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import REMEDY, read_bytes, read_object
 from syncheck.types import FeatureSchema
 
-__all__ = ["Saved", "check_folder", "check_schema", "file_names", "load", "save"]
+if TYPE_CHECKING:
+    from syncheck.aggregators.aggregator import Aggregator
 
+__all__ = ["check_folder", "check_schema", "file_names", "load", "save"]
+
+A = TypeVar("A", bound="Aggregator")
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Saved:
-    """What is stored of an aggregator."""
-
-    schema: FeatureSchema
-    kind: KindName
-    medians: NDArray[np.float64]
-    model: StoredModel
-    calibration: Calibration | None
-    calibrated_threshold: RiskControlledThreshold | None
-
-
-def save(directory: Path, saved: Saved) -> None:
+def save(directory: Path, aggregator: Aggregator) -> None:
     """Write the two files, making the folder if it does not exist, and remove those that they replace."""
     directory.mkdir(parents=True, exist_ok=True)
-    weights, name = saved.model.to_bytes(), KINDS[saved.kind].file
+    weights, file = aggregator.model.to_bytes(), KINDS[aggregator.kind].file
+    calibration, threshold = aggregator.calibration, aggregator.calibrated_threshold
     config = {
         "format": FORMAT,
-        "kind": saved.kind,
-        "schema": asdict(saved.schema),
-        "medians": [None if np.isnan(value) else float(value) for value in saved.medians],
-        "weights": name,
+        "kind": aggregator.kind,
+        "schema": asdict(aggregator.schema),
+        "medians": [None if np.isnan(value) else float(value) for value in aggregator.medians],
+        "weights": file,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
-        "calibration": None if saved.calibration is None else calibration_to_dict(saved.calibration),
-        "calibrated_threshold": None if saved.calibrated_threshold is None else asdict(saved.calibrated_threshold),
+        "calibration": None if calibration is None else calibration_to_dict(calibration),
+        "calibrated_threshold": None if threshold is None else asdict(threshold),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
-    (directory / name).write_bytes(weights)
+    (directory / file).write_bytes(weights)
     (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    for other in {kind.file for kind in KINDS.values()} - {name}:
+    for other in {kind.file for kind in KINDS.values()} - {file}:
         (directory / other).unlink(missing_ok=True)  # of an aggregator that this one was saved over
 
 
-def load(directory: Path) -> Saved:
+def load(cls: type[A], directory: Path) -> A:
     """Read the two files.
 
     Raises
@@ -106,7 +93,7 @@ def load(directory: Path) -> Saved:
             f"{directory / CONFIG} names {len(schema.names)} features and {len(medians)} medians, but the "
             f"weights are for {model.features}; {REMEDY}"
         )
-    return Saved(schema, kind, medians, model, calibration, threshold)
+    return cls(schema, kind, medians, model, calibration, threshold)
 
 
 def file_names(kind: str) -> list[str]:

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from syncheck.cli.labelled import check_outputs, chosen_sets, measured_files, parts_of, runs_of, write_json
-from syncheck.evaluation import EvaluationTable, ablation_systems, auroc_table, fold_numbers, out_of_fold_scores
+from syncheck.cli.labelled import check_outputs, chosen_sets, folds_of, measured_files, panels_of, parts_of, write_json
+from syncheck.evaluation import ablation_systems, auroc_table, fold_numbers, out_of_fold_scores
 from syncheck.report.plots import IntervalPanel, plot_intervals
 from syncheck.schemas import feature_groups
 from syncheck.training import labelled_set
 
-__all__ = ["panels_of", "run"]
-
-
-def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
-    """Return one panel of AUROC for each subset of a table; ``name`` is that of the set."""
-    panels = []
-    for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
-        rows = list(grouped)
-        panels.append(
-            IntervalPanel(
-                f"{name} set, {subset}",
-                tuple(row.system for row in rows),
-                tuple(row.auroc for row in rows),
-                tuple(row.low for row in rows),
-                tuple(row.high for row in rows),
-            )
-        )
-    return panels
+__all__ = ["run"]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,8 +22,7 @@ def run(args: argparse.Namespace) -> int:
     names = measured.schema.names
     signals = feature_groups(names)
     systems = ablation_systems(names, signals)
-    repeats, same_folds = runs_of(args)
-    folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+    folds = folds_of(args)
     output: dict[str, object] = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
     panels: list[IntervalPanel] = []
     for name in chosen_sets(args.set):

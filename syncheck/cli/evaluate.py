@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.cli.ablate import panels_of
 from syncheck.cli.labelled import (
     check_outputs,
     chosen_sentences,
     chosen_sets,
+    folds_of,
     measured_by,
+    panels_of,
     parts_of,
     refuse_measuring_options,
     report_left_out,
@@ -53,7 +53,7 @@ from syncheck.training import (
     joined,
     labelled_set,
     question_digests,
-    seen_records,
+    refuse_seen,
 )
 
 __all__ = ["run"]
@@ -107,7 +107,9 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
         return measured_by(monitor, args, path)
 
     def check(records: Sequence[LabelledResponse]) -> None:
-        _refuse_seen(monitor, records, allow=args.allow_train)
+        if not args.allow_train:
+            reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+            refuse_seen(monitor, records, reason=reason)
 
     return against_references(measured_by(monitor, args, path, check=check), monitor)
 
@@ -209,10 +211,9 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
 
 
 def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
-    repeats, same_folds = runs_of(args)
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
-    folds: dict[str, Any] = {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+    folds = folds_of(args)
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
     scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
@@ -274,17 +275,6 @@ def _check(args: argparse.Namespace) -> None:
 def _refuse(options: Sequence[str], reason: str) -> None:
     if options:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}. Leave out one or the other")
-
-
-def _refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse], *, allow: bool) -> None:
-    seen = [] if allow else seen_records(monitor, records)
-    if seen:
-        names = ", ".join(record.id for record in seen[:3])
-        raise InputError(
-            f"the monitor was trained on the questions of {len(seen)} of these {len(records)} records ({names}"
-            f"{', ...' if len(seen) > 3 else ''}), so its AUROC would flatter it; pass other data, --cv 5 to train on "
-            "folds, or --allow-train"
-        )
 
 
 def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:

@@ -8,8 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from syncheck.alignment import Aligner
 from syncheck.cli.labelling_models import kept_labels, proposition_models
@@ -18,7 +19,7 @@ from syncheck.errors import InputError
 from syncheck.labelling import LabelledResponse, Selection, carried_line, load_records
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
-from syncheck.report.plots import check_plot
+from syncheck.report.plots import IntervalPanel, check_plot
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
@@ -30,14 +31,19 @@ from syncheck.training import (
     select_sentences,
 )
 
+if TYPE_CHECKING:
+    from syncheck.evaluation import EvaluationTable
+
 __all__ = [
     "check_folder",
     "check_outputs",
     "chosen_responses",
     "chosen_sentences",
     "chosen_sets",
+    "folds_of",
     "measured_by",
     "measured_files",
+    "panels_of",
     "parts_of",
     "refuse_measuring_options",
     "report_left_out",
@@ -215,6 +221,29 @@ def runs_of(args: argparse.Namespace) -> tuple[int, bool]:
         return args.seeds, True
     repeats, same_folds = args.default_runs
     return repeats, same_folds
+
+
+def folds_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the folds that are asked for, as the functions of :mod:`syncheck.evaluation` take them."""
+    repeats, same_folds = runs_of(args)
+    return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+
+
+def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
+    """Return one panel of AUROC for each subset of a table; ``name`` is that of the set."""
+    panels = []
+    for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
+        rows = list(grouped)
+        panels.append(
+            IntervalPanel(
+                f"{name} set, {subset}",
+                tuple(row.system for row in rows),
+                tuple(row.auroc for row in rows),
+                tuple(row.low for row in rows),
+                tuple(row.high for row in rows),
+            )
+        )
+    return panels
 
 
 def check_outputs(args: argparse.Namespace) -> None:

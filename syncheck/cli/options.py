@@ -103,7 +103,7 @@ def share(text: str) -> float:
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
-    """Add those of :class:`~syncheck.training.Selection`, and whose prompts are measured."""
+    """Add those of :class:`~syncheck.labelling.Selection`, and whose prompts are measured."""
     group = parser.add_argument_group(
         "labelled data", "all of a file counts without these; of a RAGTruth folder, all answers to questions"
     )

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.cli.ablate import panels_of
-from syncheck.cli.labelled import check_folder, chosen_responses, measured_by, report_left_out
+from syncheck.cli.labelled import check_folder, chosen_responses, measured_by, panels_of, report_left_out
 from syncheck.cli.monitors import aligner_for, load_model, monitor_for, segmenter_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError

@@ -6,11 +6,10 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from syncheck.cli.labelled import check_outputs, chosen_sets, measured_files, runs_of, write_json
+from syncheck.cli.labelled import check_outputs, chosen_sets, folds_of, measured_files, write_json
 from syncheck.errors import InputError
 from syncheck.evaluation import AurocMatrix, transfer_matrix
 from syncheck.report.plots import plot_matrix
@@ -36,9 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
-    repeats, same_folds = runs_of(args)
-    options: dict[str, Any] = {"aggregator": args.aggregator, "folds": args.cv, "repeats": repeats, "seed": args.seed}
-    options["same_folds"] = same_folds
+    options = {"aggregator": args.aggregator, **folds_of(args)}
     if args.over == "surrogate":
         sets = {file: labelled_set(found, name) for file, found in measured.items()}
         return surrogate_matrix(sets, trained_on=args.train_on, **options)

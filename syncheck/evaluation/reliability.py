@@ -163,7 +163,7 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
     path
         Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
     bins
-        Name of the scores -> their bins, from :func:`syncheck.training.reliability_bins`.
+        Name of the scores -> their bins, from :func:`syncheck.evaluation.reliability_bins`.
 
     Raises
     ------

@@ -18,6 +18,12 @@ from .f100 import (
     f100_requests as f100_requests,
     write_requests as write_requests,
 )
+from .judges import (
+    AutoAis as AutoAis,
+    PropositionJudge as PropositionJudge,
+    SupportJudge as SupportJudge,
+    load_judge as load_judge,
+)
 from .labels import (
     LabelledSentence as LabelledSentence,
     Rule as Rule,
@@ -28,16 +34,10 @@ from .labels import (
 from .passages import load_passages as load_passages
 from .propositioners import (
     InstructPropositioner as InstructPropositioner,
-    RuleBasedPropositioner as RuleBasedPropositioner,
-    load_propositioner as load_propositioner,
-)
-from .propositions import (
-    AutoAis as AutoAis,
-    PropositionJudge as PropositionJudge,
     Propositioner as Propositioner,
+    RuleBasedPropositioner as RuleBasedPropositioner,
     SequencePropositioner as SequencePropositioner,
-    SupportJudge as SupportJudge,
-    load_judge as load_judge,
+    load_propositioner as load_propositioner,
 )
 from .recut import carried_line as carried_line
 from .selection import Selection as Selection

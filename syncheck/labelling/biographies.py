@@ -14,9 +14,10 @@ from typing import get_args
 from tqdm import tqdm
 
 from syncheck.errors import InputError, RecordError, TextGeneratorError
+from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.kept import JudgedProposition, KeptPropositions
 from syncheck.labelling.labels import LabelledSentence, labelled_sentences
-from syncheck.labelling.propositions import Propositioner, PropositionJudge
+from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
 from syncheck.prompts import biography_prompt
 

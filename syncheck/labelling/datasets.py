@@ -11,8 +11,9 @@ from typing import Any
 from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.jsonlines import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
+from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import LabelledSentence
-from syncheck.labelling.propositions import Propositioner, PropositionJudge
+from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import QUESTIONS_ONLY, load_ragtruth
 from syncheck.labelling.recut import shortened
 from syncheck.labelling.responses import (
@@ -42,7 +43,7 @@ def load_records(
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
     A file is taken for biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels
-    of another kind; see :func:`~syncheck.training.load_biographies` and :func:`load_jsonl`.
+    of another kind; see :func:`~syncheck.labelling.load_biographies` and :func:`load_jsonl`.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def load_records(
     propositioner, judge
         Of biographies: what cuts outputs into propositions, and judges those without a label.
     kept
-        Of biographies: a file that keeps what these made, see :func:`~syncheck.training.load_biographies`.
+        Of biographies: a file that keeps what these made, see :func:`~syncheck.labelling.load_biographies`.
     carry_labels
         Of labelled sentences: see :func:`load_jsonl`.
 

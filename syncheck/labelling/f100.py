@@ -149,8 +149,9 @@ def write_requests(
     """Write requests as JSON Lines, one a line.
 
     The lines have ``id``, ``question`` and ``context``, which ``syncheck generate`` takes, ``topic`` and ``ctxs``. With
-    one output for each, the file is one that :func:`~syncheck.training.load_biographies` reads. With ``prompts="task"``
-    they have the published code's prompts as well, which ``syncheck generate`` answers; load the biographies so too.
+    one output for each, the file is one that :func:`~syncheck.labelling.load_biographies` reads. With
+    ``prompts="task"`` they have the published code's prompts as well, which ``syncheck generate`` answers; load the
+    biographies so too.
 
     Raises
     ------

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment import LocalTextGenerator, TextGenerator
-from syncheck.errors import CheckpointError, TextGeneratorError
-from syncheck.labelling.propositions import Propositioner, SequencePropositioner
+from syncheck.errors import CheckpointError, InputError, TextGeneratorError
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
-__all__ = ["InstructPropositioner", "RULES", "RuleBasedPropositioner", "load_propositioner"]
+__all__ = [
+    "InstructPropositioner",
+    "Propositioner",
+    "RULES",
+    "RuleBasedPropositioner",
+    "SequencePropositioner",
+    "load_propositioner",
+    "load_seq2seq",
+    "seq2seq_answers",
+]
 
+
+Propositioner = Callable[[str], Sequence[str]]
+"""Cuts a response into statements that can be judged each by itself."""
 
 RULES = "rules"
 """Name of the rule-based splitter wherever a propositioner is named."""
@@ -27,6 +39,8 @@ INSTRUCTION = (
     "strings and nothing else.\n\nText: {text}"
 )
 """After the prompts of Min et al. (2023) and Chen et al. (2023)."""
+PROPOSITION_PROMPT = "Title: {title}. Section: {section}. Content: {content}"  # Chen et al. 2023, published inference
+MAX_PROPOSITION_TOKENS = 512  # Chen et al. 2023, published inference
 SHOWN_CHARACTERS = 200
 LEAST_WORDS = 4
 """Words that both sides of a conjunction need to be taken for statements of their own."""
@@ -81,16 +95,78 @@ class InstructPropositioner:
         if not text.strip():
             return ()
         answer = self._evaluator(INSTRUCTION.format(text=text))
-        try:
-            values = json.loads(answer[answer.index("[") : answer.rindex("]") + 1])
-        except ValueError:  # no bracket, or no JSON between them
-            values = None
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        found = _strings(answer[answer.find("[") : answer.rfind("]") + 1])
+        if found is None:
             raise TextGeneratorError(
                 f"expected {self.name!r} to write a JSON list of strings for {text[:SHOWN_CHARACTERS]!r}; found "
                 f"{answer[:SHOWN_CHARACTERS]!r}. Use a larger checkpoint, or one trained to write propositions"
             )
-        return tuple(value for value in values if value.strip())
+        return found
+
+
+class SequencePropositioner:
+    """An encoder-decoder that writes the propositions of a text as a JSON list (Chen et al., 2023).
+
+    Parameters
+    ----------
+    model
+        In evaluation mode.
+    tokenizer
+        Its tokenizer.
+    max_new_tokens
+        Longest list for one text.
+
+    Notes
+    -----
+    A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
+    sentence, and each half is asked for on its own; so nothing of the text is lost.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_new_tokens: int = MAX_PROPOSITION_TOKENS,
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_new_tokens = max_new_tokens
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | torch.device = "cpu") -> SequencePropositioner:
+        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``.
+
+        Raises
+        ------
+        CheckpointError
+            If it cannot be loaded.
+        """
+        return cls(*load_seq2seq(path, device, what="a propositioner"))
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        """Return the propositions in order; a blank text has none.
+
+        Raises
+        ------
+        InputError
+            If the list of a single sentence does not parse.
+        """
+        if not text.strip():
+            return ()
+        prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)
+        (written,) = seq2seq_answers(self._model, self._tokenizer, [prompt], self._max_new_tokens)
+        found = _strings(written)
+        if found is not None:
+            return found
+        starts = [start for start, _ in PunktSentenceTokenizer().span_tokenize(text)]
+        if len(starts) < 2:
+            raise InputError(
+                f"expected the propositioner to write a JSON list of strings for {text!r}; found {written!r}. Use a "
+                "checkpoint trained for it, raise max_new_tokens, or give the propositions in the record"
+            )
+        cut = starts[len(starts) // 2]
+        return self(text[:cut].rstrip()) + self(text[cut:])
 
 
 def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") -> Propositioner:
@@ -135,3 +211,39 @@ def _pieces(sentence: str) -> Iterator[str]:
             start = joint.end()
     if _WORD.search(sentence[start:]):
         yield sentence[start:].strip()
+
+
+def _strings(text: str) -> tuple[str, ...] | None:
+    """Parse a JSON list of strings; None if it is none. Blank strings are left out."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        return None
+    return tuple(value for value in values if value.strip())
+
+
+def load_seq2seq(
+    path: str | Path, device: str | torch.device, *, what: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load an encoder-decoder and its tokenizer; ``what`` it is stands in the errors."""
+    model = load_pretrained(AutoModelForSeq2SeqLM, path, what=what)
+    return model.eval().to(device), load_tokenizer(path)
+
+
+def seq2seq_answers(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str], max_new_tokens: int
+) -> list[str]:
+    """Decode greedily what an encoder-decoder answers to each prompt, whole."""
+    inputs = tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(model.device)
+    with torch.inference_mode():
+        output = model.generate(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            num_beams=1,
+        )
+    texts: list[str] = tokenizer.batch_decode(output, skip_special_tokens=True)
+    return texts

@@ -26,10 +26,6 @@ from .seen import (
     seen_records as seen_records,
 )
 from .shards import Shard as Shard, measure_to_parquet as measure_to_parquet
-from .surrogates import (
-    LabelledSet as LabelledSet,
-    SetName as SetName,
-    labelled_set as labelled_set,
-    surrogate_matrix as surrogate_matrix,
-)
-from .tables import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet
+from .sets import LabelledSet as LabelledSet, SetName as SetName, labelled_set as labelled_set
+from .surrogates import surrogate_matrix as surrogate_matrix
+from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet

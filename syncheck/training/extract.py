@@ -43,7 +43,7 @@ def measure(
     monitor
         Its scores, if it has an aggregator, are not used.
     records
-        Also as dicts, see :func:`~syncheck.training.labelled_responses`. A record's own prompts are used when it has
+        Also as dicts, see :func:`~syncheck.labelling.labelled_responses`. A record's own prompts are used when it has
         them, the monitor's template otherwise.
     batch_size
         Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding.

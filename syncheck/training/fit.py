@@ -23,6 +23,7 @@ from syncheck.monitor import Monitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.seen import question_digests
+from syncheck.training.sets import LabelledSet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -110,7 +111,7 @@ def fit_monitor(
     ----------
     records
         Labelled responses, by this model or by others (it then acts as surrogate); also as dicts, see
-        :func:`~syncheck.training.labelled_responses`.
+        :func:`~syncheck.labelling.labelled_responses`.
     model, tokenizer
         The model to monitor.
     aggregator
@@ -191,15 +192,12 @@ def fit_measured(
         If they were measured by another model or aligner, or otherwise.
     """
     check_measured_by(measured, untrained)
-    used = np.flatnonzero(measured.checkable)
-    labels = measured.labels(rule=rule)
-    features = measured.features(labels, used)
-    y, groups = labels[used], measured.groups[used]
+    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable))
     if held_out is None:
         aggregator, _, (held_out,) = best_aggregator(
-            lambda train: measured.features(labels, used[train])[used],
-            y,
-            groups,
+            chosen.features,
+            chosen.y,
+            chosen.groups,
             names=measured.schema.names,
             folds=HELD_OUT_FOLDS,
             repeats=1,
@@ -210,20 +208,25 @@ def fit_measured(
     elif aggregator == "best":
         raise InputError("held_out are the scores of one kind of aggregator; name that kind, or pass neither")
     else:
-        _check_held_out(held_out, len(y))
-    thresholds = choose_thresholds(held_out, y)
+        _check_held_out(held_out, len(chosen.y))
+    thresholds = choose_thresholds(held_out, chosen.y)
     # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
     trained = Aggregator.fit(
-        features[used], y, schema=measured.schema, kind=aggregator, seed=seed, allow_unmeasured=True
+        chosen.features(np.arange(len(chosen.y))),
+        chosen.y,
+        schema=measured.schema,
+        kind=aggregator,
+        seed=seed,
+        allow_unmeasured=True,
     )
     return Monitor(
         untrained.model,
         untrained.tokenizer,
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=trained,
-        lid_references=measured.lid_references(labels, used),
+        lid_references=measured.lid_references(chosen.labels, chosen.used),
         aligner=untrained.aligner,
-        trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[used])),
+        trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[chosen.used])),
     )
 
 

@@ -111,7 +111,7 @@ class MeasuredSentences:
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.training.label_sentences`.
+        """Return (N,) labels, 1 faithful; see :func:`syncheck.labelling.label_sentences`.
 
         Raises
         ------

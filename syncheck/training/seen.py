@@ -56,8 +56,13 @@ def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[
     return [record for record in records if record.id in known or not known.isdisjoint(_digests(record))]
 
 
-def refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse]) -> None:
-    """Refuse records that are not held out; see :func:`seen_records`.
+def refuse_seen(
+    monitor: Monitor,
+    records: Sequence[LabelledResponse],
+    *,
+    reason: str = "and a calibration needs held-out ones; pass other data",
+) -> None:
+    """Refuse records that are not held out; see :func:`seen_records`. ``reason`` ends the message.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def refuse_seen(monitor: Monitor, records: Sequence[LabelledResponse]) -> None:
         names = ", ".join(record.id for record in seen[:3])
         raise InputError(
             f"the monitor was trained or calibrated on the questions of {len(seen)} of these {len(records)} records "
-            f"({names}{', ...' if len(seen) > 3 else ''}), and a calibration needs held-out ones; pass other data"
+            f"({names}{', ...' if len(seen) > 3 else ''}), {reason}"
         )
 
 

@@ -16,8 +16,8 @@ from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.training.extract import check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
+from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
-from syncheck.training.tables import provenance_of, read_parquet, write_parquet
 from syncheck.unfinished import UNFINISHED, replaced
 
 if TYPE_CHECKING:

@@ -1,101 +1,35 @@
-"""Propositions of a response, by a checkpoint, and their judgement by another."""
+"""Judges of propositions: an AutoAIS checkpoint, or an aligner."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.alignment.evidence import split_to_fit
 from syncheck.errors import InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.labelling.propositioners import load_seq2seq, seq2seq_answers
 
-__all__ = ["AutoAis", "PropositionJudge", "Propositioner", "SequencePropositioner", "SupportJudge", "load_judge"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+__all__ = ["AutoAis", "PropositionJudge", "SupportJudge", "load_judge"]
 
-Propositioner = Callable[[str], Sequence[str]]
-"""Cuts a response into statements that can be judged each by itself."""
 
 PropositionJudge = Callable[[Sequence[str], Sequence[str]], Sequence[bool]]
 """Says of each proposition (second) whether the passages (first) support it."""
 
-PROPOSITION_PROMPT = "Title: {title}. Section: {section}. Content: {content}"  # Chen et al. 2023, published inference
+AUTOAIS = "autoais:"
 AUTOAIS_PROMPT = "premise: {premise} hypothesis: {hypothesis}"  # Honovich et al. 2022
-MAX_PROPOSITION_TOKENS = 512  # Chen et al. 2023, published inference
 AUTOAIS_WINDOW = 2048
 """Tokens of a premise with its hypothesis; T5's relative positions have no limit of their own."""
 ANSWER_TOKENS = 10
 BATCH = 8
-
-
-class SequencePropositioner:
-    """An encoder-decoder that writes the propositions of a text as a JSON list (Chen et al., 2023).
-
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    tokenizer
-        Its tokenizer.
-    max_new_tokens
-        Longest list for one text.
-
-    Notes
-    -----
-    A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
-    sentence, and each half is asked for on its own; so nothing of the text is lost.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        max_new_tokens: int = MAX_PROPOSITION_TOKENS,
-    ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-        self._max_new_tokens = max_new_tokens
-
-    @classmethod
-    def load(cls, path: str | Path, *, device: str | torch.device = "cpu") -> SequencePropositioner:
-        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``.
-
-        Raises
-        ------
-        CheckpointError
-            If it cannot be loaded.
-        """
-        return cls(*_seq2seq(path, device, what="a propositioner"))
-
-    def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none.
-
-        Raises
-        ------
-        InputError
-            If the list of a single sentence does not parse.
-        """
-        if not text.strip():
-            return ()
-        prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)
-        (written,) = _answers(self._model, self._tokenizer, [prompt], self._max_new_tokens)
-        found = _strings(written)
-        if found is not None:
-            return found
-        starts = [start for start, _ in PunktSentenceTokenizer().span_tokenize(text)]
-        if len(starts) < 2:
-            raise InputError(
-                f"expected the propositioner to write a JSON list of strings for {text!r}; found {written!r}. Use a "
-                "checkpoint trained for it, raise max_new_tokens, or give the propositions in the record"
-            )
-        cut = starts[len(starts) // 2]
-        return self(text[:cut].rstrip()) + self(text[cut:])
+SUPPORT_THRESHOLD = 0.5
+"""P(supported) from which a proposition counts as faithful."""
 
 
 class AutoAis:
@@ -132,7 +66,7 @@ class AutoAis:
         CheckpointError
             If it cannot be loaded.
         """
-        return cls(*_seq2seq(path, device, what="an AutoAIS checkpoint"), window=window)
+        return cls(*load_seq2seq(path, device, what="an AutoAIS checkpoint"), window=window)
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
         """Return whether the passages support each proposition; without passages none is.
@@ -146,7 +80,7 @@ class AutoAis:
         prompts = [AUTOAIS_PROMPT.format(premise=premise, hypothesis=propositions[i]) for i, premise in pairs]
         supported = [False] * len(propositions)
         for start in range(0, len(prompts), BATCH):
-            answers = _answers(self._model, self._tokenizer, prompts[start : start + BATCH], ANSWER_TOKENS)
+            answers = seq2seq_answers(self._model, self._tokenizer, prompts[start : start + BATCH], ANSWER_TOKENS)
             for (i, _), answer in zip(pairs[start : start + BATCH], answers, strict=True):
                 if answer.strip() not in ("0", "1"):
                     raise InputError(
@@ -175,46 +109,6 @@ class AutoAis:
                 pending = part
         if pending:
             yield pending
-
-
-def _seq2seq(
-    path: str | Path, device: str | torch.device, *, what: str
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    model = load_pretrained(AutoModelForSeq2SeqLM, path, what=what)
-    return model.eval().to(device), load_tokenizer(path)
-
-
-def _answers(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str], max_new_tokens: int
-) -> list[str]:
-    """Decode greedily what an encoder-decoder answers to each prompt, whole."""
-    inputs = tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(model.device)
-    with torch.inference_mode():
-        output = model.generate(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            max_new_tokens=max_new_tokens,
-            do_sample=False,
-            num_beams=1,
-        )
-    texts: list[str] = tokenizer.batch_decode(output, skip_special_tokens=True)
-    return texts
-
-
-def _strings(text: str) -> tuple[str, ...] | None:
-    """Parse a JSON list of strings; None if it is none. Blank strings are left out."""
-    try:
-        values = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        return None
-    return tuple(value for value in values if value.strip())
-
-
-AUTOAIS = "autoais:"
-SUPPORT_THRESHOLD = 0.5
-"""P(supported) from which a proposition counts as faithful."""
 
 
 class SupportJudge:

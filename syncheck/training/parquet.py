@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncheck.config import SegmenterConfig
-from syncheck.errors import CheckpointError, InputError, MissingExtraError
+from syncheck.errors import CheckpointError, MissingExtraError
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.schemas import feature_schema
 from syncheck.training.measured import MeasuredSentences
@@ -117,10 +118,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     MissingExtraError
         If pyarrow is not installed.
     """
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
-    try:
+    with _reading(path) as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
             table = file.read()
@@ -139,10 +137,6 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             segmenter=_segmenter(facts["segmenter"]),
             provenance=_provenance(facts),
         )
-    except CheckpointError:
-        raise
-    except (OSError, InputError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise _no_table(path, error) from error
 
 
 def provenance_of(path: str | Path) -> dict[str, str]:
@@ -155,22 +149,25 @@ def provenance_of(path: str | Path) -> dict[str, str]:
     MissingExtraError
         If pyarrow is not installed.
     """
+    with _reading(path) as parquet:
+        return _provenance(_facts(path, parquet.read_schema(path)))
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[Any]:
+    """Give pyarrow's Parquet module; what is wrong with a file becomes an error that names it."""
     pa = _pyarrow()
     import pyarrow.parquet as parquet
 
     try:
-        return _provenance(_facts(path, parquet.read_schema(path)))
+        yield parquet
     except CheckpointError:
         raise
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise _no_table(path, error) from error
-
-
-def _no_table(path: str | Path, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
-        "`syncheck features`"
-    )
+        raise CheckpointError(
+            f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
+            "`syncheck features`"
+        ) from error
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
