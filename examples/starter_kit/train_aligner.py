@@ -22,7 +22,7 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, logsigmoid, softplus
 from transformers import BertConfig, BertModel
 
-from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.alignment.evidence import EvidenceIndex, split_passages
 from syncheck.alignment.packed import EncoderConfig
 from syncheck.alignment.pairs import CLAIM, TOKEN_TYPES, AlignedPair, align_tokens
 
@@ -52,6 +52,8 @@ WARM_UP_STEPS = 100
 DECAY_SHARE = 0.2
 AVERAGE = 0.998
 PAIR_WEIGHT = 0.5
+COPIES, ELSEWHERE = 2, 2
+"""Claims added to a group of hand-written ones, so that matching words neither speak for nor against it alone."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
 WRITTEN = Path(__file__).with_name("claims")
@@ -274,6 +276,19 @@ def load_written(folder: Path) -> list[ContrastGroup]:
     ]
 
 
+def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
+    """Add sentences of the context itself, and claims about other contexts.
+
+    People who write hard pairs seldom copy what is true or tell of something else, so that copied words would mean an
+    error, and new words the truth.
+    """
+    copied = [chunk.text for chunk in split_passages(group.passages)]
+    copies = [Claim(text, SUPPORTED, "copy") for text in rng.sample(copied, min(COPIES, len(copied)))]
+    elsewhere = [rng.choice(rng.choice(others).claims) for _ in range(ELSEWHERE)]
+    foreign = [Claim(claim.text, NOT_STATED, "unrelated") for claim in elsewhere if claim not in group.claims]
+    return replace(group, claims=(*group.claims, *copies, *foreign))
+
+
 def is_held_out(group: ContrastGroup) -> bool:
     """Return True for one context in twelve."""
     return int(sha256(group.passages[0].encode()).hexdigest(), 16) % 12 == 0
@@ -407,9 +422,12 @@ def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row]) 
         number = int(run.progress["pool"])
         rng = random.Random(f"{args.seed}-pool-{number}")
         early = run.progress["pairs"] < args.short_pairs
+        drawn = sources.pool(number, short if early else sources.shares, run.progress)
+        written = sources.groups["written"]
+        drawn = [with_easy_claims(g, rng, written) if g.source == "written" else g for g in drawn]
         rows = [
             Row(encoder.encode(g, rng.choice((2, 3, 4, 4))), [c.label for c in g.claims], [c.kind for c in g.claims])
-            for g in sources.pool(number, short if early else sources.shares, run.progress)
+            for g in drawn
         ]
         losses = []
         for batch in batches_of(rng, rows):
@@ -467,10 +485,10 @@ def main() -> None:
     written = load_written(args.written)
     groups["written"] = [g for g in written if not is_held_out(g)]
     shares = {
-        "made-short": 0.35, "made-long": 0.3, "conjnli": 0.06, "counterfactual-nli": 0.06, "snli": 0.08,
+        "made-short": 0.2, "made-long": 0.3, "conjnli": 0.06, "counterfactual-nli": 0.06, "snli": 0.08,
         "fever-symmetric": 0.02, "fool-me-twice": 0.025, "med": 0.025,
-        "defacto": 0.03, "bump": 0.015, "summedits": 0.01, "frank": 0.025,
-        "written": 1.0,
+        "defacto": 0.1, "bump": 0.03, "summedits": 0.03, "frank": 0.08,
+        "written": 0.8,
     }  # fmt: skip
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
