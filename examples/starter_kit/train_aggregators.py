@@ -204,11 +204,8 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     table = auroc_table(scores, labels[used], measured.groups[used], by=by, seed=SEED)
     trained = fit_measured(monitor, measured, aggregator=kind, seed=SEED)
     if purpose == "surrogate":
-        thresholds = {
-            "backtrack_threshold": EVEN_ODDS,
-            "prune_threshold": max(EVEN_ODDS, trained.config.prune_threshold),
-        }
-        trained = trained.with_config(**thresholds)
+        prune = max(EVEN_ODDS, trained.config.prune_threshold)
+        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts = {
@@ -233,20 +230,20 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": "its own greedy and sampled answers to held-out Wikipedia articles (CC BY-SA 4.0), labelled by "
         "the passages, and true answers with one planted error (`examples/starter_kit/planted_errors.py`)",
         "surrogate": "the answers of six other models in the QA test part of RAGTruth (MIT), 100 questions, with human "
-        "spans (a sentence is unfaithful if a span overlaps it); on those claims of DeFacto and FRANK (MIT), and those of "
-        "`examples/starter_kit/claims`, that the aligner was not trained on",
+        "spans (a sentence is unfaithful if a span overlaps it); on those claims of DeFacto and FRANK (MIT), and those "
+        "of `examples/starter_kit/claims`, that the aligner was not trained on",
     }[purpose]
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        "surrogate": "English, answers of 2023, summaries of news, and claims that were written for this; few sentences "
-        "of RAGTruth are unfaithful, so that its intervals below are wide",
+        "surrogate": "English, answers of 2023, summaries of news, and claims that were written for this; few "
+        "sentences of RAGTruth are unfaithful, so that its intervals below are wide",
     }[purpose]
     thresholds = {
-        "generation": f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences fall "
-        f"below), prune {facts['prune']:.3f} (25 %)",
-        "surrogate": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; prune "
-        f"{facts['prune']:.3f}, from out-of-fold scores (25 % of the faithful sentences fall below)",
+        "generation": f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences "
+        f"fall below), prune {facts['prune']:.3f} (25 %)",
+        "surrogate": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
+        f"prune {facts['prune']:.3f}, from out-of-fold scores (25 % of the faithful sentences fall below)",
     }[purpose]
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
