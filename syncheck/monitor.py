@@ -141,7 +141,14 @@ class Monitor:
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Return what turns the measured sentences of one prompt into scores."""
-        return SentenceScorer(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+        return SentenceScorer(
+            prompt,
+            schema=self.schema,
+            aggregator=self.aggregator,
+            aligner=self.aligner,
+            doubtful_below=self.config.prune_threshold,
+            unsupported_below=self.config.backtrack_threshold,
+        )
 
     @overload
     def attach(self, prompts: RagPrompt) -> Watch: ...

@@ -11,6 +11,7 @@ import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned
+from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
 from syncheck.features.rarity import packaged_rarity
 from syncheck.features.sentence import EarlierSentences, sentence_features
@@ -19,10 +20,21 @@ from syncheck.features.text import text_features
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
-from syncheck.types import FeatureSchema, RagPrompt, SentenceFeatures, SentenceScore, SentenceSignals, Status, Support
+from syncheck.types import (
+    FeatureSchema,
+    RagPrompt,
+    SentenceFeatures,
+    SentenceScore,
+    SentenceSignals,
+    Status,
+    Support,
+    Verdict,
+)
 
 __all__ = ["SentenceScorer", "not_finite"]
 
+CONTRADICTED_ABOVE = 0.5
+"""P(contradicted) from which a sentence below the threshold is said to be so."""
 SMALLEST_SUPPORT = 1e-6
 """Supports of aligners without log-odds of their own are kept so far from 0 and 1."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
@@ -41,6 +53,8 @@ class SentenceScorer:
         None leaves the status ``no_aggregator``.
     aligner
         None leaves ``align_score`` unmeasured.
+    doubtful_below, unsupported_below
+        Thresholds of the verdicts, in [0, 1]; see :class:`~syncheck.types.SentenceScore`.
     """
 
     def __init__(
@@ -50,8 +64,11 @@ class SentenceScorer:
         schema: FeatureSchema,
         aggregator: Aggregator | None,
         aligner: Aligner | None,
+        doubtful_below: float = PRUNE_THRESHOLD,
+        unsupported_below: float = BACKTRACK_THRESHOLD,
     ) -> None:
         self.prompt = prompt
+        self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
         self._aggregator = aggregator
         self._index = EvidenceIndex(prompt.passages)
@@ -100,8 +117,8 @@ class SentenceScorer:
         supports, unaligned = self._supports([s.text for s in sentences])
         before = self._earlier(answers, earlier, supports)
         features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
-        verdicts = [self._verdict(s, reason) for s, reason in zip(sentences, unaligned, strict=True)]
-        statuses = [status for status, _ in verdicts]
+        found = [self._status(s, reason) for s, reason in zip(sentences, unaligned, strict=True)]
+        statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
@@ -119,9 +136,10 @@ class SentenceScorer:
                 evidence=support.evidence if support else None,
                 latency_ms=latency_ms,
                 truncated=sentence.span.truncated,
+                verdict=self._verdict_on(score, support),
             )
             for sentence, support, values, (status, reason), score, attribution in zip(
-                sentences, supports, features, verdicts, scores, attributions, strict=True
+                sentences, supports, features, found, scores, attributions, strict=True
             )
         )
         return [[next(scored) for _ in answer] for answer in answers]
@@ -185,7 +203,16 @@ class SentenceScorer:
                 supports[i] = found
         return supports, unaligned
 
-    def _verdict(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
+    def _verdict_on(self, score: float | None, support: Support | None) -> Verdict | None:
+        if score is None:
+            return None
+        doubtful_below, unsupported_below = self._thresholds
+        if score >= unsupported_below:
+            return "supported" if score >= doubtful_below else "doubtful"
+        against = None if support is None else support.contradicted
+        return "contradicted" if against is not None and against > CONTRADICTED_ABOVE else "unsupported"
+
+    def _status(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
         """Return the status, and why there is no score."""
         broken = not_finite(sentence, has_context=self.prompt.has_context) if sentence.measured else None
         if broken is not None:

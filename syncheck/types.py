@@ -29,11 +29,13 @@ __all__ = [
     "Status",
     "Support",
     "TokenSignals",
+    "Verdict",
 ]
 
 Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "failed"]
 """Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
 of its own."""
+Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 
 FloatArray = NDArray[np.float32]
 
@@ -292,6 +294,10 @@ class SentenceScore:
         included; that of the whole batch where several were scored together. None for a given response.
     truncated : bool
         Whether the sentence was cut at the limit of tokens.
+    verdict : Verdict or None
+        The score in words, by the monitor's thresholds: ``supported`` from the pruning threshold up, ``doubtful`` down
+        to the backtracking threshold, below it ``contradicted`` where the aligner finds that the evidence says
+        otherwise, else ``unsupported``. None without a score.
     """
 
     text: str
@@ -307,9 +313,10 @@ class SentenceScore:
     evidence: Evidence | None = None
     latency_ms: float | None = None
     truncated: bool = False
+    verdict: Verdict | None = None
 
     def __repr__(self) -> str:
-        return summary(self, self.score, self.status, quoted(self.text))
+        return summary(self, self.score, self.verdict or self.status, quoted(self.text))
 
     @property
     def risk(self) -> float | None:

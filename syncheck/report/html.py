@@ -13,7 +13,7 @@ import jinja2
 
 from syncheck.jsonlines import RefusedRecord
 from syncheck.report.colours import tint
-from syncheck.report.labels import BANDS
+from syncheck.report.labels import VERDICTS
 from syncheck.report.layout import case_view, glossary
 from syncheck.report.spans import SpanAnswer, language_views, span_view
 from syncheck.spans.words import reading_direction
@@ -106,7 +106,7 @@ def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str, ref
             cases=views,
             refused=refused,
             prefix=prefix,
-            bands=BANDS,
+            verdicts=VERDICTS,
             scale=[tint(score) for score in (0.0, 0.5, 1.0)],
             glossary=glossary(cases),
             opened=any(answer.report.spans is not None for case in cases for answer in case.answers),

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from syncheck.schemas import FEATURES, LID
-from syncheck.types import SentenceScore, Status
+from syncheck.types import SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer
 
 __all__ = [
-    "BANDS",
-    "Band",
     "FeatureLabel",
+    "VERDICTS",
     "answer_facts",
-    "band",
     "feature_label",
     "feature_value",
     "verdict",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A quarter of the scale from 0 to 1, in words; ``key`` names its pattern in the page."""
-
-    key: str
-    words: str
-    floor: float
-
-
-BANDS = (
-    Band("very-likely", "very likely faithful", 0.75),
-    Band("likely", "likely faithful", 0.5),
-    Band("doubtful", "doubtful", 0.25),
-    Band("unlikely", "likely unfaithful", 0.0),
-)
-"""Quarters of P(faithful): a probability keeps its meaning where a monitor's thresholds differ."""
+VERDICTS: Mapping[Verdict, str] = {
+    "supported": "the passages support it",
+    "doubtful": "below the threshold that the search asks for",
+    "unsupported": "below the threshold under which a sentence is dropped",
+    "contradicted": "below it too, and the evidence says otherwise",
+}
+"""What each verdict means, the best first."""
 
 _STATUS_WORDS: dict[Status, str] = {
     "scored": "scored",
@@ -84,16 +74,9 @@ def feature_value(name: str, value: float | None) -> str:
     return f"{number} {unit}" if unit == "nats" else number
 
 
-def band(score: float) -> Band:
-    """Return the quarter of the scale that a score in [0, 1] lies in; a border belongs to the upper one."""
-    return next((b for b in BANDS if score >= b.floor), BANDS[-1])
-
-
 def verdict(sentence: SentenceScore) -> str:
-    """Return a sentence's band in words, or why it has none."""
-    if sentence.score is not None:
-        return band(sentence.score).words
-    words = _STATUS_WORDS[sentence.status]
+    """Return a sentence's verdict, or why it has none."""
+    words = sentence.verdict or _STATUS_WORDS[sentence.status]
     return f"{words}: {sentence.reason}" if sentence.reason else words
 
 

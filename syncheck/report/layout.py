@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from syncheck.config import LARGE_KL_NATS
 from syncheck.report.colours import ShadeView, shades_of, tint
-from syncheck.report.labels import BANDS, FeatureLabel, answer_facts, band, feature_label, feature_value, verdict
+from syncheck.report.labels import FeatureLabel, answer_facts, feature_label, feature_value, verdict
 from syncheck.report.views import (
     AnswerView,
     CaseView,
@@ -99,12 +99,12 @@ def _answer_view(answer: Answer, anchor: str, case_anchor: str) -> AnswerView:
                 shades=_shade_views(report, sentence),
                 score=_decimal(sentence.score),
                 percent=round(100 * (sentence.score or 0.0), 1),
-                key=sentence.status if sentence.score is None else band(sentence.score).key,
+                key=sentence.verdict or sentence.status,
                 verdict=verdict(sentence),
                 tint=None if sentence.score is None else tint(sentence.score),
                 weight=max(sentence.end - sentence.start, 1),
                 is_lowest=sentence is report.lowest,
-                unfolded=sentence is report.lowest and verdict(sentence) != BANDS[0].words,
+                unfolded=sentence is report.lowest and sentence.verdict != "supported",
                 latency=None if sentence.latency_ms is None else f"{sentence.latency_ms:.1f} ms",
                 truncated=sentence.truncated,
                 signals=_signal_views(sentence, longest),
@@ -139,9 +139,8 @@ def _trace_view(node: TraceNode) -> TraceView:
 
 
 def _shade_views(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
-    """Shade what is wrong in a sentence, unless its score is in the highest quarter."""
-    faithful = sentence.score is not None and sentence.score >= BANDS[0].floor
-    if report.spans is None or faithful or sentence.start == sentence.end:
+    """Shade what is wrong in a sentence, unless it is supported."""
+    if report.spans is None or sentence.verdict == "supported" or sentence.start == sentence.end:
         return ()
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 

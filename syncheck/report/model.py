@@ -266,6 +266,7 @@ def _sentence_dict(sentence: SentenceScore) -> JsonDict:
         "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
         "latency_ms": sentence.latency_ms,
         "truncated": sentence.truncated,
+        "verdict": sentence.verdict,
     }
 
 

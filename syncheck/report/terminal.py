@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from syncheck.printable import printable
-from syncheck.report.labels import answer_facts, band, feature_label, feature_value, verdict
+from syncheck.report.labels import answer_facts, feature_label, feature_value, verdict
 from syncheck.types import SentenceScore
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ _SMALLEST_PULL = 0.05
 _INDENT = " " * 22
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
-_BAND_COLOURS = {
-    "very-likely": "\x1b[38;5;33m",
-    "likely": "\x1b[38;5;74m",
-    "doubtful": "\x1b[38;5;214m",
-    "unlikely": "\x1b[38;5;202m",
+_COLOURS = {
+    "supported": "\x1b[38;5;33m",
+    "doubtful": "\x1b[38;5;74m",
+    "unsupported": "\x1b[38;5;214m",
+    "contradicted": "\x1b[38;5;202m",
 }
 
 
@@ -102,7 +102,7 @@ def _heading(answer: Answer, pen: _Pen) -> str:
 def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
     if sentence.score is None:
         return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
-    bar = pen.paint(_bar(sentence.score), _BAND_COLOURS[band(sentence.score).key])
+    bar = pen.paint(_bar(sentence.score), _COLOURS.get(sentence.verdict or "", ""))
     note = "  [cut at the limit of tokens]" if sentence.truncated else ""
     return pen.wrap(sentence.text + note, f"{number:>3}  {sentence.score:.2f}  {bar} ")
 
