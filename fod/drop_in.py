@@ -23,9 +23,8 @@ from transformers.generation import (
     SuppressTokensAtBeginLogitsProcessor,
 )
 
-from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
-from syncheck import Monitor, RagPrompt
+from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, SentenceEvent
 from syncheck.decoding import GenerationSetup, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
 
@@ -184,8 +183,8 @@ class AnswerGenerator(ABC, Generic[O]):
 
         Yields
         ------
-        ReleaseEvent, NoticeEvent, FinishEvent
-            The last is the only :class:`FinishEvent`.
+        SentenceEvent, NoticeEvent, EndEvent
+            The last is the only :class:`syncheck.EndEvent`, with the ``output``.
         """
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
 
@@ -197,7 +196,7 @@ class AnswerGenerator(ABC, Generic[O]):
 
         def events() -> Iterator[Event]:
             output = yield from told(one, plan)
-            yield FinishEvent(output)
+            yield EndEvent(output.report, output)
 
         return events()
 
@@ -267,7 +266,7 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
         except StopIteration as end:
             output: O = end.value
             break
-        if streamer is not None and isinstance(event, ReleaseEvent | NoticeEvent) and event.token_ids:
+        if streamer is not None and isinstance(event, SentenceEvent | NoticeEvent) and event.token_ids:
             streamer.put(torch.tensor(event.token_ids))
             put += len(event.token_ids)
     if streamer is not None:

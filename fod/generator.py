@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from fod.config import DEFAULTS, FODConfig
-from fod.draft import Writing
+from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator
-from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
-from fod.release import ImmediateRelease, Release, VerifiedRelease
 from fod.thresholds import Threshold, Thresholds, search_thresholds
 from fod.types import SearchResult
-from syncheck import Monitor, RagPrompt, Report, SentenceScore
+from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
 from syncheck.decoding import GenerationSetup, require_rewindable
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import TraceNode
@@ -188,7 +186,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         prompt: RagPrompt,
         *,
         seed: int = 0,
-        release: Literal["verified", "immediate"] = "verified",
+        reveal: Literal["verified", "immediate"] = "verified",
         **kwargs: Any,
     ) -> Iterator[Event]:
         """Generate an answer and yield its sentences.
@@ -199,28 +197,28 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         ----------
         prompt, seed, **kwargs
             As in :meth:`generate`.
-        release
+        reveal
             ``verified``: a sentence comes when it can no longer be taken back: in stage 1 after its score, in stage 2
             when all beams that are kept share it. ``immediate``: the best answer so far is shown after every step,
-            and a :class:`RetractEvent` takes back what is no longer part of it.
+            and a :class:`syncheck.RetractEvent` takes back what is no longer part of it.
 
         Yields
         ------
-        ReleaseEvent, RetractEvent, NoticeEvent, FinishEvent
+        SentenceEvent, RetractEvent, NoticeEvent, EndEvent
         """
-        if release not in ("verified", "immediate"):
-            raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
-        make: Callable[[], Release] = VerifiedRelease if release == "verified" else ImmediateRelease
+        if reveal not in ("verified", "immediate"):
+            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
+        make: Callable[[], Reveal] = VerifiedReveal if reveal == "verified" else ImmediateReveal
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))
 
     def _told(
-        self, prompt: RagPrompt, plan: GenerationSetup, seed: int, release: Callable[[], Release] = VerifiedRelease
+        self, prompt: RagPrompt, plan: GenerationSetup, seed: int, reveal: Callable[[], Reveal] = VerifiedReveal
     ) -> Generator[Event, None, FODOutput]:
         started = time.perf_counter()
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         writing = Writing(self.monitor, prompt, plan, self.config, generator)
         while True:
-            result = yield from writing.next_part(release())
+            result = yield from writing.next_part(reveal())
             report = writing.draft.report(stop=result.stop, seconds=time.perf_counter() - started)
             is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
             reply = self._reply(writing, report) if is_stuck else None

@@ -38,7 +38,7 @@ class Thresholds:
     answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
     keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no
-    score and pass everywhere. A stream with ``release="immediate"`` shows sentences before they are judged; released
+    score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are scored; released
     are those that it does not retract.
     """
 

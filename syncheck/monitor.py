@@ -252,7 +252,7 @@ class Monitor:
         self,
         prompt: RagPrompt,
         *,
-        release: Literal["verified", "immediate"] = "verified",
+        reveal: Literal["verified", "immediate"] = "verified",
         generator: torch.Generator | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
@@ -264,7 +264,7 @@ class Monitor:
         ----------
         prompt
             From :meth:`prompt`; one, since events say nothing about rows.
-        release
+        reveal
             ``verified``: a token's event follows that of its sentence, so that text reaches a reader only with its
             score. ``immediate``: tokens come as they are decoded.
         generator
@@ -278,8 +278,8 @@ class Monitor:
         """
         started = time.perf_counter()
         _require_prompt(prompt)
-        if release not in ("verified", "immediate"):
-            raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
+        if reveal not in ("verified", "immediate"):
+            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
         plan = prepare_generation(self.model, prompt, **kwargs)
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
@@ -290,17 +290,17 @@ class Monitor:
                 (token_id,), (text,), (stop,) = step.token_ids, step.texts, step.stops
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))
-                if release == "immediate":
+                if reveal == "immediate":
                     yield from held
                     held = []
                 if not watched.is_due():
                     continue
                 for sentence in watched.score_round()[0]:
-                    yield SentenceEvent(sentence)
-                    if release == "verified":
-                        count = sentence.token_end - sentence.token_start
-                        yield from held[:count]
-                        held = held[count:]
+                    tokens = watched.decoding.rows[0].token_ids[sentence.token_start : sentence.token_end]
+                    yield SentenceEvent(sentence, tuple(tokens))
+                    if reveal == "verified":
+                        yield from held[: len(tokens)]
+                        held = held[len(tokens) :]
             yield from held
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)

@@ -1,7 +1,7 @@
 """A search as a tree: what was kept, what was pruned, and why; drawn in the report."""
 
 from test_fod_generator import run as generate
-from test_fod_release import SAMPLES
+from test_fod_reveal import SAMPLES
 from test_fod_search import config, run
 
 from fod import trace_of

@@ -32,7 +32,10 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code):
 
 @pytest.mark.parametrize("code", ["from syncheck import Monitor", "from fod import FODGenerator"])
 def test_the_main_objects_load_torch_and_transformers_and_no_other_heavy_library(code):
-    assert modules_after(code) & HEAVY <= modules_after("import torch, transformers") & HEAVY | {"torch", "transformers"}
+    assert modules_after(code) & HEAVY <= modules_after("import torch, transformers") & HEAVY | {
+        "torch",
+        "transformers",
+    }
 
 
 @pytest.mark.parametrize("code", ["from syncheck import Monitor", "from fod import FODGenerator"])

@@ -182,7 +182,7 @@ class TestDecoding:
         assert sum("not finite" in record.message for record in caplog.records) == 1
 
     def test_a_stream_says_it_at_the_first_such_token(self, monitor, prompt, grammar, broken_after):
-        options = {"logits_processor": grammar, "max_new_tokens": 30, "release": "immediate"}
+        options = {"logits_processor": grammar, "max_new_tokens": 30, "reveal": "immediate"}
         with hurt(monitor.model, broken_after, NAN, slice(None)):
             events = list(monitor.stream(prompt, **options))
         place = next(i for i, e in enumerate(events) if isinstance(e, TokenEvent) and e.token_id == broken_after)

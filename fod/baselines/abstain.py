@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.baselines.scored import ScoredDecoding, event_of, ids_of
 from fod.drop_in import AnswerGenerator
-from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
 from fod.search import passes
 from fod.thresholds import Threshold, single_threshold
-from syncheck import Monitor, RagPrompt, SentenceScore
+from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.errors import NotReadyError
 
@@ -83,7 +82,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         if stop == "abstained" and self.message:
             yield NoticeEvent(self.message, tuple(ids))
         for sentence in report.sentences:
-            yield release_of(sentence, row)
+            yield event_of(sentence, row)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids),
             report=report,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of, sampling
+from fod.baselines.scored import ScoredDecoding, event_of, ids_of, sampling
 from fod.config import DEFAULTS, check_count, check_sampling
 from fod.drop_in import AnswerGenerator
-from fod.events import Event
 from fod.output import GeneratorOutput
-from syncheck import Monitor, RagPrompt, Report
+from syncheck import Event, Monitor, RagPrompt, Report
 from syncheck.decoding import GenerationSetup
 from syncheck.errors import InputError, NotReadyError
 
@@ -107,7 +106,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
-            yield release_of(sentence, rows[chosen])
+            yield event_of(sentence, rows[chosen])
         return BestOfNOutput(
             sequences=self._sequences(prompt, ids_of(rows[chosen])),
             report=reports[chosen],

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.baselines.scored import ScoredDecoding, event_of, ids_of
 from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator
-from fod.events import Event
 from fod.output import GeneratorOutput
-from syncheck import Monitor, RagPrompt
+from syncheck import Event, Monitor, RagPrompt
 from syncheck.decoding import DecodingSession, GenerationSetup
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
             rounds = ScoredDecoding(watched, contrasted, generator=generator)
             for (sentences,) in rounds:
                 for sentence in sentences:
-                    yield release_of(sentence, row)
+                    yield event_of(sentence, row)
             (report,) = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids_of(row)),

@@ -9,11 +9,10 @@ from dataclasses import replace
 import torch
 from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
-from fod.events import ReleaseEvent
-from syncheck import SentenceScore
+from syncheck import SentenceEvent, SentenceScore
 from syncheck.decoding import GenerationSetup, Row, ScoredSession, decode
 
-__all__ = ["ScoredDecoding", "ids_of", "release_of", "sampling"]
+__all__ = ["ScoredDecoding", "event_of", "ids_of", "sampling"]
 
 
 class ScoredDecoding:
@@ -60,6 +59,6 @@ def ids_of(row: Row) -> list[int]:
     return [*row.token_ids, *(() if row.end_token is None else (row.end_token,))]
 
 
-def release_of(sentence: SentenceScore, row: Row) -> ReleaseEvent:
+def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
     """Return the event of a row's sentence."""
-    return ReleaseEvent(sentence, tuple(row.token_ids[sentence.token_start : sentence.token_end]))
+    return SentenceEvent(sentence, tuple(row.token_ids[sentence.token_start : sentence.token_end]))
