@@ -16,14 +16,14 @@ from fod.baselines import (
     Retrieval,
     contrast_scores,
 )
-from fod.config import FODConfig
+from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator
-from fod.generator import FODGenerator, FODOutput, OnExhausted, RetryRequest
+from fod.generator import FODGenerator, FODOutput
 from fod.output import GeneratorOutput
 from fod.propose import SentenceProposer, nucleus, sample_nucleus
 from fod.search import Propose, search, walk
-from fod.thresholds import Threshold, Thresholds
+from fod.thresholds import Thresholds
 from fod.trace import trace_of
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 

@@ -14,6 +14,7 @@ from fod.config import FODConfig
 from fod.drop_in import plan_within
 from fod.propose import SentenceProposer
 from fod.search import best_of, walk
+from fod.thresholds import Thresholds
 from fod.trace import trace_of
 from fod.types import Beam, Progress, SearchResult
 from syncheck import (
@@ -188,7 +189,7 @@ class Writing:
         Of the first part.
     plan
         How ``generate`` would choose tokens of it.
-    config
+    config, thresholds
         The search's parameters.
     generator
         Source of randomness of stage 2.
@@ -219,10 +220,12 @@ class Writing:
         prompt: RagPrompt,
         plan: GenerationSetup,
         config: FODConfig,
+        thresholds: Thresholds,
         generator: torch.Generator,
     ) -> None:
         self._monitor = monitor
         self._config = config
+        self._thresholds = thresholds
         self._plan = plan
         self._room = plan.config.max_length - len(prompt.with_context_ids)
         self._generator = generator
@@ -246,7 +249,7 @@ class Writing:
         left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
         with self._monitor.session(prompt) as watched:
             propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)
-            steps = walk(propose, left)
+            steps = walk(propose, left, self._thresholds)
             while True:
                 try:
                     progress = next(steps)
@@ -272,7 +275,7 @@ class Writing:
         self.rejected = tuple(s for c in result.rounds[-1].candidates for s in c.sentences) if result.rounds else ()
         self.response_ids = [*draft.token_ids, *propose.response_ids(result.beam)]
         self.sampled_tokens += propose.sampled_tokens
-        self.trace += trace_of(result, self._config)
+        self.trace += trace_of(result, self._config, self._thresholds)
         self.parts += 1
         draft.add(part)
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from fod.config import FODConfig
+from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 
@@ -34,7 +35,7 @@ class Propose(Protocol):
         ...
 
 
-def search(propose: Propose, config: FODConfig) -> SearchResult:
+def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> SearchResult:
     """Decode greedily until a sentence falls below tau_1, then search over sentences.
 
     Parameters
@@ -42,7 +43,9 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
     propose
         Where continuations come from.
     config
-        Thresholds, beams, samples and limits.
+        Beams, samples and limits; its thresholds are not read, but those that they come to:
+    thresholds
+        tau_1 and tau_2.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves
     its beam's mean as it is. An ended beam that waits (``until="all"``) can still be overtaken.
     """
-    steps = walk(propose, config)
+    steps = walk(propose, config, thresholds)
     while True:
         try:
             next(steps)
@@ -89,14 +92,15 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
             return result
 
 
-def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, SearchResult]:
+def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
     """Search as :func:`search` does, and say after each step what is kept.
 
     Sentences that all beams of a :class:`Progress` share are part of every answer that can still come out.
     """
-    greedy, dropped, stop = yield from _greedy(propose, config)
-    if stop is not None:
-        return SearchResult(greedy, stop, bool(dropped), dropped, (), greedy)
+    greedy, dropped, stop = yield from _greedy(propose, config, thresholds.backtrack)
+    tau_2, annotate = thresholds.prune, config.on_exhausted == "annotate"
+    if stop is not None or tau_2 is None:
+        return SearchResult(greedy, stop or "backtracked", bool(dropped), dropped, (), greedy)
     beams: tuple[Beam, ...] = (greedy,)
     rounds: list[Round] = []
     while True:
@@ -104,9 +108,9 @@ def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, Searc
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
         candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)))
-        passed = [c for c in candidates if _may_stay(c, config.prune_threshold)]
-        pool = ended + [_extended(open_beams, c, config) for c in passed or (candidates if config.annotate else ())]
-        is_over = not passed and not config.annotate
+        passed = [c for c in candidates if _may_stay(c, tau_2)]
+        pool = ended + [_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ())]
+        is_over = not passed and not annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
         beams = kept
@@ -129,15 +133,15 @@ def _may_stay(candidate: Candidate, threshold: float) -> bool:
 
 
 def _greedy(
-    propose: Propose, config: FODConfig
+    propose: Propose, config: FODConfig, tau_1: float
 ) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
-    """Stage 1: returns the answer so far, what was taken back, and a reason if that is the whole answer."""
+    """Stage 1: returns the answer so far, what was taken back, and a reason if it has come to its end."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
-        if not _may_stay(candidate, config.backtrack_threshold):
+        if not _may_stay(candidate, tau_1):
             yield Progress((beam,), beam.extended(candidate))
-            return beam, candidate.sentences, None if config.beam_search else "backtracked"
+            return beam, candidate.sentences, None
         beam = beam.extended(candidate)
         yield Progress((beam,))
         if beam.stop is not None:
@@ -145,8 +149,8 @@ def _greedy(
     return beam, (), "max_sentences"
 
 
-def _extended(beams: Sequence[Beam], candidate: Candidate, config: FODConfig) -> Beam:
-    failing = [s for s in candidate.sentences if not passes(s, config.prune_threshold)]
+def _extended(beams: Sequence[Beam], candidate: Candidate, tau_2: float) -> Beam:
+    failing = [s for s in candidate.sentences if not passes(s, tau_2)]
     return beams[candidate.parent].extended(candidate, failing=failing)
 
 

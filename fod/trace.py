@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from fod.config import FODConfig
+from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Round, SearchResult
 from syncheck import SentenceScore
 from syncheck.report import TraceNode
@@ -15,15 +16,15 @@ __all__ = ["trace_of"]
 Handles = tuple[tuple[int, int], ...]
 
 
-def trace_of(result: SearchResult, config: FODConfig) -> tuple[TraceNode, ...]:
+def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
     """Draw a search as a tree.
 
     Parameters
     ----------
     result
         The search.
-    config
-        Its thresholds, for the reasons.
+    config, thresholds
+        Its parameters, for the reasons.
 
     Returns
     -------
@@ -40,13 +41,12 @@ def trace_of(result: SearchResult, config: FODConfig) -> tuple[TraceNode, ...]:
 
     def nodes(handles: Handles) -> tuple[TraceNode, ...]:
         return tuple(
-            _node(candidate, step, result, config, nodes((*handles, candidate.handle)))
+            _node(candidate, step, result, config, thresholds, nodes((*handles, candidate.handle)))
             for candidate, step in behind[handles]
         )
 
     dropped = [
-        TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {config.backtrack_threshold:.2f}")
-        for s in result.dropped
+        TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {thresholds.backtrack:.2f}") for s in result.dropped
     ]
     found = (*dropped, *nodes(result.greedy.handles))
     for sentence in reversed(result.greedy.sentences):
@@ -55,13 +55,18 @@ def trace_of(result: SearchResult, config: FODConfig) -> tuple[TraceNode, ...]:
 
 
 def _node(
-    candidate: Candidate, step: Round, result: SearchResult, config: FODConfig, children: tuple[TraceNode, ...]
+    candidate: Candidate,
+    step: Round,
+    result: SearchResult,
+    config: FODConfig,
+    thresholds: Thresholds,
+    children: tuple[TraceNode, ...],
 ) -> TraceNode:
     text = " ".join(sentence.text for sentence in candidate.sentences)
     passed = any(candidate.handle == other.handle for other in step.passed)
     kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
     score = _lowest(candidate.sentences)
-    threshold = f"τ₂ is {config.prune_threshold:.2f}"
+    threshold = f"τ₂ is {thresholds.prune:.2f}"
     if candidate.handle in result.beam.handles:
         if passed:
             return TraceNode(text, score, "answer", "in the answer", children)

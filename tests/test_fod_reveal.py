@@ -14,7 +14,7 @@ from syncheck.errors import InputError
 
 def told(greedy, samples, reveal, **options):
     """What a reader is told after each step of a scripted search, and the result."""
-    steps, events = walk(Scripted(greedy, samples), config(**options)), []
+    steps, events = walk(Scripted(greedy, samples), *config(**options)), []
     while True:
         try:
             progress = next(steps)
@@ -73,14 +73,14 @@ def random_search(seed):
             return [row() for _ in range(chance.randint(1, 4))]
 
     greedy = [row(end=0.05) for _ in range(40)]
-    return greedy, Any_(), {"backtrack_threshold": 0.3, "prune_threshold": chance.choice([0.2, 0.5, 0.7])}
+    return greedy, Any_(), {"tau_1": 0.3, "tau_2": chance.choice([0.2, 0.5, 0.7])}
 
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("until", ["any", "all"])
 def test_what_was_verified_is_in_the_answer(seed, until):
     greedy, samples, options = random_search(seed)
-    options |= {"until": until, "max_sentences": 8, "annotate": seed % 2 == 1}
+    options |= {"until": until, "max_sentences": 8, "on_exhausted": "annotate" if seed % 2 else "stop"}
     events, result = told(greedy, samples, VerifiedReveal(), **options)
     assert all(isinstance(event, SentenceEvent) for step in events for event in step)
     released = [event.sentence for step in events for event in step]

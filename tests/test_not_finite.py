@@ -8,7 +8,7 @@ import pytest
 from doubles import ANSWER, PASSAGES, QUESTION, Script, SentenceGrammar
 from transformers.generation import LogitsProcessorList
 
-from fod import CADGenerator, FODGenerator
+from fod import CADGenerator, FODConfig, FODGenerator
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.labelling import LabelledResponse
 from syncheck.training import measure
@@ -204,7 +204,7 @@ class TestDecoding:
     @pytest.mark.parametrize("on_exhausted", ["stop", "annotate"])
     def test_without_any_logits_there_is_no_answer(self, llama, make_monitor, prompt, on_exhausted):
         monitor = make_monitor(llama, schema="paper.v1", formula=lambda values: 1.0)
-        fod = FODGenerator(llama.model, llama.tokenizer, monitor, on_exhausted=on_exhausted)
+        fod = FODGenerator(llama.model, llama.tokenizer, monitor, config=FODConfig(on_exhausted=on_exhausted))
         with hurt(monitor.model, prompt.with_context_ids[-1], NAN, slice(None)):
             report = monitor.generate(prompt, max_new_tokens=30)
             output = fod.generate(prompt, max_new_tokens=30, return_dict_in_generate=True)

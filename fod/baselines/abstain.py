@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from fod.baselines.scored import ScoredDecoding, event_of, ids_of
+from fod.config import Threshold
 from fod.drop_in import AnswerGenerator
 from fod.output import GeneratorOutput
 from fod.search import passes
-from fod.thresholds import Threshold, single_threshold
+from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.errors import NotReadyError
