@@ -28,7 +28,7 @@ from syncheck import (
     SentenceScore,
     TokenSignals,
 )
-from syncheck.decoding import GenerationSetup, check_reach
+from syncheck.decoding import GenerationSetup, Returning, check_reach
 from syncheck.report import TraceNode
 
 __all__ = ["Draft", "ImmediateReveal", "Reveal", "VerifiedReveal", "Writing", "continued"]
@@ -249,14 +249,10 @@ class Writing:
         left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
         with self._monitor.session(prompt) as watched:
             propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)
-            steps = walk(propose, left, self._thresholds)
-            while True:
-                try:
-                    progress = next(steps)
-                except StopIteration as end:
-                    result: SearchResult = end.value
-                    break
+            steps = Returning(walk(propose, left, self._thresholds))
+            for progress in steps:
                 yield from self._placed(reveal(progress))
+            result = steps.value
             yield from self._placed(reveal(Progress((result.beam,))))
             part = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
         self._take(result, part, propose)

@@ -25,7 +25,7 @@ from transformers.generation import (
 
 from fod.output import GeneratorOutput, padded
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, SentenceEvent
-from syncheck.decoding import GenerationSetup, check_reach, generation_setup, prepare_generation
+from syncheck.decoding import GenerationSetup, Returning, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
@@ -259,16 +259,12 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
     """Run a generation to its end; a streamer is given what is released."""
     if streamer is not None:
         streamer.put(torch.tensor([prompt.with_context_ids]))
-    put = 0
-    while True:
-        try:
-            event = next(told)
-        except StopIteration as end:
-            output: O = end.value
-            break
+    put, events = 0, Returning(told)
+    for event in events:
         if streamer is not None and isinstance(event, SentenceEvent | NoticeEvent) and event.token_ids:
             streamer.put(torch.tensor(event.token_ids))
             put += len(event.token_ids)
+    output = events.value
     if streamer is not None:
         if output.response_ids[put:]:  # an end-of-text token, or white space that belongs to no sentence
             streamer.put(torch.tensor(output.response_ids[put:]))

@@ -9,6 +9,7 @@ from fod.config import FODConfig
 from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
+from syncheck.decoding import drain
 
 __all__ = ["Propose", "best_of", "passes", "search", "walk"]
 
@@ -16,7 +17,7 @@ __all__ = ["Propose", "best_of", "passes", "search", "walk"]
 class Propose(Protocol):
     """Proposes continuations of beams, by one sentence each."""
 
-    def __call__(self, beams: Sequence[Beam], *, samples: int | None) -> list[Candidate]:
+    def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose.
 
         Parameters
@@ -26,6 +27,8 @@ class Propose(Protocol):
             beams of the last call themselves.
         samples
             How many to sample for each beam; None asks for the greedy continuation.
+        waiting
+            Beams that have ended and may still be the answer. What belongs neither to them nor to ``beams`` is dead.
 
         Returns
         -------
@@ -83,13 +86,7 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves
     its beam's mean as it is. An ended beam that waits (``until="all"``) can still be overtaken.
     """
-    steps = walk(propose, config, thresholds)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: SearchResult = end.value
-            return result
+    return drain(walk(propose, config, thresholds))
 
 
 def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
@@ -107,7 +104,7 @@ def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generat
         # Beams that have ended wait for the others when all have to end.
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
-        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)))
+        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)), waiting=ended)
         passed = [c for c in candidates if _may_stay(c, tau_2)]
         pool = ended + [_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ())]
         is_over = not passed and not annotate

@@ -9,19 +9,15 @@ from test_fod_search import Scripted, config, text
 
 from fod import ImmediateReveal, Progress, VerifiedReveal, walk
 from syncheck import EndEvent, RetractEvent, SentenceEvent
+from syncheck.decoding import Returning
 from syncheck.errors import InputError
 
 
 def told(greedy, samples, reveal, **options):
     """What a reader is told after each step of a scripted search, and the result."""
-    steps, events = walk(Scripted(greedy, samples), *config(**options)), []
-    while True:
-        try:
-            progress = next(steps)
-        except StopIteration as end:
-            events.append(reveal(Progress((end.value.beam,))))
-            return events, end.value
-        events.append(reveal(progress))
+    steps = Returning(walk(Scripted(greedy, samples), *config(**options)))
+    events = [reveal(progress) for progress in steps]
+    return [*events, reveal(Progress((steps.value.beam,)))], steps.value
 
 
 def names(events):

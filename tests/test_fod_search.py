@@ -25,7 +25,7 @@ class Scripted:
     samples: dict = field(default_factory=dict)
     asked: list = field(default_factory=list)
 
-    def __call__(self, beams, *, samples):
+    def __call__(self, beams, *, samples, waiting=()):
         self.asked.append((tuple(text(beam) for beam in beams), samples))
         round_ = len(self.asked)
         if samples is None:
@@ -92,7 +92,7 @@ class TestStage1:
 
     @pytest.mark.parametrize("status", ["failed", "no_aggregator", "no_context"])
     def test_a_sentence_without_a_score_for_another_reason_does_not(self, status):
-        def propose(beams, *, samples):
+        def propose(beams, *, samples, waiting=()):
             if samples is None:
                 return [Candidate(0, (sentence("a", None, status),), (1,), None, (1, 0))]
             return []
@@ -109,7 +109,7 @@ class TestStage1:
         assert run([("a", 0.9, stop)])[0].stop == stop
 
     def test_several_sentences_at_the_end_pass_when_each_does(self):
-        def propose(beams, *, samples):
+        def propose(beams, *, samples, waiting=()):
             if samples is None:
                 pair = (sentence("a", 0.9), sentence("b", 0.4))
                 return [Candidate(0, pair, (1, 2), "end_of_text", (1, 0))]
@@ -256,7 +256,7 @@ def test_every_sentence_released_reaches_the_threshold_of_its_stage(world):
     seed, settings_, thresholds = world
     stage_1 = []
 
-    def propose(beams, *, samples):
+    def propose(beams, *, samples, waiting=()):
         found = []
         for parent, beam in enumerate(beams):
             for j in range(samples or 1):
