@@ -22,9 +22,8 @@ from fod.drop_in import AnswerGenerator
 from fod.generator import FODGenerator, FODOutput
 from fod.output import GeneratorOutput
 from fod.propose import SentenceProposer, nucleus, sample_nucleus
-from fod.search import Propose, search, walk
+from fod.search import Propose, search, trace_of, walk
 from fod.thresholds import Thresholds
-from fod.trace import trace_of
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 
 __all__ = [

@@ -13,9 +13,8 @@ import torch
 from fod.config import FODConfig
 from fod.drop_in import plan_within
 from fod.propose import SentenceProposer
-from fod.search import best_of, walk
+from fod.search import best_of, trace_of, walk
 from fod.thresholds import Thresholds
-from fod.trace import trace_of
 from fod.types import Beam, Progress, SearchResult
 from syncheck import (
     Event,

@@ -1,7 +1,8 @@
-"""Algorithm 1 of the paper as a function of a callable that proposes sentences."""
+"""Algorithm 1 of the paper as a function of a callable that proposes sentences, and its course as a tree."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
@@ -10,8 +11,11 @@ from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 from syncheck.decoding import drain
+from syncheck.report import TraceNode
 
-__all__ = ["Propose", "best_of", "passes", "search", "walk"]
+__all__ = ["Propose", "best_of", "passes", "search", "trace_of", "walk"]
+
+Handles = tuple[tuple[int, int], ...]
 
 
 class Propose(Protocol):
@@ -117,6 +121,44 @@ def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generat
             return SearchResult(best_of(beams), reason, True, dropped, tuple(rounds), greedy)
 
 
+def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
+    """Draw a search as a tree.
+
+    Parameters
+    ----------
+    result
+        The search.
+    config, thresholds
+        Its parameters, for the reasons.
+
+    Returns
+    -------
+    tuple of TraceNode
+        What was tried first. The greedy sentences are a chain; behind it is what stage 1 took back, then the samples.
+    """
+    behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
+    parents: tuple[Beam, ...] = (result.greedy,)
+    for step in result.rounds:
+        open_beams = [beam for beam in parents if beam.stop is None]
+        for candidate in step.candidates:
+            behind[open_beams[candidate.parent].handles].append((candidate, step))
+        parents = step.beams
+
+    def nodes(handles: Handles) -> tuple[TraceNode, ...]:
+        return tuple(
+            _node(candidate, step, result, config, thresholds, nodes((*handles, candidate.handle)))
+            for candidate, step in behind[handles]
+        )
+
+    dropped = [
+        TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {thresholds.backtrack:.2f}") for s in result.dropped
+    ]
+    found = (*dropped, *nodes(result.greedy.handles))
+    for sentence in reversed(result.greedy.sentences):
+        found = (TraceNode(sentence.text, sentence.score, "answer", "greedy", found),)
+    return found
+
+
 def passes(sentence: SentenceScore, threshold: float) -> bool:
     """Whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
     if sentence.status == "not_checkable":
@@ -163,3 +205,31 @@ def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
 def best_of(beams: Sequence[Beam]) -> Beam:
     """Return the most faithful beam, the first of equals."""
     return max(beams, key=lambda b: b.faithfulness)
+
+
+def _node(
+    candidate: Candidate,
+    step: Round,
+    result: SearchResult,
+    config: FODConfig,
+    thresholds: Thresholds,
+    children: tuple[TraceNode, ...],
+) -> TraceNode:
+    text = " ".join(sentence.text for sentence in candidate.sentences)
+    passed = any(candidate.handle == other.handle for other in step.passed)
+    kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
+    score = _lowest(candidate.sentences)
+    threshold = f"τ₂ is {thresholds.prune:.2f}"
+    if candidate.handle in result.beam.handles:
+        if passed:
+            return TraceNode(text, score, "answer", "in the answer", children)
+        return TraceNode(text, score, "marked", f"in the answer, marked: {threshold}", children)
+    if kept:
+        return TraceNode(text, score, "kept", "kept, then another beam was better", children)
+    if passed:
+        return TraceNode(text, score, "outranked", f"passed, but {config.beam_size} were better", children)
+    return TraceNode(text, score, "pruned", threshold, children)
+
+
+def _lowest(sentences: Sequence[SentenceScore]) -> float | None:
+    return min((s.score for s in sentences if s.score is not None), default=None)
