@@ -16,7 +16,7 @@ from syncheck.aggregators.persistence import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, prepare_generation
+from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, drain, prepare_generation
 from syncheck.decoding.scored import ScoredAnswer, ScoredSession
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
@@ -240,12 +240,8 @@ class Monitor:
     def _decoded(
         self, rows: Sequence[RagPrompt], plan: GenerationSetup, generator: torch.Generator | None, started: float
     ) -> list[Report]:
-        stops: Sequence[StopReason | None] = ()
         with self.session(rows) as watched:
-            for step in decode(watched.decoding, plan, generator=generator):
-                stops = step.stops
-                if watched.is_due():
-                    watched.score_round()
+            stops = drain(watched.decode(plan, generator=generator))
             return watched.reports(stops=stops, seconds=time.perf_counter() - started)
 
     def stream(
@@ -389,7 +385,7 @@ class Monitor:
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> ScoredAnswer:
-        """Measure and scorer a given response; as :meth:`score`, with the signals beside the scores."""
+        """Measure and score a given response; as :meth:`score`, with the signals beside the scores."""
         return self._replayed([prompt], [self._read(prompt, response, response_token_ids, sentences)])[0]
 
     def _read(

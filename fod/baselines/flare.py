@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
-from fod.baselines.scored import ScoredDecoding, event_of, ids_of
+from fod.baselines.scored import event_of, ids_of
 from fod.config import check_count, check_share
 from fod.draft import Draft, continued
 from fod.drop_in import AnswerGenerator, plan_within
 from fod.output import GeneratorOutput
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, check_reach
+from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, check_reach
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.types import SentenceSignals
 
@@ -187,7 +187,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     ) -> Generator[Event, None, Retrieval | None]:
         """Write under one prompt until passages for another are found, which are returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
-        rounds = ScoredDecoding(watched, plan, generator=generator)
+        rounds = Returning(watched.decode(plan, generator=generator))
         seen = 0
         for _ in rounds:
             while seen < len(judged.sentences):
@@ -199,7 +199,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 event = event_of(judged.sentences[seen], row)
                 yield replace(event, sentence=answer.draft.placed(event.sentence, judged.scorer.prompt))
                 seen += 1
-        (stop,) = rounds.stops
+        (stop,) = rounds.value
         answer.take(watched, len(judged.sentences), stop=stop)
         return None
 
