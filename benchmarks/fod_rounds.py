@@ -16,7 +16,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 from ways import Between, plain, with_aligner
 from workload import Job, Subject, make_job
 
-from fod import FODGenerator, FODOutput
+from fod import FODConfig, FODGenerator, FODOutput
 from fod.draft import continued
 from syncheck import RagPrompt
 
@@ -128,11 +128,13 @@ def fod(
         subject.model,
         subject.tokenizer,
         subject.full,
-        backtrack_threshold=1.0,
-        prune_threshold=0.0,
-        beam_size=sizes[0],
-        samples_per_step=sizes[1],
-        max_sentences=sentences,
+        config=FODConfig(
+            backtrack_threshold=1.0,
+            prune_threshold=0.0,
+            beam_size=sizes[0],
+            samples_per_step=sizes[1],
+            max_sentences=sentences,
+        ),
     )
     script = Sampled(prompt.with_context_ids, pool, 0, between)
     output = generator.generate(

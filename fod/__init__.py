@@ -16,16 +16,14 @@ from fod.baselines import (
     Retrieval,
     contrast_scores,
 )
-from fod.config import FODConfig
+from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold
+from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator
-from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent, RetractEvent
-from fod.generator import FODGenerator, FODOutput, OnExhausted, RetryRequest
+from fod.generator import FODGenerator, FODOutput
 from fod.output import GeneratorOutput
 from fod.propose import SentenceProposer, nucleus, sample_nucleus
-from fod.release import ImmediateRelease, VerifiedRelease
-from fod.search import Propose, search, walk
-from fod.thresholds import Threshold, Thresholds
-from fod.trace import trace_of
+from fod.search import Propose, search, trace_of, walk
+from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 
 __all__ = [
@@ -37,24 +35,19 @@ __all__ = [
     "BestOfNOutput",
     "CADGenerator",
     "Candidate",
-    "Event",
     "FLAREGenerator",
     "FLAREOutput",
     "FLAREQuery",
     "FODConfig",
     "FODGenerator",
     "FODOutput",
-    "FinishEvent",
     "GeneratorOutput",
-    "ImmediateRelease",
-    "NoticeEvent",
+    "ImmediateReveal",
     "OnExhausted",
     "PassageIndex",
     "Progress",
     "Propose",
-    "ReleaseEvent",
     "RerankGenerator",
-    "RetractEvent",
     "Retrieval",
     "RetryRequest",
     "Round",
@@ -62,7 +55,7 @@ __all__ = [
     "SentenceProposer",
     "Threshold",
     "Thresholds",
-    "VerifiedRelease",
+    "VerifiedReveal",
     "contrast_scores",
     "nucleus",
     "sample_nucleus",

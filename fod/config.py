@@ -1,15 +1,63 @@
-"""The defaults of FOD, and checks of numbers that are given."""
+"""What FOD is asked for, its defaults, and checks of what is given."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
+from syncheck import RagPrompt, Report, SentenceScore
 from syncheck.errors import InputError, WrongTypeError
 
-__all__ = ["DEFAULTS", "FODConfig", "check_count", "check_sampling", "check_share", "check_strength"]
+__all__ = [
+    "ABSTENTION",
+    "DEFAULTS",
+    "FODConfig",
+    "OnExhausted",
+    "RetryRequest",
+    "Threshold",
+    "check_count",
+    "check_sampling",
+    "check_share",
+    "check_strength",
+    "check_threshold",
+]
+
+ABSTENTION = "The passages do not let me say more."
+"""What an abstaining answer ends with, or is."""
+
+Threshold = float | Literal["calibrated"]
+"""A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """What a caller is given who is asked to go on.
+
+    Attributes
+    ----------
+    prompt : RagPrompt
+        Under which nothing passed.
+    report : Report
+        The answer so far, all of which has been released.
+    rejected : tuple of SentenceScore
+        What was sampled last and did not reach tau_2.
+    attempt : int
+        How often this answer has been handed over before.
+    """
+
+    prompt: RagPrompt
+    report: Report
+    rejected: tuple[SentenceScore, ...]
+    attempt: int
+
+
+OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
+"""``stop``: the answer ends with what has passed. ``abstain``: it ends with a message. ``annotate``: the best of the
+round is kept, marked, and decoding goes on. A callable returns a prompt, with new passages, under which the answer goes
+on; a text that ends it, which is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
@@ -24,6 +72,14 @@ def check_share(value: object, name: str) -> None:
     """
     if not 0.0 <= _number(value, name) <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; found {value}")
+
+
+def check_threshold(value: Threshold | None, name: str) -> None:
+    """Refuse what is no number in [0, 1], no ``"calibrated"`` and not None; errors as :func:`check_share`."""
+    if isinstance(value, str) and value != "calibrated":
+        raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
+    if value is not None and value != "calibrated":
+        check_share(value, name)
 
 
 def check_count(value: object, name: str) -> None:
@@ -54,7 +110,7 @@ def _number(value: object, name: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FODConfig:
-    """Parameters of Algorithm 1.
+    """Parameters of Algorithm 1, and what is done where it comes to no end.
 
     Raises
     ------
@@ -64,10 +120,12 @@ class FODConfig:
         If one is no number.
     """
 
-    backtrack_threshold: float = 0.7
-    """tau_1: the first greedy sentence below it is taken back (paper, note under Table 2)."""
-    prune_threshold: float = 0.85
-    """tau_2: a sampled sentence below it is dropped (paper, note under Table 2)."""
+    backtrack_threshold: Threshold | None = None
+    """tau_1: the first greedy sentence below it is taken back. None takes the monitor's own, ``"calibrated"`` the score
+    that ``syncheck calibrate --risk`` chose; no sentence is then released below it. What this promises, and that the
+    search of stage 2 is outside the promise, stands at :class:`fod.Thresholds`."""
+    prune_threshold: Threshold | None = None
+    """tau_2: a sampled sentence below it is dropped; likewise."""
     beam_size: int = 2
     """K: beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6
@@ -83,21 +141,25 @@ class FODConfig:
     """Stop when any kept beam has ended (the paper's choice) or when all have."""
     max_sentences: int = 32
     """Most sentences of an answer."""
-    beam_search: bool = True
-    """False ends the answer where stage 1 backtracks: FOD (BT) of the paper's Table 2."""
-    annotate: bool = False
-    """Go on with the best of a round in which nothing reaches tau_2, marked, where Algorithm 1 stops."""
+    on_exhausted: OnExhausted = "stop"
+    """What is done when no sample of a round reaches tau_2, where Algorithm 1 stops."""
+    message: str = ABSTENTION
+    """What an answer ends with that abstains."""
     max_retries: int = 4
-    """How often one answer may ask the caller for another prompt when nothing passes."""
+    """How often one answer may ask ``on_exhausted`` for another prompt, where that is a callable."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
-            check_share(getattr(self, name), name)
+            check_threshold(getattr(self, name), name)
         for name in ("beam_size", "samples_per_step", "max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
+        if not callable(self.on_exhausted) and self.on_exhausted not in ("stop", "abstain", "annotate"):
+            raise InputError(
+                f"on_exhausted must be 'stop', 'abstain', 'annotate' or a callable; found {self.on_exhausted!r}"
+            )
 
     def samples_per_beam(self, beams: int) -> int:
         """Sentences to sample for each of so many beams: ceil(S / K), or ceil(S / beams) where samples are shared."""
@@ -105,4 +167,4 @@ class FODConfig:
 
 
 DEFAULTS = FODConfig()
-"""The paper's values."""
+"""The paper's values; its thresholds are those of a :class:`syncheck.MonitorConfig`."""

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import torch
 
 from fod.config import FODConfig
 from fod.drop_in import plan_within
-from fod.events import Event, ReleaseEvent, RetractEvent
 from fod.propose import SentenceProposer
-from fod.release import Release
-from fod.search import walk
-from fod.trace import trace_of
-from fod.types import Progress, SearchResult
-from syncheck import Evidence, Monitor, RagPrompt, Report, SentenceScore, TokenSignals
-from syncheck.decoding import GenerationSetup, check_reach
+from fod.search import best_of, trace_of, walk
+from fod.thresholds import Thresholds
+from fod.types import Beam, Progress, SearchResult
+from syncheck import (
+    Event,
+    Evidence,
+    Monitor,
+    RagPrompt,
+    Report,
+    RetractEvent,
+    SentenceEvent,
+    SentenceScore,
+    TokenSignals,
+)
+from syncheck.decoding import GenerationSetup, Returning, check_reach
 from syncheck.report import TraceNode
 
-__all__ = ["Draft", "Writing", "continued"]
+__all__ = ["Draft", "ImmediateReveal", "Reveal", "VerifiedReveal", "Writing", "continued"]
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
@@ -111,6 +120,55 @@ class Draft:
         return replace(evidence, passage=list(dict.fromkeys(known)).index(passage))
 
 
+Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
+"""What a reader is told after a step of a search; made anew for each search."""
+
+
+class VerifiedReveal:
+    """Shows the sentences that all beams share: stage 1 has scored them, and no answer can come out without them."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+
+    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
+        """Return the sentences that have become certain."""
+        first, *others = progress.beams
+        shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
+        before, self._shown = self._shown, max(self._shown, shared)
+        return list(_events(first, before, shared))
+
+
+class ImmediateReveal:
+    """Shows the best answer so far after every step, and retracts what is no longer part of it."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[SentenceScore, ...] = ()
+
+    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
+        """Return what changes the answer that was shown into the best one."""
+        events: list[SentenceEvent | RetractEvent] = []
+        tried = () if progress.tried is None else (progress.tried,)
+        for beam in (*tried, best_of(progress.beams)):
+            kept = _common(self._shown, beam.sentences)
+            if self._shown[kept:]:
+                events.append(RetractEvent(self._shown[kept:]))
+            events += _events(beam, kept, len(beam.sentences))
+            self._shown = beam.sentences
+        return events
+
+
+def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
+    return [
+        SentenceEvent(sentence, beam.token_ids[sentence.token_start : sentence.token_end], index in beam.marked)
+        for index, sentence in enumerate(beam.sentences[start:stop], start)
+    ]
+
+
+def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int:
+    """Count the sentences that both begin with; the same ones, not only the same words."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
+
+
 class Writing:
     """An answer that is being written: its parts so far, and the prompt of the next.
 
@@ -122,7 +180,7 @@ class Writing:
         Of the first part.
     plan
         How ``generate`` would choose tokens of it.
-    config
+    config, thresholds
         The search's parameters.
     generator
         Source of randomness of stage 2.
@@ -153,10 +211,12 @@ class Writing:
         prompt: RagPrompt,
         plan: GenerationSetup,
         config: FODConfig,
+        thresholds: Thresholds,
         generator: torch.Generator,
     ) -> None:
         self._monitor = monitor
         self._config = config
+        self._thresholds = thresholds
         self._plan = plan
         self._room = plan.config.max_length - len(prompt.with_context_ids)
         self._generator = generator
@@ -170,7 +230,7 @@ class Writing:
         self.marked: list[int] = []
         self.trace: list[TraceNode] = []
 
-    def next_part(self, release: Release) -> Generator[Event, None, SearchResult]:
+    def next_part(self, reveal: Reveal) -> Generator[Event, None, SearchResult]:
         """Search under the prompt, behind what is written."""
         started = time.perf_counter()
         draft, config = self.draft, self._config
@@ -180,15 +240,11 @@ class Writing:
         left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
         with self._monitor.session(prompt) as watched:
             propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)
-            steps = walk(propose, left)
-            while True:
-                try:
-                    progress = next(steps)
-                except StopIteration as end:
-                    result: SearchResult = end.value
-                    break
-                yield from self._placed(release(progress))
-            yield from self._placed(release(Progress((result.beam,))))
+            steps = Returning(walk(propose, left, self._thresholds))
+            for progress in steps:
+                yield from self._placed(reveal(progress))
+            result = steps.value
+            yield from self._placed(reveal(Progress((result.beam,))))
             part = propose.report(result.beam, stop=result.stop, seconds=time.perf_counter() - started)
         self._take(result, part, propose)
         return result
@@ -206,14 +262,14 @@ class Writing:
         self.rejected = tuple(s for c in result.rounds[-1].candidates for s in c.sentences) if result.rounds else ()
         self.response_ids = [*draft.token_ids, *propose.response_ids(result.beam)]
         self.sampled_tokens += propose.sampled_tokens
-        self.trace += trace_of(result, self._config)
+        self.trace += trace_of(result, self._config, self._thresholds)
         self.parts += 1
         draft.add(part)
 
-    def _placed(self, events: Sequence[ReleaseEvent | RetractEvent]) -> Iterator[Event]:
+    def _placed(self, events: Sequence[SentenceEvent | RetractEvent]) -> Iterator[Event]:
         """Move the sentences of this part to where they are in the answer."""
         for event in events:
-            if isinstance(event, ReleaseEvent):
+            if isinstance(event, SentenceEvent):
                 yield replace(event, sentence=self.draft.placed(event.sentence, self.prompt))
             else:
                 yield RetractEvent(tuple(self.draft.placed(s, self.prompt) for s in event.sentences))

@@ -23,10 +23,9 @@ from transformers.generation import (
     SuppressTokensAtBeginLogitsProcessor,
 )
 
-from fod.events import Event, FinishEvent, NoticeEvent, ReleaseEvent
 from fod.output import GeneratorOutput, padded
-from syncheck import Monitor, RagPrompt
-from syncheck.decoding import GenerationSetup, check_reach, generation_setup, prepare_generation
+from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, SentenceEvent
+from syncheck.decoding import GenerationSetup, Returning, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
@@ -184,8 +183,8 @@ class AnswerGenerator(ABC, Generic[O]):
 
         Yields
         ------
-        ReleaseEvent, NoticeEvent, FinishEvent
-            The last is the only :class:`FinishEvent`.
+        SentenceEvent, NoticeEvent, EndEvent
+            The last is the only :class:`syncheck.EndEvent`, with the ``output``.
         """
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
 
@@ -197,7 +196,7 @@ class AnswerGenerator(ABC, Generic[O]):
 
         def events() -> Iterator[Event]:
             output = yield from told(one, plan)
-            yield FinishEvent(output)
+            yield EndEvent(output.report, output)
 
         return events()
 
@@ -260,16 +259,12 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
     """Run a generation to its end; a streamer is given what is released."""
     if streamer is not None:
         streamer.put(torch.tensor([prompt.with_context_ids]))
-    put = 0
-    while True:
-        try:
-            event = next(told)
-        except StopIteration as end:
-            output: O = end.value
-            break
-        if streamer is not None and isinstance(event, ReleaseEvent | NoticeEvent) and event.token_ids:
+    put, events = 0, Returning(told)
+    for event in events:
+        if streamer is not None and isinstance(event, SentenceEvent | NoticeEvent) and event.token_ids:
             streamer.put(torch.tensor(event.token_ids))
             put += len(event.token_ids)
+    output = events.value
     if streamer is not None:
         if output.response_ids[put:]:  # an end-of-text token, or white space that belongs to no sentence
             streamer.put(torch.tensor(output.response_ids[put:]))

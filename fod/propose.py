@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from fod.config import FODConfig
 from fod.types import Beam, Candidate, CandidateStop
 from syncheck import Report
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals
 
 __all__ = ["SentenceProposer", "nucleus", "sample_nucleus"]
@@ -69,6 +70,15 @@ def sample_nucleus(
     return token_ids.gather(-1, places)[:, 0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A candidate as it was measured; the transcript is of the whole text up to its end."""
+
+    signals: Sequence[SentenceSignals]
+    transcript: Transcript
+    end_token: int | None
+
+
 class SentenceProposer:
     """Continues beams by sentences of a monitored session; the ``propose`` of :func:`fod.search`.
 
@@ -104,13 +114,12 @@ class SentenceProposer:
         self._generator = generator
         self._round = 0
         self._stops: list[CandidateStop | None] = []
-        self._signals: dict[tuple[int, int], tuple[SentenceSignals, ...]] = {}
-        self._transcripts: dict[tuple[int, int], Transcript] = {}
-        self._end_tokens: dict[tuple[int, int], int] = {}
+        self._written: dict[tuple[int, int], _Written] = {}
         self.sampled_tokens = 0
 
-    def __call__(self, beams: Sequence[Beam], *, samples: int | None) -> list[Candidate]:
+    def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose sentences; see :class:`fod.search.Propose`."""
+        self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
         self._go_to(beams, samples)
         each = samples or 1
         while not self._decoding.complete():
@@ -124,23 +133,23 @@ class SentenceProposer:
         candidates = []
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
-            self._signals[handle] = tuple(measured[row])
-            self._transcripts[handle] = self._transcript(row)
+            self._written[handle] = _Written(measured[row], self._transcript(row), self._decoding.rows[row].end_token)
             tokens = tuple(self._new_tokens(row))
             candidates.append(Candidate(row // each, tuple(sentences), tokens, self._stops[row], handle))
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Return the report of a finished answer, from the signals kept when its sentences were scored."""
-        signals = [s for handle in beam.handles for s in self._signals[handle]]
-        transcript = self._transcripts[beam.handles[-1]] if beam.handles else Transcript("", ())
+        """Return the report of a beam of the last call, from the signals kept when its sentences were scored."""
+        written = [self._written[handle] for handle in beam.handles]
+        signals = [sentence for part in written for sentence in part.signals]
+        transcript = written[-1].transcript if written else Transcript("", ())
         answer = ScoredAnswer(self._watched.scorer)
         answer.keep(signals, beam.sentences)
         return answer.report(transcript, stop=stop, seconds=seconds)
 
     def response_ids(self, beam: Beam) -> list[int]:
-        """Return the tokens of a finished answer, with the end-of-text token that ended it."""
-        end = self._end_tokens.get(beam.handles[-1]) if beam.handles else None
+        """Return the tokens of a beam of the last call, with the end-of-text token that ended it."""
+        end = self._written[beam.handles[-1]].end_token if beam.handles else None
         return [*beam.token_ids, *(() if end is None else (end,))]
 
     def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:
@@ -159,46 +168,18 @@ class SentenceProposer:
 
     def _step(self, *, greedy: bool) -> None:
         running = self._decoding.running
-        scores, lost = self._plan.choosable(self._processed(running), self._decoding.next_logits[running])
-        tokens = torch.full((len(self._decoding.rows),), self._plan.pad_token, device=scores.device)
-        tokens[running] = self._chosen(scores, greedy=greedy)
-        self._decoding.push(tokens, end_tokens=self._plan.end_tokens, one_sentence=not greedy)
-        room = self._decoding.room
-        for place, index in enumerate(running):
-            row = self._decoding.rows[index]
-            if row.ended:
-                self._stops[index] = "end_of_text"
-            elif greedy or not row.closed:
+        choose = _likeliest if greedy else self._sampled
+        step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=not greedy)
+        for index in running:
+            stop, row = step.stops[index], self._decoding.rows[index]
+            if stop is not None:
+                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
+            if stop != "end_of_text" and (greedy or stop is not None or not row.closed):
                 self.sampled_tokens += 1
-                if lost[place]:
-                    row.end()
-                    self._stops[index] = "not_finite"
-                elif (room is not None and room <= 0) or self._at_limit(index, scores[place : place + 1]):
-                    row.end()
-                    self._stops[index] = "length"
 
-    def _processed(self, running: Sequence[int]) -> Tensor:
-        """Return the scores (rows, V) of these rows.
-
-        Rows of unlike length are shown to the processors apart, since their padding would count as text.
-        """
-        scores = self._decoding.next_logits[running].to(torch.float32, copy=True)
-        sequences = [self._decoding.sequences(row) for row in running]  # each (1, n)
-        lengths = [ids.shape[1] for ids in sequences]
-        for length in dict.fromkeys(lengths):
-            places = [place for place, found in enumerate(lengths) if found == length]
-            own = torch.cat([sequences[place] for place in places])
-            scores[places] = self._plan.processors(own, scores[places])
-        return scores
-
-    def _chosen(self, scores: Tensor, *, greedy: bool) -> Tensor:
-        if greedy:
-            return scores.argmax(-1)
+    def _sampled(self, scores: Tensor) -> Tensor:
         config = self._config
         return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
-
-    def _at_limit(self, index: int, scores: Tensor) -> bool:
-        return bool(self._plan.criteria(self._decoding.sequences(index), scores).any())
 
     def _without_repeats(self, each: int) -> list[int]:
         seen: set[tuple[int, tuple[int, ...], CandidateStop | None]] = set()
@@ -216,9 +197,10 @@ class SentenceProposer:
 
     def _transcript(self, index: int) -> Transcript:
         row = self._decoding.rows[index]
-        handle = (self._round, index)
-        if row.end_token is not None:
-            self._end_tokens[handle] = row.end_token
         tokens = row.start + row.measured_tokens
         spans = row.char_spans[:tokens]
         return Transcript(row.text[: spans[-1][1]] if spans else "", spans)
+
+
+def _likeliest(scores: Tensor) -> Tensor:
+    return scores.argmax(-1)

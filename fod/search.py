@@ -1,21 +1,27 @@
-"""Algorithm 1 of the paper as a function of a callable that proposes sentences."""
+"""Algorithm 1 of the paper as a function of a callable that proposes sentences, and its course as a tree."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from fod.config import FODConfig
+from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
+from syncheck.decoding import drain
+from syncheck.report import TraceNode
 
-__all__ = ["Propose", "best_of", "passes", "search", "walk"]
+__all__ = ["Propose", "best_of", "passes", "search", "trace_of", "walk"]
+
+Handles = tuple[tuple[int, int], ...]
 
 
 class Propose(Protocol):
     """Proposes continuations of beams, by one sentence each."""
 
-    def __call__(self, beams: Sequence[Beam], *, samples: int | None) -> list[Candidate]:
+    def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose.
 
         Parameters
@@ -25,6 +31,8 @@ class Propose(Protocol):
             beams of the last call themselves.
         samples
             How many to sample for each beam; None asks for the greedy continuation.
+        waiting
+            Beams that have ended and may still be the answer. What belongs neither to them nor to ``beams`` is dead.
 
         Returns
         -------
@@ -34,7 +42,7 @@ class Propose(Protocol):
         ...
 
 
-def search(propose: Propose, config: FODConfig) -> SearchResult:
+def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> SearchResult:
     """Decode greedily until a sentence falls below tau_1, then search over sentences.
 
     Parameters
@@ -42,7 +50,9 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
     propose
         Where continuations come from.
     config
-        Thresholds, beams, samples and limits.
+        Beams, samples and limits; its thresholds are not read, but those that they come to:
+    thresholds
+        tau_1 and tau_2.
 
     Returns
     -------
@@ -80,33 +90,28 @@ def search(propose: Propose, config: FODConfig) -> SearchResult:
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves
     its beam's mean as it is. An ended beam that waits (``until="all"``) can still be overtaken.
     """
-    steps = walk(propose, config)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: SearchResult = end.value
-            return result
+    return drain(walk(propose, config, thresholds))
 
 
-def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, SearchResult]:
+def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
     """Search as :func:`search` does, and say after each step what is kept.
 
     Sentences that all beams of a :class:`Progress` share are part of every answer that can still come out.
     """
-    greedy, dropped, stop = yield from _greedy(propose, config)
-    if stop is not None:
-        return SearchResult(greedy, stop, bool(dropped), dropped, (), greedy)
+    greedy, dropped, stop = yield from _greedy(propose, config, thresholds.backtrack)
+    tau_2, annotate = thresholds.prune, config.on_exhausted == "annotate"
+    if stop is not None or tau_2 is None:
+        return SearchResult(greedy, stop or "backtracked", bool(dropped), dropped, (), greedy)
     beams: tuple[Beam, ...] = (greedy,)
     rounds: list[Round] = []
     while True:
         # Beams that have ended wait for the others when all have to end.
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
-        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)))
-        passed = [c for c in candidates if _may_stay(c, config.prune_threshold)]
-        pool = ended + [_extended(open_beams, c, config) for c in passed or (candidates if config.annotate else ())]
-        is_over = not passed and not config.annotate
+        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)), waiting=ended)
+        passed = [c for c in candidates if _may_stay(c, tau_2)]
+        pool = ended + [_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ())]
+        is_over = not passed and not annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
         beams = kept
@@ -114,6 +119,44 @@ def walk(propose: Propose, config: FODConfig) -> Generator[Progress, None, Searc
         reason: StopReason | None = "nothing_passed" if is_over else _finished(beams, config)
         if reason is not None:
             return SearchResult(best_of(beams), reason, True, dropped, tuple(rounds), greedy)
+
+
+def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
+    """Draw a search as a tree.
+
+    Parameters
+    ----------
+    result
+        The search.
+    config, thresholds
+        Its parameters, for the reasons.
+
+    Returns
+    -------
+    tuple of TraceNode
+        What was tried first. The greedy sentences are a chain; behind it is what stage 1 took back, then the samples.
+    """
+    behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
+    parents: tuple[Beam, ...] = (result.greedy,)
+    for step in result.rounds:
+        open_beams = [beam for beam in parents if beam.stop is None]
+        for candidate in step.candidates:
+            behind[open_beams[candidate.parent].handles].append((candidate, step))
+        parents = step.beams
+
+    def nodes(handles: Handles) -> tuple[TraceNode, ...]:
+        return tuple(
+            _node(candidate, step, result, config, thresholds, nodes((*handles, candidate.handle)))
+            for candidate, step in behind[handles]
+        )
+
+    dropped = [
+        TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {thresholds.backtrack:.2f}") for s in result.dropped
+    ]
+    found = (*dropped, *nodes(result.greedy.handles))
+    for sentence in reversed(result.greedy.sentences):
+        found = (TraceNode(sentence.text, sentence.score, "answer", "greedy", found),)
+    return found
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
@@ -129,15 +172,15 @@ def _may_stay(candidate: Candidate, threshold: float) -> bool:
 
 
 def _greedy(
-    propose: Propose, config: FODConfig
+    propose: Propose, config: FODConfig, tau_1: float
 ) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
-    """Stage 1: returns the answer so far, what was taken back, and a reason if that is the whole answer."""
+    """Stage 1: returns the answer so far, what was taken back, and a reason if it has come to its end."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
-        if not _may_stay(candidate, config.backtrack_threshold):
+        if not _may_stay(candidate, tau_1):
             yield Progress((beam,), beam.extended(candidate))
-            return beam, candidate.sentences, None if config.beam_search else "backtracked"
+            return beam, candidate.sentences, None
         beam = beam.extended(candidate)
         yield Progress((beam,))
         if beam.stop is not None:
@@ -145,8 +188,8 @@ def _greedy(
     return beam, (), "max_sentences"
 
 
-def _extended(beams: Sequence[Beam], candidate: Candidate, config: FODConfig) -> Beam:
-    failing = [s for s in candidate.sentences if not passes(s, config.prune_threshold)]
+def _extended(beams: Sequence[Beam], candidate: Candidate, tau_2: float) -> Beam:
+    failing = [s for s in candidate.sentences if not passes(s, tau_2)]
     return beams[candidate.parent].extended(candidate, failing=failing)
 
 
@@ -162,3 +205,31 @@ def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
 def best_of(beams: Sequence[Beam]) -> Beam:
     """Return the most faithful beam, the first of equals."""
     return max(beams, key=lambda b: b.faithfulness)
+
+
+def _node(
+    candidate: Candidate,
+    step: Round,
+    result: SearchResult,
+    config: FODConfig,
+    thresholds: Thresholds,
+    children: tuple[TraceNode, ...],
+) -> TraceNode:
+    text = " ".join(sentence.text for sentence in candidate.sentences)
+    passed = any(candidate.handle == other.handle for other in step.passed)
+    kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
+    score = _lowest(candidate.sentences)
+    threshold = f"τ₂ is {thresholds.prune:.2f}"
+    if candidate.handle in result.beam.handles:
+        if passed:
+            return TraceNode(text, score, "answer", "in the answer", children)
+        return TraceNode(text, score, "marked", f"in the answer, marked: {threshold}", children)
+    if kept:
+        return TraceNode(text, score, "kept", "kept, then another beam was better", children)
+    if passed:
+        return TraceNode(text, score, "outranked", f"passed, but {config.beam_size} were better", children)
+    return TraceNode(text, score, "pruned", threshold, children)
+
+
+def _lowest(sentences: Sequence[SentenceScore]) -> float | None:
+    return min((s.score for s in sentences if s.score is not None), default=None)

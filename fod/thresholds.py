@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from fod.config import check_share
+from fod.config import FODConfig, Threshold, check_threshold
 from syncheck import Monitor, RiskControlledThreshold
 from syncheck.errors import InputError, NotReadyError
 
-__all__ = ["Threshold", "Thresholds", "search_thresholds", "single_threshold"]
-
-Threshold = float | Literal["calibrated"]
-"""A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
+__all__ = ["Thresholds", "search_thresholds", "single_threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,7 @@ class Thresholds:
     backtrack : float
         tau_1 in [0, 1], of greedy sentences; of all sentences where the decoder has but one threshold.
     prune : float or None
-        tau_2 in [0, 1], of sampled sentences; None where none is sampled.
+        tau_2 in [0, 1], of sampled sentences; None where none is sampled: an answer ends where stage 1 backtracks.
     promise : RiskControlledThreshold or None
         What was promised for the score asked for by ``"calibrated"``; None where nothing was asked for. Both thresholds
         are then at least ``promise.threshold``.
@@ -38,48 +34,52 @@ class Thresholds:
     answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
     keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no
-    score and pass everywhere. A stream with ``release="immediate"`` shows sentences before they are judged; released
+    score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are scored; released
     are those that it does not retract.
     """
 
     backtrack: float
-    prune: float | None
-    promise: RiskControlledThreshold | None
+    prune: float | None = None
+    promise: RiskControlledThreshold | None = None
 
 
-def search_thresholds(monitor: Monitor, *, backtrack: Threshold | None, prune: Threshold | None) -> Thresholds:
-    """Choose tau_1 and tau_2 of a search.
+def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
+    """Find tau_1 and tau_2 of a search.
+
+    As soon as one is ``"calibrated"`` every released sentence reaches the promised score: the monitor's own is raised
+    to it where it is lower, and a lower number is refused.
 
     Parameters
     ----------
     monitor
         A trained monitor.
-    backtrack, prune
-        In [0, 1]; None takes the monitor's own. As soon as one is ``"calibrated"`` every released sentence reaches the
-        promised score: the monitor's own is raised to it where it is lower, and a lower number is refused.
+    config
+        What is asked for.
 
     Raises
     ------
     NotReadyError
         If ``"calibrated"`` is asked for and the monitor has no such threshold.
     InputError
-        If a threshold is another word, outside [0, 1], or lower than the promise that the other one asks for.
-    WrongTypeError
-        If one is neither a word nor a number.
+        If a threshold is lower than the promise that the other one asks for, or ``on_exhausted="annotate"`` would
+        release sentences below it.
     """
-    _check_given("backtrack_threshold", backtrack)
-    _check_given("prune_threshold", prune)
-    saved = monitor.config
-    promise = _promise_of(monitor) if "calibrated" in (backtrack, prune) else None
+    asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
+    promise = _promise_of(monitor) if "calibrated" in asked else None
+    if promise is not None and config.on_exhausted == "annotate":
+        raise InputError(
+            "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' promises that there are "
+            "none; choose another on_exhausted, or pass numbers as thresholds"
+        )
     return Thresholds(
-        _chosen("backtrack_threshold", backtrack, saved.backtrack_threshold, promise),
-        _chosen("prune_threshold", prune, saved.prune_threshold, promise),
+        _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, promise),
+        _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, promise),
         promise,
     )
 
 
 def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
-    """Choose the one threshold of a decoder that samples nothing; parameters and errors as :func:`search_thresholds`.
+    """Find the one threshold of a decoder that samples nothing, as :func:`search_thresholds` does.
 
     Raises
     ------
@@ -87,18 +87,12 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
         If ``"calibrated"`` is asked for and the monitor has no such threshold.
     InputError
         If it is another word, or outside [0, 1].
+    WrongTypeError
+        If it is neither a word nor a number.
     """
-    _check_given("threshold", threshold)
+    check_threshold(threshold, "threshold")
     promise = _promise_of(monitor) if threshold == "calibrated" else None
-    chosen = _chosen("threshold", threshold, monitor.config.backtrack_threshold, promise)
-    return Thresholds(chosen, None, promise)
-
-
-def _check_given(name: str, given: Threshold | None) -> None:
-    if isinstance(given, str) and given != "calibrated":
-        raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {given!r}")
-    if given is not None and given != "calibrated":
-        check_share(given, name)
+    return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, promise), None, promise)
 
 
 def _promise_of(monitor: Monitor) -> RiskControlledThreshold:

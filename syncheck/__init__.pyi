@@ -5,7 +5,14 @@ from .alignment import Aligner as Aligner, load_aligner as load_aligner
 from .attach import BatchWatch as BatchWatch, Watch as Watch
 from .config import MonitorConfig as MonitorConfig, SegmenterConfig as SegmenterConfig
 from .errors import SyncheckError as SyncheckError
-from .events import EndEvent as EndEvent, SentenceEvent as SentenceEvent, TokenEvent as TokenEvent
+from .events import (
+    EndEvent as EndEvent,
+    Event as Event,
+    NoticeEvent as NoticeEvent,
+    RetractEvent as RetractEvent,
+    SentenceEvent as SentenceEvent,
+    TokenEvent as TokenEvent,
+)
 from .schemas import feature_schema as feature_schema
 from .kit import load_kit as load_kit
 from .labelling import LabelledResponse as LabelledResponse, load_records as load_records

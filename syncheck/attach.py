@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from syncheck.decoding.scored import ScoredSession
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
-from syncheck.signals import Branch, ForwardArguments, LidReferences, check_one_encoding, is_rewindable
+from syncheck.signals import ForwardArguments, LidReferences, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 if TYPE_CHECKING:
@@ -31,33 +31,6 @@ __all__ = ["BatchWatch", "Watch"]
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 """What torch leaves out of the call of a hook that has been removed while another thread was within a forward."""
-
-
-class _ObservedSession(DecodingSession):
-    """A session whose main branch is run by somebody else and only looked at."""
-
-    def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
-        """Collect what the tapped blocks put out in the loop's own forwards, one list per layer."""
-        return self._taps.recording()
-
-    @property
-    def is_recording(self) -> bool:
-        """Whether a forward that is run here, in this thread or asyncio task, is the loop's."""
-        return self._taps.is_recording
-
-    def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
-        """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
-        if self._columns.logits:
-            self._columns.was_fed(logits, states)
-        else:
-            self._columns.logits.append(logits[:, 0])
-
-    def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
-        return None
-
-    def _feed_pending(self) -> None:
-        if self._columns.fed < len(self._columns.ids):
-            raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
 
 
 class _FollowIds(LogitsProcessor):  # type: ignore[misc]
@@ -96,8 +69,8 @@ class BatchWatch(Scoped):
         self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = _ObservedSession(
-            model, tokenizer, prompts, layers=layers, lid_references=lid_references, segmenter=segmenter
+        self._session = DecodingSession(
+            model, tokenizer, prompts, layers=layers, lid_references=lid_references, segmenter=segmenter, observed=True
         )
         self._watched = ScoredSession(self._session, scorers)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included

@@ -1,20 +1,20 @@
-"""What a monitored stream says, in the order in which it happens."""
+"""Events of a stream, a monitor's or a decoder's, in the order in which they happen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from syncheck.printable import quoted, summary
 from syncheck.report import Report
 from syncheck.types import SentenceScore
 
-__all__ = ["EndEvent", "Event", "SentenceEvent", "TokenEvent"]
+__all__ = ["EndEvent", "Event", "NoticeEvent", "RetractEvent", "SentenceEvent", "TokenEvent"]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """A token was decoded; ``text`` is what it completed, possibly nothing."""
+    """A token was decoded; ``text`` is what it completed, possibly nothing. Decoders of :mod:`fod` give none."""
 
     token_id: int
     text: str
@@ -26,9 +26,20 @@ class TokenEvent:
 
 @dataclass(frozen=True, slots=True)
 class SentenceEvent:
-    """A sentence is complete and judged."""
+    """A sentence is complete and scored.
+
+    Attributes
+    ----------
+    sentence : SentenceScore
+    token_ids : tuple of int
+        Its tokens.
+    marked : bool
+        Kept by a search although it did not pass, ``on_exhausted="annotate"`` of :class:`fod.FODConfig`.
+    """
 
     sentence: SentenceScore
+    token_ids: tuple[int, ...]
+    marked: bool = False
     type: Literal["sentence"] = "sentence"
 
     def __repr__(self) -> str:
@@ -36,14 +47,40 @@ class SentenceEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class RetractEvent:
+    """The last sentences of the stream are taken back; ``sentences`` are they, in the order of the text."""
+
+    sentences: tuple[SentenceScore, ...]
+    type: Literal["retract"] = "retract"
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeEvent:
+    """Text without a score that the model has not written: an abstention's message, or a caller's own."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True)
 class EndEvent:
-    """The response is complete."""
+    """The response is complete.
+
+    Attributes
+    ----------
+    report : Report
+        The response with its scores.
+    output : fod.GeneratorOutput or None
+        As ``generate(return_dict_in_generate=True)`` returns it; None in a monitor's stream.
+    """
 
     report: Report
+    output: Any = None
     type: Literal["end"] = "end"
 
     def __repr__(self) -> str:
         return summary(self, repr(self.report))
 
 
-Event = TokenEvent | SentenceEvent | EndEvent
+Event = TokenEvent | SentenceEvent | RetractEvent | NoticeEvent | EndEvent

@@ -16,7 +16,7 @@ from syncheck.aggregators.persistence import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, prepare_generation
+from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, drain, prepare_generation
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import ScoredAnswer, ScoredSession, scored_unmeasured
 from syncheck.errors import InputError, SyncheckError, WrongTypeError
@@ -256,19 +256,15 @@ class Monitor:
     def _decoded(
         self, rows: Sequence[RagPrompt], plan: GenerationSetup, generator: torch.Generator | None, started: float
     ) -> list[Report]:
-        stops: Sequence[StopReason | None] = ()
         with self.session(rows) as watched:
-            for step in decode(watched.decoding, plan, generator=generator):
-                stops = step.stops
-                if watched.is_due():
-                    watched.score_round()
+            stops = drain(watched.decode(plan, generator=generator))
             return watched.reports(stops=stops, seconds=time.perf_counter() - started)
 
     def stream(
         self,
         prompt: RagPrompt,
         *,
-        release: Literal["verified", "immediate"] = "verified",
+        reveal: Literal["verified", "immediate"] = "verified",
         generator: torch.Generator | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
@@ -280,7 +276,7 @@ class Monitor:
         ----------
         prompt
             From :meth:`prompt`; one, since events say nothing about rows.
-        release
+        reveal
             ``verified``: a token's event follows that of its sentence, so that text reaches a reader only with its
             score. ``immediate``: tokens come as they are decoded.
         generator
@@ -294,8 +290,8 @@ class Monitor:
         """
         started = time.perf_counter()
         _require_prompt(prompt)
-        if release not in ("verified", "immediate"):
-            raise InputError(f"release must be 'verified' or 'immediate'; found {release!r}")
+        if reveal not in ("verified", "immediate"):
+            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
         plan = prepare_generation(self.model, prompt, **kwargs)
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
@@ -306,17 +302,17 @@ class Monitor:
                 (token_id,), (text,), (stop,) = step.token_ids, step.texts, step.stops
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))
-                if release == "immediate":
+                if reveal == "immediate":
                     yield from held
                     held = []
                 if not watched.is_due():
                     continue
                 for sentence in watched.score_round()[0]:
-                    yield SentenceEvent(sentence)
-                    if release == "verified":
-                        count = sentence.token_end - sentence.token_start
-                        yield from held[:count]
-                        held = held[count:]
+                    tokens = watched.decoding.rows[0].token_ids[sentence.token_start : sentence.token_end]
+                    yield SentenceEvent(sentence, tuple(tokens))
+                    if reveal == "verified":
+                        yield from held[: len(tokens)]
+                        held = held[len(tokens) :]
             yield from held
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)

@@ -1,15 +1,18 @@
 """The batch of a round shrinks as rows finish their sentence, and nothing that is measured changes by it."""
 
+import gc
+
 import pytest
 import torch
 from doubles import LAYERS, PASSAGES, QUESTION
 from test_fod_generator import grammar
 
-from fod import FODGenerator
+from fod import FODConfig, FODGenerator, SentenceProposer, Thresholds, search
 from syncheck import SegmenterConfig
-from syncheck.decoding import DecodingSession
+from syncheck.decoding import DecodingSession, prepare_generation
 from syncheck.errors import NotReadyError
 from syncheck.prompts import build_prompt
+from syncheck.types import SentenceSignals
 
 TEXTS = (" No.", " He is a player.", " The farm in New South Wales lies far from any other farm.")
 FILLER = 5
@@ -185,3 +188,33 @@ def test_an_exception_leaves_no_hooks(monitor, prompt):
     with pytest.raises(ZeroDivisionError, match="in stage 2"):
         fod.generate(prompt, max_new_tokens=40, logits_processor=constraint)
     assert not [h for m in monitor.model.modules() for h in m._forward_hooks.values() if "syncheck" in h.__module__]
+
+
+def test_only_what_lives_is_remembered(monitor, prompt):
+    """Of candidates that no beam goes through, nothing is held once the next ones are proposed."""
+    config = FODConfig(beam_size=2, samples_per_step=6, until="all", max_sentences=5)
+    plan = prepare_generation(
+        monitor.model, prompt, max_new_tokens=200, logits_processor=grammar(monitor, prompt, least_sentences=3)
+    )
+    sizes, held, proposed = {}, [], 0
+
+    def counted(beams, **asked):
+        nonlocal proposed
+        candidates = propose(beams, **asked)
+        sizes.update({c.handle: len(c.sentences) for c in candidates})
+        proposed += sum(len(c.sentences) for c in candidates)
+        kept = {handle for beam in (*beams, *asked.get("waiting", ())) for handle in beam.handles}
+        held.append((_measured() - before, sum(sizes[handle] for handle in {*kept, *(c.handle for c in candidates)})))
+        return candidates
+
+    with monitor.session(prompt) as watched:
+        before = _measured()
+        propose = SentenceProposer(watched, plan, config, generator=torch.Generator().manual_seed(1))
+        result = search(counted, config, Thresholds(1.0, 0.0))
+        report = propose.report(result.beam, stop=result.stop, seconds=0.0)
+    assert len(held) > 3 and all(found == expected for found, expected in held)
+    assert held[-1][1] < proposed and len(report.sentences) == len(result.beam.sentences)
+
+
+def _measured():
+    return sum(type(thing) is SentenceSignals for thing in gc.get_objects())

@@ -6,7 +6,7 @@ import torch
 from doubles import ANSWER, PASSAGES, QUESTION, wavy
 from transformers.generation import LogitsProcessorList
 
-from fod import FODGenerator
+from fod import FODConfig, FODGenerator
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.testing import Script, SentenceGrammar
@@ -18,9 +18,8 @@ def grammar(monitor, prompt, **options):
 
 
 def decoder(monitor, tau_1=0.5, tau_2=0.5, **options):
-    return FODGenerator(
-        monitor.model, monitor.tokenizer, monitor, backtrack_threshold=tau_1, prune_threshold=tau_2, **options
-    )
+    config = FODConfig(backtrack_threshold=tau_1, prune_threshold=tau_2, **options)
+    return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
 def run(monitor, prompt, tau_1=0.5, tau_2=0.5, *, seed=0, max_new_tokens=60, constraint=None, **options):
@@ -301,6 +300,6 @@ class TestErrors:
 def test_thresholds_default_to_those_the_monitor_was_saved_with(llama, make_monitor):
     monitor = make_monitor(llama, formula=wavy, backtrack_threshold=0.11, prune_threshold=0.22)
     fod = FODGenerator(llama.model, llama.tokenizer, monitor)
-    assert (fod.config.backtrack_threshold, fod.config.prune_threshold) == (0.11, 0.22)
+    assert (fod.thresholds.backtrack, fod.thresholds.prune) == (0.11, 0.22)
     fod = FODGenerator(llama.model, llama.tokenizer, monitor, backtrack_threshold=0.0)
-    assert (fod.config.backtrack_threshold, fod.config.prune_threshold) == (0.0, 0.22)
+    assert (fod.thresholds.backtrack, fod.thresholds.prune) == (0.0, 0.22)

@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from doubles import PASSAGES, QUESTION
-from test_fod_generator import grammar, response_of
+from test_fod_generator import decoder, grammar, response_of
 
-from fod import FODGenerator, walk
+from fod import walk
 from syncheck.errors import InputError, WrongTypeError
 
 
 def run(monitor, prompt, tau_1, tau_2, *, seed=0, max_new_tokens=60, **options):
-    fod = FODGenerator(
-        monitor.model, monitor.tokenizer, monitor, backtrack_threshold=tau_1, prune_threshold=tau_2, **options
-    )
+    fod = decoder(monitor, tau_1, tau_2, **options)
     options = {"seed": seed, "max_new_tokens": max_new_tokens, "logits_processor": grammar(monitor, prompt)}
     return fod, options, fod.generate(prompt, return_dict_in_generate=True, **options)
 
@@ -51,8 +49,8 @@ class TestAbstain:
     def test_no_message_behind_a_text_that_has_ended(self, monitor, prompt, monkeypatch):
         """With until='all' the best beam may have ended when nothing passes behind another one; that is rare."""
 
-        def stuck(propose, config):
-            result = yield from walk(propose, config)
+        def stuck(propose, config, thresholds):
+            result = yield from walk(propose, config, thresholds)
             assert result.beam.stop is not None
             return replace(result, stop="nothing_passed")
 

@@ -2,9 +2,10 @@
 
 import pytest
 from doubles import PASSAGES, QUESTION
+from test_fod_generator import decoder
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODGenerator
+from fod import BestOfNGenerator, CADGenerator, FLAREGenerator
 from syncheck.testing import SentenceGrammar
 
 
@@ -41,9 +42,7 @@ def options(monitor, prompt, *others, **given):
 
 
 def searching(monitor, **given):
-    return FODGenerator(
-        monitor.model, monitor.tokenizer, monitor, backtrack_threshold=1.0, prune_threshold=0.0, until="all", **given
-    )
+    return decoder(monitor, 1.0, 0.0, until="all", **given)
 
 
 GENERATORS = {

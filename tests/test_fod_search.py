@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fod import Beam, Candidate, FODConfig, search
-from syncheck import SentenceScore
+from fod import Beam, Candidate, FODConfig, Thresholds, search
+from syncheck import MonitorConfig, SentenceScore
 from syncheck.errors import InputError
 
 
@@ -25,7 +25,7 @@ class Scripted:
     samples: dict = field(default_factory=dict)
     asked: list = field(default_factory=list)
 
-    def __call__(self, beams, *, samples):
+    def __call__(self, beams, *, samples, waiting=()):
         self.asked.append((tuple(text(beam) for beam in beams), samples))
         round_ = len(self.asked)
         if samples is None:
@@ -45,14 +45,14 @@ def text(beam):
     return "".join(s.text for s in beam.sentences)
 
 
-def config(**options):
-    options = {"backtrack_threshold": 0.5, "prune_threshold": 0.6, "beam_size": 2, "samples_per_step": 4, **options}
-    return FODConfig(**options)
+def config(*, tau_1=0.5, tau_2=0.6, **options):
+    """What a search is given beside what proposes."""
+    return FODConfig(**{"beam_size": 2, "samples_per_step": 4, **options}), Thresholds(tau_1, tau_2)
 
 
 def run(greedy, samples=None, **options):
     propose = Scripted(greedy, samples or {})
-    return search(propose, config(**options)), propose
+    return search(propose, *config(**options)), propose
 
 
 class TestStage1:
@@ -92,12 +92,12 @@ class TestStage1:
 
     @pytest.mark.parametrize("status", ["failed", "no_aggregator", "no_context"])
     def test_a_sentence_without_a_score_for_another_reason_does_not(self, status):
-        def propose(beams, *, samples):
+        def propose(beams, *, samples, waiting=()):
             if samples is None:
                 return [Candidate(0, (sentence("a", None, status),), (1,), None, (1, 0))]
             return []
 
-        result = search(propose, config())
+        result = search(propose, *config())
         assert (text(result.beam), result.stop, result.backtracked) == ("", "nothing_passed", True)
 
     def test_an_end_without_a_sentence_ends_the_answer(self):
@@ -109,13 +109,13 @@ class TestStage1:
         assert run([("a", 0.9, stop)])[0].stop == stop
 
     def test_several_sentences_at_the_end_pass_when_each_does(self):
-        def propose(beams, *, samples):
+        def propose(beams, *, samples, waiting=()):
             if samples is None:
                 pair = (sentence("a", 0.9), sentence("b", 0.4))
                 return [Candidate(0, pair, (1, 2), "end_of_text", (1, 0))]
             return [candidate(0, "c", 0.9, "end_of_text", (2, 0))]
 
-        result = search(propose, config())
+        result = search(propose, *config())
         assert (text(result.beam), [s.text for s in result.dropped]) == ("c", ["a", "b"])
 
     def test_most_sentences(self):
@@ -246,23 +246,17 @@ def worlds(draw):
     tau_1, tau_2 = draw(st.floats(0, 1)), draw(st.floats(0, 1))
     beams, samples = draw(st.integers(1, 3)), draw(st.integers(1, 7))
     until = draw(st.sampled_from(["any", "all"]))
-    return seed, FODConfig(
-        backtrack_threshold=tau_1,
-        prune_threshold=tau_2,
-        beam_size=beams,
-        samples_per_step=samples,
-        until=until,
-        max_sentences=5,
-    )
+    config_ = FODConfig(beam_size=beams, samples_per_step=samples, until=until, max_sentences=5)
+    return seed, config_, Thresholds(tau_1, tau_2)
 
 
 @settings(deadline=None, max_examples=200)
 @given(worlds())
 def test_every_sentence_released_reaches_the_threshold_of_its_stage(world):
-    seed, settings_ = world
+    seed, settings_, thresholds = world
     stage_1 = []
 
-    def propose(beams, *, samples):
+    def propose(beams, *, samples, waiting=()):
         found = []
         for parent, beam in enumerate(beams):
             for j in range(samples or 1):
@@ -273,13 +267,13 @@ def test_every_sentence_released_reaches_the_threshold_of_its_stage(world):
             stage_1.append(beams[0])
         return found
 
-    result = search(propose, settings_)
+    result = search(propose, settings_, thresholds)
     greedy = len(stage_1) - 1 if result.backtracked else len(result.beam.sentences)
     for index, released in enumerate(result.beam.sentences):
-        limit = settings_.backtrack_threshold if index < greedy else settings_.prune_threshold
+        limit = thresholds.backtrack if index < greedy else thresholds.prune
         assert released.score >= limit
     for dropped in result.dropped[-1:]:
-        assert dropped.score < settings_.backtrack_threshold
+        assert dropped.score < thresholds.backtrack
     for round_ in result.rounds:
         assert len(round_.beams) <= max(settings_.beam_size, 1)
         assert len(round_.candidates) <= settings_.samples_per_beam(1) * settings_.beam_size
@@ -289,8 +283,9 @@ def test_every_sentence_released_reaches_the_threshold_of_its_stage(world):
 
 class TestConfig:
     def test_the_papers_values(self):
-        paper = FODConfig()
-        assert (paper.backtrack_threshold, paper.prune_threshold) == (0.7, 0.85)
+        paper, monitors = FODConfig(), MonitorConfig()
+        assert (paper.backtrack_threshold, paper.prune_threshold) == (None, None)
+        assert (monitors.backtrack_threshold, monitors.prune_threshold) == (0.7, 0.85)
         assert (paper.beam_size, paper.samples_per_step, paper.samples_per_beam(1)) == (2, 6, 3)
         assert (paper.temperature, paper.top_p, paper.until) == (0.9, 0.95, "any")
 

@@ -7,7 +7,7 @@ import pytest
 from doubles import wavy
 from test_fod_generator import grammar
 
-from fod import AbstainGenerator, BacktrackGenerator, FODGenerator, Thresholds
+from fod import AbstainGenerator, BacktrackGenerator, FODConfig, FODGenerator, Thresholds
 from syncheck import Monitor, MonitorConfig, RiskControlledThreshold
 from syncheck.errors import InputError, NotReadyError
 from syncheck.testing import FormulaAggregator
@@ -61,13 +61,19 @@ class TestChoice:
     def test_of_fod(self, promising, promised, backtrack, prune, expected):
         fod = FODGenerator(*models(promising(promised)), backtrack_threshold=backtrack, prune_threshold=prune)
         assert fod.thresholds == Thresholds(*expected, promise(promised))
-        assert (fod.config.backtrack_threshold, fod.config.prune_threshold) == expected
+
+    def test_a_keyword_overrides_the_config(self, promising):
+        config = FODConfig(backtrack_threshold=0.3, prune_threshold=0.4, beam_size=3, until="all")
+        given = {"prune_threshold": "calibrated", "samples_per_step": 4}
+        fod = FODGenerator(*models(promising(0.2)), config=config, **given)
+        assert fod.config == replace(config, **given)
+        assert fod.thresholds == Thresholds(0.3, 0.2, promise(0.2))
 
     def test_of_decoders_with_one(self, promising):
         monitor = promising(0.625)
         expected = Thresholds(0.625, None, promise(0.625))
         backtrack = BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated")
-        assert (backtrack.thresholds, backtrack.config.backtrack_threshold) == (expected, 0.625)
+        assert backtrack.thresholds == expected
         assert AbstainGenerator(*models(monitor), threshold="calibrated").thresholds == expected
 
     def test_numbers_make_no_promise(self, promising):
@@ -136,11 +142,12 @@ class TestErrors:
             FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="calibrated")
 
     def test_annotating_would_break_it(self, promising):
+        config = FODConfig(backtrack_threshold="calibrated", on_exhausted="annotate")
         with pytest.raises(InputError, match="on_exhausted='annotate' keeps sentences below"):
-            FODGenerator(*models(promising(0.8)), backtrack_threshold="calibrated", on_exhausted="annotate")
+            FODGenerator(*models(promising(0.8)), config=config)
 
     def test_another_word(self, promising):
-        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'release'"):
-            AbstainGenerator(*models(promising(0.8)), threshold="release")
+        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'calibrated'"):
+            AbstainGenerator(*models(promising(0.8)), threshold="calibrated")
         with pytest.raises(InputError, match="prune_threshold must be.*found 'high'"):
             FODGenerator(*models(promising(0.8)), prune_threshold="high")

@@ -1,7 +1,7 @@
 """A search as a tree: what was kept, what was pruned, and why; drawn in the report."""
 
 from test_fod_generator import run as generate
-from test_fod_release import SAMPLES
+from test_fod_reveal import SAMPLES
 from test_fod_search import config, run
 
 from fod import trace_of
@@ -15,7 +15,7 @@ def shape(nodes):
 def test_every_candidate_is_in_its_place():
     samples = SAMPLES | {"a": [("c", 0.9), ("d", 0.8), ("x", 0.7), ("y", 0.2)]}
     result, _ = run([("a", 0.9), ("b", 0.1)], samples)
-    tree = trace_of(result, config())
+    tree = trace_of(result, *config())
     assert shape(tree) == [
         (
             "a",
@@ -50,12 +50,12 @@ def test_every_candidate_is_in_its_place():
 
 def test_nothing_taken_back_is_a_chain():
     result, _ = run([("a", 0.9), ("b", 0.8, "end_of_text")])
-    assert shape(trace_of(result, config())) == [("a", "answer", [("b", "answer", [])])]
+    assert shape(trace_of(result, *config())) == [("a", "answer", [("b", "answer", [])])]
 
 
 def test_a_marked_sentence():
-    result, _ = run([("a", 0.1)], {"": [("c", 0.3, "end_of_text"), ("d", 0.2)]}, annotate=True)
-    assert shape(trace_of(result, config())) == [
+    result, _ = run([("a", 0.1)], {"": [("c", 0.3, "end_of_text"), ("d", 0.2)]}, on_exhausted="annotate")
+    assert shape(trace_of(result, *config())) == [
         ("a", "taken_back", []),
         ("c", "marked", []),
         ("d", "kept", []),

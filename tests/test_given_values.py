@@ -132,6 +132,8 @@ def test_thresholds_of_a_config_are_in_0_to_1(config, name):
         with pytest.raises(InputError, match=f"{name} must be in"):
             config(**{name: value})
     for value in NO_NUMBER:
+        if config is FODConfig and (value is None or isinstance(value, str)):
+            continue  # the monitor's own, and a word that may be one of those there are
         with pytest.raises(WrongTypeError, match=f"{name} must be a number"):
             config(**{name: value})
 
@@ -153,10 +155,10 @@ def test_other_numbers_of_a_search():
 
 
 def test_how_often_an_answer_is_handed_over_can_be_set(monitor):
-    made = FODGenerator(monitor.model, monitor.tokenizer, monitor, max_retries=2)
+    made = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=FODConfig(max_retries=2))
     assert made.config.max_retries == 2
     with pytest.raises(InputError, match="max_retries"):
-        FODGenerator(monitor.model, monitor.tokenizer, monitor, max_retries=0)
+        FODConfig(max_retries=0)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_stream_gives_the_scores_of_generate(monitor, prompts):
 
 def test_fod_releases_nothing_below_the_thresholds(monitor, prompts):
     generator = FODGenerator(monitor.model, monitor.tokenizer, monitor)
-    floor = min(generator.config.backtrack_threshold, generator.config.prune_threshold)
+    floor = min(generator.thresholds.backtrack, generator.thresholds.prune)
     for prompt in prompts[:3]:
         output = generator.generate(prompt, max_new_tokens=80, return_dict_in_generate=True)
         scores = [s.score for s in output.report.sentences if s.status == "scored"]

@@ -187,9 +187,9 @@ class TestInput:
         with pytest.raises(WrongTypeError, match="found str"):
             run(monitor, *(("What?", "Anna moved.") if run is Monitor.score else ("What?",)))
 
-    def test_an_unknown_way_to_release(self, monitor, prompt):
+    def test_an_unknown_way_to_reveal(self, monitor, prompt):
         with pytest.raises(InputError, match="found 'late'"):
-            next(monitor.stream(prompt, release="late", max_new_tokens=3))
+            next(monitor.stream(prompt, reveal="late", max_new_tokens=3))
 
     @pytest.mark.parametrize("token", [-1, 900])
     def test_ids_outside_the_vocabulary(self, monitor, prompt, token):

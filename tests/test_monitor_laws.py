@@ -299,22 +299,24 @@ class TestStream:
     def judged(events, token):
         return sum(isinstance(e, SentenceEvent) for e in events[: next(i for i, e in enumerate(events) if e is token)])
 
-    def test_immediate_release_gives_each_token_as_it_comes(self, monitor, prompt, started):
+    def test_immediate_reveal_gives_each_token_as_it_comes(self, monitor, prompt, started):
         log = []
         started["logits_processor"].append(Moments(len(prompt.with_context_ids), log))
-        for event in monitor.stream(prompt, release="immediate", **started):
+        for event in monitor.stream(prompt, reveal="immediate", **started):
             if isinstance(event, TokenEvent):
                 assert log[-1] == ("chooses", sum(kind == "came" for kind, _ in log))
                 log.append(("came", event.token_id))
 
-    @pytest.mark.parametrize("release", ["verified", "immediate"])
-    def test_events_hold_what_the_report_holds(self, monitor, prompt, started, release):
-        *events, end = monitor.stream(prompt, release=release, **started)
+    @pytest.mark.parametrize("reveal", ["verified", "immediate"])
+    def test_events_hold_what_the_report_holds(self, monitor, prompt, started, reveal):
+        *events, end = monitor.stream(prompt, reveal=reveal, **started)
         tokens = [e for e in events if isinstance(e, TokenEvent)]
         assert [t.token_id for t in tokens] == end.report.tokens.token_ids.tolist()
         assert "".join(t.text for t in tokens) == end.report.response == ANSWER
-        assert tuple(e.sentence for e in events if isinstance(e, SentenceEvent)) == end.report.sentences
-        assert [e.type for e in (*events[:1], end)] == ["sentence" if release == "verified" else "token", "end"]
+        sentences = [e for e in events if isinstance(e, SentenceEvent)]
+        assert tuple(e.sentence for e in sentences) == end.report.sentences
+        assert [i for e in sentences for i in e.token_ids] == end.report.tokens.token_ids.tolist()
+        assert [e.type for e in (*events[:1], end)] == ["sentence" if reveal == "verified" else "token", "end"]
 
     def test_each_token_is_encoded_once_by_each_branch(self, monitor, prompt, started):
         widths = []

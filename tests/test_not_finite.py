@@ -8,7 +8,7 @@ import pytest
 from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
-from fod import CADGenerator, FODGenerator
+from fod import CADGenerator, FODConfig, FODGenerator
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.labelling import LabelledResponse
 from syncheck.testing import Script, SentenceGrammar
@@ -183,7 +183,7 @@ class TestDecoding:
         assert sum("not finite" in record.message for record in caplog.records) == 1
 
     def test_a_stream_says_it_at_the_first_such_token(self, monitor, prompt, grammar, broken_after):
-        options = {"logits_processor": grammar, "max_new_tokens": 30, "release": "immediate"}
+        options = {"logits_processor": grammar, "max_new_tokens": 30, "reveal": "immediate"}
         with hurt(monitor.model, broken_after, NAN, slice(None)):
             events = list(monitor.stream(prompt, **options))
         place = next(i for i, e in enumerate(events) if isinstance(e, TokenEvent) and e.token_id == broken_after)
@@ -205,7 +205,7 @@ class TestDecoding:
     @pytest.mark.parametrize("on_exhausted", ["stop", "annotate"])
     def test_without_any_logits_there_is_no_answer(self, llama, make_monitor, prompt, on_exhausted):
         monitor = make_monitor(llama, schema="paper.v1", formula=lambda values: 1.0)
-        fod = FODGenerator(llama.model, llama.tokenizer, monitor, on_exhausted=on_exhausted)
+        fod = FODGenerator(llama.model, llama.tokenizer, monitor, config=FODConfig(on_exhausted=on_exhausted))
         with hurt(monitor.model, prompt.with_context_ids[-1], NAN, slice(None)):
             report = monitor.generate(prompt, max_new_tokens=30)
             output = fod.generate(prompt, max_new_tokens=30, return_dict_in_generate=True)

@@ -224,11 +224,34 @@ def test_without_a_context_there_is_no_second_branch(golden):
 
 
 class TestErrors:
-    def test_measuring_twice(self, golden, session):
+    @pytest.mark.parametrize("step", ["measure", "push"])
+    def test_a_measured_round_is_over(self, golden, session, step):
         write(golden, session, [SENTENCES[0]])
         session.measure()
         with pytest.raises(NotReadyError, match="this round is measured"):
-            session.measure()
+            session.measure() if step == "measure" else session.push(torch.tensor([FILLER]))
+        session.advance()
+        session.push(torch.tensor([FILLER]))
+
+    def test_a_narrowed_round_ends_by_select(self, golden, session):
+        session.select([0, 0])
+        session.push(torch.tensor([FILLER] * 2), one_sentence=True)
+        for refused in (session.advance, lambda: session.push(torch.tensor([FILLER] * 2))):
+            with pytest.raises(NotReadyError, match="have left the batch"):
+                refused()
+        session.select([1])
+        assert session.rows[0].token_ids == []
+
+    def test_an_observed_session_feeds_nothing_itself(self, golden, prompt):
+        with DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig(), observed=True) as own:
+            logits = after(golden, prompt.with_context_ids)
+            own.observe(logits[None, None], [])
+            assert torch.equal(own.next_logits, logits[None])
+            own.push(torch.tensor([FILLER]))
+            with pytest.raises(NotReadyError, match="was not fed"):
+                own.next_logits  # noqa: B018 - a property that raises
+            with pytest.raises(NotReadyError, match="a loop that is watched"):
+                own.select([0])
 
     @pytest.mark.parametrize("step", ["select", "advance"])
     def test_going_on_behind_sentences_that_were_not_measured(self, golden, session, step):

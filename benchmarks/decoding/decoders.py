@@ -11,7 +11,7 @@ from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
 from fod.baselines import AbstainGenerator, BacktrackGenerator, BestOfNGenerator, CADGenerator, RerankGenerator
 from fod.baselines.rerank import RerankBy
-from fod.config import DEFAULTS
+from fod.config import DEFAULTS, FODConfig
 from fod.generator import FODGenerator
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.errors import InputError
@@ -174,18 +174,18 @@ def _fod(
         monitor.model,
         monitor.tokenizer,
         monitor,
+        config=FODConfig(share_samples=share_samples),
         backtrack_threshold=limits.backtrack_threshold,
         prune_threshold=limits.prune_threshold,
         beam_size=beam_size,
         samples_per_step=samples,
-        share_samples=share_samples,
     )
 
 
 def _verified(name: str, generator: FODGenerator, limits: DecodingLimits) -> Decode:
     def decode(prompt: RagPrompt, prompt_name: str) -> list[DecodedAnswer]:
         out = generator.generate(prompt, return_dict_in_generate=True, **_arguments(limits))
-        require_verified(out.report, generator.config, prompt=prompt_name)
+        require_verified(out.report, generator.thresholds, prompt=prompt_name)
         tokens = out.sampled_tokens
         return [DecodedAnswer.of(name, out.report, sampled_tokens=tokens, backtracked=out.search.backtracked)]
 

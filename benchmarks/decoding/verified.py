@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fod.config import FODConfig
+from fod import Thresholds
 from fod.search import passes
 from syncheck import Report, SyncheckError
 
@@ -13,15 +13,15 @@ class UnverifiedSentenceError(SyncheckError, RuntimeError):
     """A sentence was released whose score does not reach what the decoder promises."""
 
 
-def require_verified(report: Report, config: FODConfig, *, prompt: str) -> None:
+def require_verified(report: Report, thresholds: Thresholds, *, prompt: str) -> None:
     """Check that each released sentence has a score of at least min(tau_1, tau_2).
 
     Parameters
     ----------
     report
         Of an answer; sentences that claim nothing (``not_checkable``) need no score.
-    config
-        With the thresholds of the decoder.
+    thresholds
+        Those of the decoder.
     prompt
         Named in the error.
 
@@ -30,7 +30,7 @@ def require_verified(report: Report, config: FODConfig, *, prompt: str) -> None:
     UnverifiedSentenceError
         At the first sentence that falls short.
     """
-    least = min(config.backtrack_threshold, config.prune_threshold)
+    least = min(thresholds.backtrack, thresholds.backtrack if thresholds.prune is None else thresholds.prune)
     for number, sentence in enumerate(report.sentences, 1):
         if not passes(sentence, least):
             raise UnverifiedSentenceError(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.baselines.scored import event_of, ids_of
+from fod.config import Threshold
 from fod.drop_in import AnswerGenerator
-from fod.events import Event, NoticeEvent
 from fod.output import GeneratorOutput
 from fod.search import passes
-from fod.thresholds import Threshold, single_threshold
-from syncheck import Monitor, RagPrompt, SentenceScore
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
+from fod.thresholds import single_threshold
+from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
+from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript
 from syncheck.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         if stop == "abstained" and self.message:
             yield NoticeEvent(self.message, tuple(ids))
         for sentence in report.sentences:
-            yield release_of(sentence, row)
+            yield event_of(sentence, row)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids),
             report=report,
@@ -95,8 +95,8 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
         """Write the answer, as far as it passes; returns why it ended."""
-        rounds = ScoredDecoding(watched, plan, generator=generator)
+        rounds = Returning(watched.decode(plan, generator=generator))
         for (sentences,) in rounds:
             if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
                 return "abstained"
-        return rounds.stops[0]
+        return rounds.value[0]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fod.config import DEFAULTS
+from fod.config import DEFAULTS, FODConfig, Threshold
 from fod.generator import FODGenerator
-from fod.thresholds import Threshold
 from syncheck import Monitor
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ class BacktrackGenerator(FODGenerator):
         backtrack_threshold: Threshold | None = None,
         max_sentences: int = DEFAULTS.max_sentences,
     ) -> None:
-        super().__init__(
-            model, tokenizer, monitor, backtrack_threshold=backtrack_threshold, max_sentences=max_sentences
-        )
-        self.config = replace(self.config, beam_search=False)
+        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences)
+        super().__init__(model, tokenizer, monitor, config=config)
         self.thresholds = replace(self.thresholds, prune=None)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of, sampling
+from fod.baselines.scored import event_of, ids_of, sampling
 from fod.config import DEFAULTS, check_count, check_sampling
 from fod.drop_in import AnswerGenerator
-from fod.events import Event
 from fod.output import GeneratorOutput
-from syncheck import Monitor, RagPrompt, Report
-from syncheck.decoding import GenerationSetup
+from syncheck import Event, Monitor, RagPrompt, Report
+from syncheck.decoding import GenerationSetup, drain
 from syncheck.errors import InputError, NotReadyError
 
 if TYPE_CHECKING:
@@ -98,16 +97,14 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
-            rounds = ScoredDecoding(watched, sampled, generator=generator)
-            for _ in rounds:
-                pass  # the reward scorers whole answers
+            stops = drain(watched.decode(sampled, generator=generator))
             rows = watched.decoding.rows
-            reports = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
+            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
         rewards = tuple(self.reward(report) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
-            yield release_of(sentence, rows[chosen])
+            yield event_of(sentence, rows[chosen])
         return BestOfNOutput(
             sequences=self._sequences(prompt, ids_of(rows[chosen])),
             report=reports[chosen],

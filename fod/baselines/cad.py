@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.baselines.scored import event_of, ids_of
 from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator
-from fod.events import Event
 from fod.output import GeneratorOutput
-from syncheck import Monitor, RagPrompt
-from syncheck.decoding import DecodingSession, GenerationSetup
+from syncheck import Event, Monitor, RagPrompt
+from syncheck.decoding import DecodingSession, GenerationSetup, Returning
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -101,11 +100,11 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
             contrast = _Contrast(watched.decoding, self.alpha, self.plausibility)
             contrasted = replace(plan, processors=LogitsProcessorList([contrast, *plan.processors]))
             (row,) = watched.decoding.rows
-            rounds = ScoredDecoding(watched, contrasted, generator=generator)
+            rounds = Returning(watched.decode(contrasted, generator=generator))
             for (sentences,) in rounds:
                 for sentence in sentences:
-                    yield release_of(sentence, row)
-            (report,) = watched.reports(stops=rounds.stops, seconds=time.perf_counter() - started)
+                    yield event_of(sentence, row)
+            (report,) = watched.reports(stops=rounds.value, seconds=time.perf_counter() - started)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids_of(row)),
             report=report,

@@ -12,14 +12,13 @@ import numpy as np
 import torch
 
 from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
-from fod.baselines.scored import ScoredDecoding, ids_of, release_of
+from fod.baselines.scored import event_of, ids_of
 from fod.config import check_count, check_share
 from fod.draft import Draft, continued
 from fod.drop_in import AnswerGenerator, plan_within
-from fod.events import Event
 from fod.output import GeneratorOutput
-from syncheck import Monitor, RagPrompt, SentenceScore
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, check_reach
+from syncheck import Event, Monitor, RagPrompt, SentenceScore
+from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, check_reach
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.types import SentenceSignals
 
@@ -188,7 +187,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     ) -> Generator[Event, None, Retrieval | None]:
         """Write under one prompt until passages for another are found, which are returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
-        rounds = ScoredDecoding(watched, plan, generator=generator)
+        rounds = Returning(watched.decode(plan, generator=generator))
         seen = 0
         for _ in rounds:
             while seen < len(judged.sentences):
@@ -197,10 +196,10 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                     answer.retrievals.append(retrieval)
                     answer.take(watched, seen, stop=None)
                     return retrieval
-                event = release_of(judged.sentences[seen], row)
+                event = event_of(judged.sentences[seen], row)
                 yield replace(event, sentence=answer.draft.placed(event.sentence, judged.scorer.prompt))
                 seen += 1
-        (stop,) = rounds.stops
+        (stop,) = rounds.value
         answer.take(watched, len(judged.sentences), stop=stop)
         return None
 

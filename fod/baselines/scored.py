@@ -1,50 +1,16 @@
-"""A decoding loop whose sentences are scored as they come, for decoders that choose token by token."""
+"""What decoders share that choose token by token: sampling, and the ids and events of a row."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import torch
 from transformers.generation import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
-from fod.events import ReleaseEvent
-from syncheck import SentenceScore
-from syncheck.decoding import GenerationSetup, Row, ScoredSession, decode
+from syncheck import SentenceEvent, SentenceScore
+from syncheck.decoding import GenerationSetup, Row
 
-__all__ = ["ScoredDecoding", "ids_of", "release_of", "sampling"]
-
-
-class ScoredDecoding:
-    """Decodes until every row is over, giving after each round the sentences that each row has closed in it.
-
-    Parameters
-    ----------
-    watched
-        A session that nothing has been decoded in yet.
-    plan
-        How tokens are chosen.
-    generator
-        Of the sampling; None uses torch's own.
-
-    Attributes
-    ----------
-    stops : sequence of str or None
-        Why each row has stopped; known once the iteration is over.
-    """
-
-    def __init__(self, watched: ScoredSession, plan: GenerationSetup, *, generator: torch.Generator | None) -> None:
-        self.stops: Sequence[str | None] = ()
-        self._watched = watched
-        self._plan = plan
-        self._generator = generator
-
-    def __iter__(self) -> Iterator[list[list[SentenceScore]]]:
-        for step in decode(self._watched.decoding, self._plan, generator=self._generator):
-            self.stops = step.stops
-            if self._watched.is_due():
-                yield self._watched.score_round()
+__all__ = ["event_of", "ids_of", "sampling"]
 
 
 def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> GenerationSetup:
@@ -60,6 +26,6 @@ def ids_of(row: Row) -> list[int]:
     return [*row.token_ids, *(() if row.end_token is None else (row.end_token,))]
 
 
-def release_of(sentence: SentenceScore, row: Row) -> ReleaseEvent:
+def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
     """Return the event of a row's sentence."""
-    return ReleaseEvent(sentence, tuple(row.token_ids[sentence.token_start : sentence.token_end]))
+    return SentenceEvent(sentence, tuple(row.token_ids[sentence.token_start : sentence.token_end]))

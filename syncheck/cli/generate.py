@@ -90,11 +90,12 @@ def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any: 
     named = {_PARAMETERS.get((decoder, name), name): value for name, value in options.items()}
     if decoder == "best-of-n":
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
+    if decoder == "fod":
+        return fod.FODGenerator(*models, config=fod.FODConfig(**named))
     if decoder == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
     kinds: dict[str, Callable[..., Any]] = {
-        "fod": fod.FODGenerator,
         "fod-backtrack": fod.BacktrackGenerator,
         "abstain": fod.AbstainGenerator,
         "rerank": fod.RerankGenerator,

@@ -1,12 +1,17 @@
 from .generation import (
     GenerationSetup as GenerationSetup,
-    Step as Step,
-    StopReason as StopReason,
     check_reach as check_reach,
-    decode as decode,
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
     prepare_generation as prepare_generation,
+)
+from .loop import (
+    Returning as Returning,
+    Step as Step,
+    StopReason as StopReason,
+    decode as decode,
+    drain as drain,
+    take_step as take_step,
 )
 from .measuring import Transcript as Transcript
 from .rows import Row as Row, Sequences as Sequences

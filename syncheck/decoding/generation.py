@@ -1,19 +1,17 @@
-"""What generate takes, prepared once, and the loop that decodes with it."""
+"""What generate takes, prepared once."""
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
 
-from syncheck.decoding.rows import Row, Sequences
-from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.rows import Sequences
 from syncheck.errors import InputError
 from syncheck.signals import check_one_encoding, check_window
 from syncheck.types import RagPrompt
@@ -22,24 +20,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = [
-    "GenerationSetup",
-    "Step",
-    "StopReason",
-    "check_reach",
-    "decode",
-    "end_tokens_of",
-    "generation_setup",
-    "prepare_generation",
-]
+__all__ = ["GenerationSetup", "check_reach", "end_tokens_of", "generation_setup", "prepare_generation"]
 
 
 _NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
 _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
-
-StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
-"""An end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores that no token can be
-chosen from, see :meth:`GenerationSetup.choosable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +57,11 @@ class GenerationSetup:
         pad = self.config.pad_token_id
         return int(pad) if pad is not None else (self.end_tokens[0] if self.end_tokens else 0)
 
-    def choose(
-        self, sequences: Tensor, logits: Tensor, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor, list[bool]]:
-        """Choose a token for each row, as ``generate`` does.
-
-        Returns
-        -------
-        token_ids : Tensor of shape (B,)
-        scores : Tensor of shape (B, V), float32
-            What the processors made of the logits.
-        lost : list of bool
-            Rows that no token could be chosen for; see :meth:`choosable`.
-        """
-        scores, lost = self.choosable(self.processors(sequences, logits.to(torch.float32, copy=True)), logits)
+    def choose(self, scores: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Choose a token (B,) for each row of scores (B, V), as ``generate`` does."""
         if not self.config.do_sample:
-            return scores.argmax(-1), scores, lost
-        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0], scores, lost
+            return scores.argmax(-1)
+        return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
 
     def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
         """Return scores that a token can be chosen from in every row.
@@ -258,80 +231,3 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
     for prompt in prompts:
         for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
             check_one_encoding(model, len(ids), len(ids) + room)
-
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of B rows.
-
-    Attributes
-    ----------
-    token_ids : tuple of int
-        What was chosen; padding for rows that were over before.
-    texts : tuple of str
-        What each row's token completed; empty for an end-of-text token.
-    stops : tuple of StopReason or None
-        Why each row is over; None while it is not.
-    """
-
-    token_ids: tuple[int, ...]
-    texts: tuple[str, ...]
-    stops: tuple[StopReason | None, ...]
-
-
-def decode(
-    session: DecodingSession, plan: GenerationSetup, *, generator: torch.Generator | None = None
-) -> Iterator[Step]:
-    """Decode until every row is over.
-
-    Pauses after each token, before it is fed to the model: whoever iterates can look at ``session.rows`` and measure
-    a sentence before the next step costs anything. A row is over when a stopping criterion says so of it; it is then
-    filled with the padding token, as ``generate`` does where there is an end-of-text token.
-
-    The first logits of a row that are not finite are said in the log. The row ends there, ``not_finite``, unless
-    processors have left it a token all the same.
-    """
-    stops: list[StopReason | None] = [None] * len(session.rows)
-    if plan.streamer is not None:
-        plan.streamer.put(session.sequences().cpu())
-    warned: set[int] = set()
-    while None in stops:
-        _warn(session.next_logits, stops, warned)
-        token_ids, scores, lost = plan.choose(session.sequences(), session.next_logits, generator)
-        over = torch.tensor([stop is not None for stop in stops], device=token_ids.device)
-        token_ids = token_ids.masked_fill(over, plan.pad_token)
-        texts = session.push(token_ids, end_tokens=plan.end_tokens)
-        if plan.streamer is not None:
-            plan.streamer.put(token_ids.cpu())
-        fired = plan.criteria(session.sequences(), scores).tolist()
-        for index, row in enumerate(session.rows):
-            if stops[index] is None:
-                stops[index] = "not_finite" if lost[index] else _reason(session, plan, row, has_fired=fired[index])
-                if stops[index] is not None:
-                    row.end()
-        yield Step(tuple(token_ids.tolist()), tuple(texts), tuple(stops))
-    if plan.streamer is not None:
-        plan.streamer.end()
-
-
-def _reason(session: DecodingSession, plan: GenerationSetup, row: Row, *, has_fired: bool) -> StopReason | None:
-    if row.ended:
-        return "end_of_text"
-    if has_fired:
-        return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
-    return "window" if session.room is not None and session.room <= 0 else None
-
-
-def _warn(logits: Tensor, stops: list[StopReason | None], warned: set[int]) -> None:
-    """Say which rows that go on have logits (B, V) that are no distribution, once of each."""
-    for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
-        if not is_finite and stops[row] is None and row not in warned:
-            warned.add(row)
-            logger.warning(
-                "the model's logits are not finite in row %d: its sentence gets the status 'failed'. Check the "
-                "weights, or run the model in another type, bfloat16 or float32",
-                row,
-            )

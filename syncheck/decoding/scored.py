@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 
+import torch
+
+from syncheck.decoding.generation import GenerationSetup
+from syncheck.decoding.loop import StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.scoped import Scoped
 from syncheck.decoding.session import DecodingSession
@@ -92,6 +96,28 @@ class ScoredSession(Scoped):
         """The scorer of a session of one prompt."""
         return self.answers[0].scorer
 
+    def decode(
+        self, plan: GenerationSetup, *, generator: torch.Generator | None = None
+    ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
+        """Decode until every row is over; see :func:`decode`.
+
+        Yields
+        ------
+        list of list of SentenceScore
+            What each row has closed in a round.
+
+        Returns
+        -------
+        sequence of StopReason
+            Why each row has stopped.
+        """
+        stops: Sequence[StopReason | None] = ()
+        for step in decode(self.decoding, plan, generator=generator):
+            stops = step.stops
+            if self.is_due():
+                yield self.score_round()
+        return stops
+
     def is_due(self) -> bool:
         """Whether :meth:`score_round` should be called; ask after each token."""
         if self._due_since is None and any(row.closed for row in self.decoding.rows):
@@ -99,7 +125,7 @@ class ScoredSession(Scoped):
         return self.decoding.due()
 
     def score_round(self) -> list[list[SentenceScore]]:
-        """Measure and scorer what the rows closed in this round, and go on behind it; one list per row."""
+        """Measure and score what the rows closed in this round, and go on behind it; one list per row."""
         since = self._due_since or time.perf_counter()
         measured = self.decoding.measure()
         self.decoding.advance()
@@ -112,7 +138,7 @@ class ScoredSession(Scoped):
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
     ) -> None:
-        """Measure and scorer a given response of each row."""
+        """Measure and score a given response of each row."""
         found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
             found[row] += sentences

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
 import torch
@@ -50,7 +50,25 @@ class DecodingSession(Scoped):
     """B continuations, decoded in lockstep and measured sentence by sentence.
 
     Use as a context manager: hidden-state hooks are attached inside and removed on exit. A round lasts from one
-    :meth:`advance` or :meth:`select` to the next.
+    :meth:`advance` or :meth:`select` to the next; what this table has not raises ``NotReadyError``:
+
+    ========  ================================  =============================================================
+    state     may be called                     what follows
+    ========  ================================  =============================================================
+    writing   ``push``                          writing
+    .         ``push(one_sentence=True)``       narrowed
+    .         ``measure``                       measured; writing, where there is nothing to measure
+    .         ``advance``, ``select``           writing; refused once a row has closed a sentence
+    narrowed  ``push(one_sentence=True)``       narrowed: rows that have closed a sentence have left the batch
+    .         ``measure``                       measured, and still narrowed
+    measured  ``advance``, if not narrowed      writing: after the measured sentences, with the tokens since
+    .         ``select``                        writing: copies of rows, cut back to their measured sentences
+    any       ``select(keep_sentences=False)``  writing: copies of rows, cut back to where the round began
+    ========  ================================  =============================================================
+
+    The logits may be read in any state. :meth:`replay` is all that is called of a session that measures given
+    responses. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses
+    ``select`` and ``replay``.
 
     Parameters
     ----------
@@ -67,6 +85,8 @@ class DecodingSession(Scoped):
         Reference activations that LID is measured against; None leaves it unmeasured.
     segmenter
         How sentences are found.
+    observed
+        Another loop runs the model with the context, and says by :meth:`observe` what it has seen.
 
     Attributes
     ----------
@@ -96,6 +116,7 @@ class DecodingSession(Scoped):
         layers: Sequence[int] = (),
         lid_references: LidReferences | None = None,
         segmenter: SegmenterConfig,
+        observed: bool = False,
     ) -> None:
         prompts = [prompts] if isinstance(prompts, RagPrompt) else list(prompts)
         lengths = [len(prompt.with_context_ids) for prompt in prompts]
@@ -105,7 +126,7 @@ class DecodingSession(Scoped):
         self._window = window_of(model)
         self._taps = Taps(model, layers)
         self._lid_references = lid_references
-        self._main = self._prefill(prompts)
+        self._main = None if observed else Branch(model, [prompt.with_context_ids for prompt in prompts])
         self._contrast = (
             Branch(model, [prompt.without_context_ids for prompt in prompts])
             if any(prompt.has_context for prompt in prompts)
@@ -182,6 +203,8 @@ class DecodingSession(Scoped):
         """
         if self._one_sentence and not one_sentence:
             raise NotReadyError("rows of this round have left the batch behind a sentence; call select() first")
+        if self._is_measured:
+            raise NotReadyError("this round is measured; call advance() or select() before pushing again")
         self._feed_pending()
         self._one_sentence = one_sentence
         self._columns.ids.append(token_ids)
@@ -196,6 +219,22 @@ class DecodingSession(Scoped):
             else:
                 texts.append(row.push(token_id))
         return texts
+
+    def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
+        """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
+        if self._columns.logits:
+            self._columns.was_fed(logits, states)
+        else:
+            self._columns.logits.append(logits[:, 0])
+
+    def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
+        """Collect what the tapped blocks put out in the forwards of an observed loop, one list per layer."""
+        return self._taps.recording()
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether a forward that is run here, in this thread or asyncio task, is the observed loop's."""
+        return self._taps.is_recording
 
     def complete(self) -> bool:
         """Whether every row has closed a sentence or is over."""
@@ -318,9 +357,6 @@ class DecodingSession(Scoped):
     def _enter(self, scope: ExitStack) -> None:
         scope.enter_context(self._taps.attached())
 
-    def _prefill(self, prompts: Sequence[RagPrompt]) -> Branch | None:
-        return Branch(self._model, [prompt.with_context_ids for prompt in prompts])
-
     @property
     def _own(self) -> Branch:
         if self._main is None:
@@ -348,7 +384,9 @@ class DecodingSession(Scoped):
         columns = self._columns
         if columns.fed == len(columns.ids):
             return
-        own, ids = self._own, columns.ids[columns.fed]
+        if self._main is None:
+            raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
+        own, ids = self._main, columns.ids[columns.fed]
         if self._one_sentence:
             own.narrow(self._unfinished() or own.fed)
         fed = own.fed if len(own.fed) < len(self.rows) else None

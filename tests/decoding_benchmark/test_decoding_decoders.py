@@ -21,7 +21,7 @@ from decoding import (
 )
 from doubles import PASSAGES, QUESTION
 
-from fod import FODConfig, FODGenerator, RerankGenerator
+from fod import FODGenerator, RerankGenerator, Thresholds
 from syncheck.errors import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)
@@ -103,10 +103,10 @@ def test_a_sentence_below_both_thresholds_is_an_error_that_names_the_prompt(moni
             sentences=(replace(first, score=scores[0], status=status), replace(second, score=scores[1])),
         )
 
-    config = FODConfig(backtrack_threshold=0.7, prune_threshold=0.6)
-    require_verified(scored(0.6, 0.9), config, prompt="p7")
-    require_verified(scored(None, 0.9, status="not_checkable"), config, prompt="p7")
+    thresholds = Thresholds(0.7, 0.6)
+    require_verified(scored(0.6, 0.9), thresholds, prompt="p7")
+    require_verified(scored(None, 0.9, status="not_checkable"), thresholds, prompt="p7")
     with pytest.raises(UnverifiedSentenceError, match=r"prompt 'p7': .* = 0.6; found 0.59 \(scored\) for sentence 2"):
-        require_verified(scored(0.9, 0.59), config, prompt="p7")
+        require_verified(scored(0.9, 0.59), thresholds, prompt="p7")
     with pytest.raises(UnverifiedSentenceError, match="found None"):
-        require_verified(scored(None, 0.9, status="failed"), config, prompt="p7")
+        require_verified(scored(None, 0.9, status="failed"), thresholds, prompt="p7")

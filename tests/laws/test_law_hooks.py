@@ -83,7 +83,7 @@ def test_gone_after_each_way(any_family, monitor, prompt, before):
 
 
 def test_gone_when_a_stream_is_left(any_family, monitor, prompt, before):
-    stream = monitor.stream(prompt, release="immediate", min_new_tokens=2, max_new_tokens=2)
+    stream = monitor.stream(prompt, reveal="immediate", min_new_tokens=2, max_new_tokens=2)
     next(stream)
     assert hooks(any_family.model) != before
     stream.close()

@@ -1,4 +1,4 @@
-"""Verified release never takes anything back; immediate release says what it takes back."""
+"""A verified stream never takes anything back; an immediate one says what it takes back."""
 
 import random
 
@@ -7,28 +7,17 @@ from doubles import wavy
 from test_fod_generator import decoder, grammar
 from test_fod_search import Scripted, config, text
 
-from fod import (
-    FinishEvent,
-    ImmediateRelease,
-    Progress,
-    ReleaseEvent,
-    RetractEvent,
-    VerifiedRelease,
-    walk,
-)
+from fod import ImmediateReveal, Progress, VerifiedReveal, walk
+from syncheck import EndEvent, RetractEvent, SentenceEvent
+from syncheck.decoding import Returning
 from syncheck.errors import InputError
 
 
-def told(greedy, samples, release, **options):
+def told(greedy, samples, reveal, **options):
     """What a reader is told after each step of a scripted search, and the result."""
-    steps, events = walk(Scripted(greedy, samples), config(**options)), []
-    while True:
-        try:
-            progress = next(steps)
-        except StopIteration as end:
-            events.append(release(Progress((end.value.beam,))))
-            return events, end.value
-        events.append(release(progress))
+    steps = Returning(walk(Scripted(greedy, samples), *config(**options)))
+    events = [reveal(progress) for progress in steps]
+    return [*events, reveal(Progress((steps.value.beam,)))], steps.value
 
 
 def names(events):
@@ -51,19 +40,19 @@ SAMPLES = {
 
 
 def test_verified():
-    events, result = told([("a", 0.9), ("b", 0.1)], SAMPLES, VerifiedRelease())
+    events, result = told([("a", 0.9), ("b", 0.1)], SAMPLES, VerifiedReveal())
     assert text(result.beam) == "adfh"
     # after stage 1 kept a, backtracked, {ac, ad}, {adf, adg}: d is certain, {adfh}
     assert names(events) == [["+a"], [], [], ["+d"], ["+f", "+h"], []]
 
 
 def test_immediate():
-    events, _ = told([("a", 0.9), ("b", 0.1)], SAMPLES, ImmediateRelease())
+    events, _ = told([("a", 0.9), ("b", 0.1)], SAMPLES, ImmediateReveal())
     assert names(events) == [["+a"], ["+b", "-b"], ["+c"], ["-c", "+d", "+f"], ["+h"], []]
 
 
 def test_a_search_in_which_nothing_passes_releases_the_best_of_the_round_before():
-    events, result = told([("a", 0.9), ("b", 0.1)], {"a": [("c", 0.9), ("d", 0.8)]}, VerifiedRelease())
+    events, result = told([("a", 0.9), ("b", 0.1)], {"a": [("c", 0.9), ("d", 0.8)]}, VerifiedReveal())
     assert (text(result.beam), result.stop) == ("ac", "nothing_passed")
     assert names(events) == [["+a"], [], [], [], ["+c"]]
 
@@ -80,16 +69,16 @@ def random_search(seed):
             return [row() for _ in range(chance.randint(1, 4))]
 
     greedy = [row(end=0.05) for _ in range(40)]
-    return greedy, Any_(), {"backtrack_threshold": 0.3, "prune_threshold": chance.choice([0.2, 0.5, 0.7])}
+    return greedy, Any_(), {"tau_1": 0.3, "tau_2": chance.choice([0.2, 0.5, 0.7])}
 
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("until", ["any", "all"])
 def test_what_was_verified_is_in_the_answer(seed, until):
     greedy, samples, options = random_search(seed)
-    options |= {"until": until, "max_sentences": 8, "annotate": seed % 2 == 1}
-    events, result = told(greedy, samples, VerifiedRelease(), **options)
-    assert all(isinstance(event, ReleaseEvent) for step in events for event in step)
+    options |= {"until": until, "max_sentences": 8, "on_exhausted": "annotate" if seed % 2 else "stop"}
+    events, result = told(greedy, samples, VerifiedReveal(), **options)
+    assert all(isinstance(event, SentenceEvent) for step in events for event in step)
     released = [event.sentence for step in events for event in step]
     assert len(released) == len(result.beam.sentences)
     assert all(one is other for one, other in zip(released, result.beam.sentences, strict=True))
@@ -100,7 +89,7 @@ def test_what_was_verified_is_in_the_answer(seed, until):
 @pytest.mark.parametrize("seed", range(40))
 def test_what_was_shown_and_not_retracted_is_the_answer(seed):
     greedy, samples, options = random_search(seed)
-    events, result = told(greedy, samples, ImmediateRelease(), max_sentences=8, **options)
+    events, result = told(greedy, samples, ImmediateReveal(), max_sentences=8, **options)
     shown = []
     for event in (event for step in events for event in step):
         if isinstance(event, RetractEvent):
@@ -117,13 +106,13 @@ def ours(module):
 
 class TestStream:
     @pytest.mark.slow
-    @pytest.mark.parametrize("release", ["verified", "immediate"])
-    def test_the_end_is_what_generate_returns(self, monitor, prompt, release):
+    @pytest.mark.parametrize("reveal", ["verified", "immediate"])
+    def test_the_end_is_what_generate_returns(self, monitor, prompt, reveal):
         fod = decoder(monitor, 0.6, 0.6)
         options = {"seed": 3, "max_new_tokens": 60, "logits_processor": grammar(monitor, prompt)}
-        *events, end = fod.stream(prompt, release=release, **options)
+        *events, end = fod.stream(prompt, reveal=reveal, **options)
         out = fod.generate(prompt, return_dict_in_generate=True, **options)
-        assert isinstance(end, FinishEvent) and end.output.sequences.tolist() == out.sequences.tolist()
+        assert isinstance(end, EndEvent) and end.output.sequences.tolist() == out.sequences.tolist()
         assert [s.text for s in end.report.sentences] == [s.text for s in out.report.sentences]
         shown = []
         for event in events:
@@ -133,7 +122,7 @@ class TestStream:
                 shown.append(event)
         assert [event.sentence for event in shown] == list(end.report.sentences)
         assert [i for event in shown for i in event.token_ids] == end.report.tokens.token_ids.tolist()
-        assert any(event.type == "retract" for event in events) == (release == "immediate")
+        assert any(event.type == "retract" for event in events) == (reveal == "immediate")
 
     def test_stage_1_releases_a_sentence_before_the_next_ones_second_token(self, llama, make_monitor):
         monitor = make_monitor(llama, formula=wavy)
@@ -154,9 +143,9 @@ class TestStream:
         stream.close()
         assert not any(ours(m) for m in hooked)
 
-    def test_another_release(self, monitor, prompt):
-        with pytest.raises(InputError, match="release must be 'verified' or 'immediate'; found 'late'"):
-            decoder(monitor).stream(prompt, release="late", max_new_tokens=4)
+    def test_another_way_to_reveal(self, monitor, prompt):
+        with pytest.raises(InputError, match="reveal must be 'verified' or 'immediate'; found 'late'"):
+            decoder(monitor).stream(prompt, reveal="late", max_new_tokens=4)
 
     def test_a_streamer(self, monitor, prompt):
         with pytest.raises(InputError, match="takes no streamer"):

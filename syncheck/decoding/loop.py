@@ -1,0 +1,188 @@
+"""The step that every decoder takes, and the loop of plain decoding."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+from syncheck.decoding.generation import GenerationSetup
+from syncheck.decoding.session import DecodingSession
+
+__all__ = ["Returning", "Step", "StopReason", "decode", "drain", "take_step"]
+
+logger = logging.getLogger(__name__)
+
+StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
+"""An end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores that no token can be
+chosen from, see :meth:`GenerationSetup.choosable`."""
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of B rows.
+
+    Attributes
+    ----------
+    token_ids : tuple of int
+        What was chosen; padding for rows that took no part.
+    texts : tuple of str
+        What each row's token completed; empty for an end-of-text token.
+    stops : tuple of StopReason or None
+        Why each row is over; None for one that goes on, or took no part.
+    """
+
+    token_ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    stops: tuple[StopReason | None, ...]
+
+
+def take_step(
+    session: DecodingSession,
+    plan: GenerationSetup,
+    choose: Callable[[Tensor], Tensor],
+    *,
+    rows: Sequence[int] | None = None,
+    one_sentence: bool = False,
+) -> Step:
+    """Choose a token for each row, push it, and end the rows that are over with it.
+
+    Parameters
+    ----------
+    session
+        Where the rows are.
+    plan
+        Processors, stopping criteria and end-of-text tokens.
+    choose
+        Returns a token (b,) for each row of scores (b, V), which are float32.
+    rows
+        Those that take part. The processors are then shown rows of unlike length apart, without padding, which would
+        count as text, and the criteria each row alone. None shows them all rows at once, padded as ``generate`` does,
+        feeds the streamer, and chooses for rows that are over, too, in vain.
+    one_sentence
+        As for :meth:`DecodingSession.push`; a row that closes a sentence with its token is not over by any limit, since
+        the token is not part of it.
+
+    Returns
+    -------
+    Step
+        A row that took part and was over before has ``end_of_text``, whatever it was over with.
+    """
+    logits = session.next_logits if rows is None else session.next_logits[rows]
+    taking = list(range(len(session.rows)) if rows is None else rows)
+    scores, lost = plan.choosable(_processed(session, plan, logits, rows), logits)
+    over = [row.ended for row in session.rows]
+    token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
+    token_ids[taking] = choose(scores)
+    token_ids = token_ids.masked_fill(torch.tensor(over, device=scores.device), plan.pad_token)
+    texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
+    if rows is None and plan.streamer is not None:
+        plan.streamer.put(token_ids.cpu())
+    fired = plan.criteria(session.sequences(), scores).tolist() if rows is None else None
+    stops: list[StopReason | None] = [None] * len(over)
+    for place, index in enumerate(taking):
+        row = session.rows[index]
+        if row.ended:
+            stops[index] = "end_of_text"
+        elif not (one_sentence and row.closed):
+            alone = scores[place : place + 1]
+            has_fired = plan.criteria(session.sequences(index), alone).any() if fired is None else fired[place]
+            stops[index] = "not_finite" if lost[place] else _limit(session, plan, has_fired=bool(has_fired))
+            if stops[index] is not None:
+                row.end()
+    return Step(tuple(token_ids.tolist()), tuple(texts), tuple(stops))
+
+
+def decode(
+    session: DecodingSession, plan: GenerationSetup, *, generator: torch.Generator | None = None
+) -> Iterator[Step]:
+    """Decode until every row is over.
+
+    Pauses after each token, before it is fed to the model: whoever iterates can look at ``session.rows`` and measure
+    a sentence before the next step costs anything. A row is over when a stopping criterion says so of it; it is then
+    filled with the padding token, as ``generate`` does where there is an end-of-text token.
+
+    The first logits of a row that are not finite are said in the log. The row ends there, ``not_finite``, unless
+    processors have left it a token all the same.
+
+    Yields
+    ------
+    Step
+        Its ``stops`` are those of all rows that are over, whenever they have ended.
+    """
+    stops: tuple[StopReason | None, ...] = (None,) * len(session.rows)
+    if plan.streamer is not None:
+        plan.streamer.put(session.sequences().cpu())
+    warned: set[int] = set()
+    while None in stops:
+        _warn(session.next_logits, stops, warned)
+        step = take_step(session, plan, lambda scores: plan.choose(scores, generator))
+        stops = tuple(before or now for before, now in zip(stops, step.stops, strict=True))
+        yield Step(step.token_ids, step.texts, stops)
+    if plan.streamer is not None:
+        plan.streamer.end()
+
+
+class Returning(Generic[S, R]):
+    """The steps of a generator, to iterate over, and what it returns.
+
+    Attributes
+    ----------
+    value
+        What the generator has returned, once the iteration is over.
+    """
+
+    value: R
+
+    def __init__(self, steps: Generator[S, None, R]) -> None:
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[S]:
+        self.value = yield from self._steps
+
+
+def drain(steps: Generator[object, None, R]) -> R:
+    """Run a generator to its end and return what it returns."""
+    kept = Returning(steps)
+    for _ in kept:
+        pass
+    return kept.value
+
+
+def _processed(session: DecodingSession, plan: GenerationSetup, logits: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return the scores (b, V) that the processors make of these rows' logits."""
+    scores = logits.to(torch.float32, copy=True)
+    if rows is None:
+        whole: Tensor = plan.processors(session.sequences(), scores)
+        return whole
+    sequences = [session.sequences(row) for row in rows]  # each (1, n)
+    lengths = [ids.shape[1] for ids in sequences]
+    for length in dict.fromkeys(lengths):
+        places = [place for place, found in enumerate(lengths) if found == length]
+        scores[places] = plan.processors(torch.cat([sequences[place] for place in places]), scores[places])
+    return scores
+
+
+def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
+    if has_fired:
+        return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
+    return "window" if session.room is not None and session.room <= 0 else None
+
+
+def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
+    """Say which rows that go on have logits (B, V) that are no distribution, once of each."""
+    for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
+        if not is_finite and stops[row] is None and row not in warned:
+            warned.add(row)
+            logger.warning(
+                "the model's logits are not finite in row %d: its sentence gets the status 'failed'. Check the "
+                "weights, or run the model in another type, bfloat16 or float32",
+                row,
+            )
