@@ -14,8 +14,8 @@ __all__ = [
     "Feature",
     "LID",
     "SCHEMAS",
-    "feature_groups",
     "TEXT_FEATURES",
+    "feature_groups",
     "feature_schema",
     "needs_lid",
     "needs_signals",
@@ -196,9 +196,6 @@ TEXT_FEATURES = (
     *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
 )
 """What the text, the context and the aligner decide, without a language model; they carry over to unseen sources."""
-_SIGNALS = frozenset(name for name in (*_PAPER, *_FIRST) if name not in TEXT_FEATURES) - {
-    *("align_score", "question_overlap"),
-}
 
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
@@ -248,7 +245,8 @@ def needs_signals(version: str) -> bool:
     InputError
         If there is no such version.
     """
-    return not _SIGNALS.isdisjoint(_names_of(version))
+    without = {name for group in _WITHOUT_MODEL for name in FEATURE_GROUPS[group]}
+    return not without.issuperset(_names_of(version))
 
 
 def needs_lid(version: str) -> bool:
@@ -300,6 +298,10 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Features by signal, each in one group, as in ``FEATURES``. The first five are the paper's (Table 4), whose
 "uncertainty" is entropy and LID; KL and the gain in log-probability both compare with no context."""
+_WITHOUT_MODEL = (
+    *("aligner", "lexical", "question and length", "earlier sentences", "phrasing", "groundedness", "contrast"),
+)
+"""Groups for which no language model is run."""
 
 
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from syncheck.errors import InputError
 from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.lexical import ContextLexicon
-from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_lid
+from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_lid, needs_signals
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 
 GOLDEN = Path(__file__).parent / "golden" / "signals"
@@ -240,7 +240,34 @@ def test_released_versions_stay_as_they_are():
     assert feature_schema("syncheck.v3", layers).names == paper + lid + contrast + ours + second + third
     assert feature_schema("paper.v1", layers).directions == (1, 1, -1, -1, -1, -1, -1, 0, 0, 1)
     assert feature_schema("syncheck.v1", ()).units[-1] == "share, [0, 1]"
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True]
+    assert feature_schema("syncheck.v4", layers).names == (
+        *("align_logit", "pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap"),
+        *("copied_run", "rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1"),
+        *("bigrams_2", "absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
+        *("contrast_negation", "contrast_number", "contrast_unit"),
+        *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
+    )
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, False]
+
+
+@pytest.mark.parametrize("name", [feature.name for feature in FEATURES])
+def test_a_schema_needs_the_model_if_a_feature_is_lost_without_it(monkeypatch, name):
+    monkeypatch.setattr("syncheck.schemas.SCHEMAS", {"text": SCHEMAS["syncheck.v4"], "one": (name,)})
+    one = feature_schema("one", (4,))
+    nothing = [nan, nan]
+    without_model = features(signals(nothing, without=nothing, entropy=nothing, kl=nothing), one)
+    with_model = features(signals([-1.0, -2.0], without=[-1.0, -2.0], kl=[0.0, 1.0]), one, lid={4: 5.0})
+    assert needs_signals("one") == (not_measured(without_model) > not_measured(with_model))
+    assert not needs_signals("text")
+
+
+def test_which_schemas_need_the_model():
+    assert {version for version in SCHEMAS if not needs_signals(version)} == {"syncheck.v4"}
+
+
+def test_a_feature_of_a_new_group_needs_the_model(monkeypatch):
+    monkeypatch.setattr("syncheck.schemas.SCHEMAS", {"new": (*SCHEMAS["syncheck.v4"], "new_signal")})
+    assert needs_signals("new")
 
 
 def test_every_feature_is_in_a_schema_and_described():
@@ -250,12 +277,9 @@ def test_every_feature_is_in_a_schema_and_described():
     assert all(feature.meaning and feature.unit and feature.cost for feature in FEATURES)
 
 
-@pytest.mark.parametrize("call", [needs_lid, lambda version: feature_schema(version, ())])
+@pytest.mark.parametrize("call", [needs_lid, needs_signals, lambda version: feature_schema(version, ())])
 def test_an_unknown_version_names_the_known_ones(call):
-    with pytest.raises(
-        InputError,
-        match=r"'paper.v1', 'paper-no-lid.v1', 'syncheck.v1', 'syncheck.v2', 'syncheck.v3'; found 'paper.v2'",
-    ):
+    with pytest.raises(InputError, match=", ".join(map(repr, SCHEMAS)) + "; found 'paper.v2'"):
         call("paper.v2")
 
 

@@ -11,6 +11,7 @@ from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
 from syncheck import Evidence
+from syncheck.alignment import AskedAligner, EvidenceIndex
 from syncheck.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
 from syncheck.testing import SentenceGrammar, WordAligner
@@ -80,6 +81,12 @@ FOR_ONE = {
     "below 0": Support(-0.1, None),
     "no score": Support(None, None),
     "a string": Support("0.9", None),
+    "log-odds of NaN": Support(0.9, None, log_odds=math.nan),
+    "infinite log-odds": Support(0.9, None, log_odds=math.inf),
+    "log-odds in words": Support(0.9, None, log_odds="high"),
+    "contradicted above 1": Support(0.9, None, contradicted=1.5),
+    "contradicted of NaN": Support(0.9, None, contradicted=math.nan),
+    "contradicted in words": Support(0.9, None, contradicted="yes"),
     "evidence of no passage": Support(0.9, Evidence(2, "text", 0.5)),
     "evidence of NaN": Support(0.9, Evidence(0, "text", math.nan)),
     "evidence that is text": Support(0.9, "text"),
@@ -137,6 +144,24 @@ def test_numbers_of_numpy_are_numbers(llama, make_monitor, prompt):
     report = make_monitor(llama, aligner=aligner).score(prompt, ANSWER)
     assert {(s.status, s.features["align_score"]) for s in report.sentences} == {("scored", 0.5)}
     assert '"passage": 1' in report.to_json().replace('":1', '": 1')
+
+
+@pytest.mark.parametrize("evidence", [None, Evidence(1, "text", 0.5)])
+def test_log_odds_and_contradicted_are_passed_on_as_plain_numbers(evidence):
+    found = Support(np.float32(0.5), evidence, np.float32(-1.5), np.float64(0.25))
+    (support,) = AskedAligner(OddAligner(lambda _: [found]), QUESTION, EvidenceIndex(PASSAGES))(PASSAGES, ["Yes."])
+    assert support == Support(0.5, evidence, -1.5, 0.25)
+    assert {type(support.score), type(support.log_odds), type(support.contradicted)} == {float}
+
+
+def test_an_aligner_that_reads_an_index_is_given_it():
+    class Indexed(OddAligner):
+        def align_indexed(self, index, claims):
+            return [Support(0.25, Evidence(c.passage, c.text, 0.25)) for c in index.chunks][: len(claims)]
+
+    index = EvidenceIndex(PASSAGES)
+    (support,) = AskedAligner(Indexed(raising(RuntimeError())), QUESTION, index)(PASSAGES, ["Yes."])
+    assert support.evidence.text == index.chunks[0].text
 
 
 def test_generation_and_a_watched_loop_go_on(llama, make_monitor, prompt):

@@ -51,7 +51,7 @@ def test_the_readme_is_short():
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
 def test_each_signal_is_listed_with_its_unit_and_direction(feature):
     _, _, unit, direction, *cost = row_of(feature.name)
-    assert unit == feature.unit.replace(">=", "≥").replace("-", "−")
+    assert unit == feature.unit.replace(">=", "≥").replace("<=", "≤").replace("-", "−")
     assert direction == WORDS[feature.direction]
     assert not cost or cost in ([feature.cost.replace("none", "nothing").replace("context", "passages")], ["the same"])
 

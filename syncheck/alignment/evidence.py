@@ -143,11 +143,6 @@ class EvidenceIndex:
                     weights[word] *= COVERED_WEIGHT
         return chosen or list(range(min(1, len(self.chunks))))
 
-    def coverage(self, claim: str) -> float:
-        """Return the share of the claim's content words that the context holds, in [0, 1]; 0 without any."""
-        words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
-        return sum(word in self._postings for word in words) / max(1, len(words))
-
     def _add(self, chunks: Sequence[Chunk]) -> None:
         for index, chunk in enumerate(chunks, len(self.chunks)):
             self.chunks.append(chunk)

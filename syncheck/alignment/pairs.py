@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-__all__ = ["CLAIM", "TOKEN_TYPES", "UNKNOWN", "AlignedPair", "align_tokens"]
+__all__ = ["AlignedPair", "CLAIM", "TOKEN_TYPES", "UNKNOWN", "align_tokens"]
 
 EVIDENCE, EVIDENCE_ELSEWHERE, EVIDENCE_ALIGNED, EVIDENCE_SKIPPED, CLAIM, CLAIM_ELSEWHERE, CLAIM_ALIGNED = range(7)
 """Token types: known to the other side out of order, in order, or between two tokens that are in order.

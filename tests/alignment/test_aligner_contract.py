@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import pytest
 
 from syncheck.errors import InputError, WrongTypeError
@@ -17,6 +19,8 @@ def test_one_support_for_each_claim_in_range(aligner):
     supports = aligner.align(PASSAGES, CLAIMS)
     assert len(supports) == 3
     assert all(0.0 <= s.score <= 1.0 for s in supports)
+    assert all(s.log_odds is None or isfinite(s.log_odds) for s in supports)
+    assert all(s.contradicted is None or 0.0 <= s.contradicted <= 1.0 for s in supports)
 
 
 def test_no_claims_give_an_empty_list(aligner):
