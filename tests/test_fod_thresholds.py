@@ -147,7 +147,7 @@ class TestErrors:
             FODGenerator(*models(promising(0.8)), config=config)
 
     def test_another_word(self, promising):
-        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'calibrated'"):
-            AbstainGenerator(*models(promising(0.8)), threshold="calibrated")
+        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'release'"):
+            AbstainGenerator(*models(promising(0.8)), threshold="release")
         with pytest.raises(InputError, match="prune_threshold must be.*found 'high'"):
             FODGenerator(*models(promising(0.8)), prune_threshold="high")
