@@ -17,7 +17,7 @@ from syncheck.features.rarity import packaged_rarity
 from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.features.stated import statement
 from syncheck.features.text import text_features
-from syncheck.lexical import ContextLexicon, LexicalShares, content_words
+from syncheck.lexical import LexicalShares, content_words
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
 from syncheck.types import (
@@ -74,7 +74,7 @@ class SentenceScorer:
         self._index = EvidenceIndex(prompt.passages)
         self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
         self._question_words = frozenset(content_words(prompt.question))
-        self._lexicon = ContextLexicon.from_passages(prompt.passages) if prompt.has_context else None
+        self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
         self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 

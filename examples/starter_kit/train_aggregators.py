@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from evaluate_aligner import written_pairs
+from contrast_pairs import SUPPORTED
 from planted_errors import is_faithful, neighbours, plant
 from support_pairs import SupportPair, load_pairs, part_of
 from support_records import QUESTION
 from tqdm import tqdm
-from train_aligner import WRITTEN
+from train_reader import WRITTEN, is_held_out, load_written
 from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
 from syncheck import Monitor, MonitorConfig, load_aligner
@@ -140,6 +140,16 @@ def claims_as_responses(pairs: Sequence[SupportPair]) -> list[LabelledResponse]:
             carry_labels=True,
         )
         for i, pair in enumerate(pairs)
+    ]
+
+
+def written_pairs(folder: Path) -> list[SupportPair]:
+    """Return the hand-written claims that :mod:`train_reader` leaves out."""
+    return [
+        SupportPair(group.passages, claim.text, int(claim.label == SUPPORTED), "written", group.passages[0])
+        for group in load_written(folder)
+        if is_held_out(group)
+        for claim in group.claims
     ]
 
 

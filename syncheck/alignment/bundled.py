@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import Int8CrossEncoder
-from syncheck.alignment.packed import RELATIONS, read_packed
-from syncheck.alignment.pairs import UNKNOWN, AlignedPair, align_tokens
+from syncheck.alignment.packed import read_packed
 from syncheck.alignment.protocol import check_asked
+from syncheck.lexical import novel_pairs
 from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
@@ -26,35 +26,25 @@ __all__ = ["BundledAligner"]
 
 MAX_CHUNKS = 4
 MAX_EVIDENCE_TOKENS = 144
-MAX_CLAIM_TOKENS = 80
+MAX_CLAIM_TOKENS = 96
 """Sizes of the pairs that the network was trained on."""
 CLAIM_OVERLAP_TOKENS = 16
-CONTRADICTED, SUPPORTED, NOT_STATED = range(len(RELATIONS))
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 """Tokens scored at once; what a processor holds of more leaves its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """One forward row: which claim, which part of it, the chunk that came first, and the pair."""
+    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair."""
 
     claim: int
     part: int
     chunk: int
-    pair: AlignedPair
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Reading:
-    """What the network reads in a window, ordered by the log-odds of support."""
-
-    log_odds: float
-    chunk: int
-    contradicted: float
+    pair: EncodedPair
 
 
 class BundledAligner:
-    """Reads a claim beside the few sentences of the context that share most of its words.
+    """Scores a claim against the few sentences of the context that share most of its words.
 
     Parameters
     ----------
@@ -62,8 +52,10 @@ class BundledAligner:
         On ``device``.
     tokenizer
         Without truncation and padding.
-    scale, shift
-        P(supported) = sigmoid(scale * log-odds + shift), the log-odds being the network's own.
+    scale, coverage, novel_pairs, shift
+        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), c the share of the claim's
+        content words that the whole context holds, for the network sees only the chosen chunks, and q
+        :func:`~syncheck.lexical.novel_pairs`: what is put together in the claim and nowhere in the context.
     device
         Where the model is.
     name
@@ -72,8 +64,8 @@ class BundledAligner:
     Notes
     -----
     Up to four chunks of the context are chosen for each claim. They are packed in windows of 144 tokens,
-    usually one; a chunk that is longer than a window fills several. A claim of more than 80 tokens is cut in
-    overlapping parts. The support is the lowest over the parts of the claim, each of which needs it, of
+    usually one; a chunk that is longer than a window fills several. A claim of more than 96 tokens is cut in
+    overlapping parts. The score is the lowest over the parts of the claim, each of which needs support, of
     the highest over the windows. Nothing is dropped.
     """
 
@@ -83,6 +75,8 @@ class BundledAligner:
         tokenizer: Tokenizer,
         *,
         scale: float = 1.0,
+        coverage: float = 0.0,
+        novel_pairs: float = 0.0,
         shift: float = 0.0,
         device: str | torch.device = "cpu",
         name: str = "bundled",
@@ -91,6 +85,8 @@ class BundledAligner:
         self._model = model
         self._tokenizer = tokenizer
         self._scale = scale
+        self._coverage = coverage
+        self._novel_pairs = novel_pairs
         self._shift = shift
         self._device = torch.device(device)
 
@@ -134,22 +130,30 @@ class BundledAligner:
         """Score each claim against passages that are indexed; see :meth:`align`."""
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
+        offsets = [self._offset(index, claim) for claim in claims]
         ids_of: dict[int, list[int]] = {}  # claims share their evidence
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
-        best: list[dict[int, _Reading]] = [{} for _ in claims]
-        for window, reading in zip(windows, self._read(windows), strict=True):
+        best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
+        for window, logit in zip(windows, self._logits(windows), strict=True):
             parts = best[window.claim]
-            parts[window.part] = max(reading, parts.get(window.part, reading))
-        return [self._support(index, min(parts.values())) for parts in best]
+            if window.part not in parts or logit > parts[window.part][0]:
+                parts[window.part] = (logit, window.chunk)
+        return [self._support(index, parts, offset) for parts, offset in zip(best, offsets, strict=True)]
 
     def weights_sha256(self) -> str | None:
         """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
-    def _support(self, index: EvidenceIndex, reading: _Reading) -> Support:
-        score = 1 / (1 + exp(-(self._scale * reading.log_odds + self._shift)))
-        evidence = Evidence(index.chunks[reading.chunk].passage, index.chunks[reading.chunk].text, score)
-        return Support(score, evidence, log_odds=reading.log_odds, contradicted=reading.contradicted)
+    def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]], offset: float) -> Support:
+        logit, chunk = min(parts.values())
+        score = torch.sigmoid(self._scale * torch.tensor(logit) + torch.tensor(offset)).item()
+        evidence = Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score)
+        return Support(score, evidence, log_odds=logit)
+
+    def _offset(self, index: EvidenceIndex, claim: str) -> float:
+        """Return what plain wording adds to the scaled logit."""
+        novel = novel_pairs(claim, index.lexicon)
+        return self._coverage * index.coverage(claim) + self._novel_pairs * novel + self._shift
 
     def _windows(
         self, index: EvidenceIndex, ids_of: dict[int, list[int]], number: int, claim: str
@@ -162,7 +166,7 @@ class BundledAligner:
         claim_ids = self._ids(claim) or [UNKNOWN]
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
             for first, evidence in packed:
-                yield _Window(number, part, first, align_tokens(evidence, ids))
+                yield _Window(number, part, first, encode_pair(evidence, ids))
 
     def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
         """Fill windows with chunks, the best first; yield the best chunk of each and its ids in text order."""
@@ -187,14 +191,10 @@ class BundledAligner:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
-    def _read(self, windows: Sequence[_Window]) -> Iterator[_Reading]:
-        """Read windows, some at once; none depends on what else is in its batch."""
+    def _logits(self, windows: Sequence[_Window]) -> Iterator[float]:
+        """Score windows, some at once; none depends on what else is in its batch."""
         for batch in _batches(windows, CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS):
-            logits = self._model([window.pair for window in batch]).double().cpu()  # (B, 3)
-            log_odds = logits[:, SUPPORTED] - torch.logsumexp(logits[:, [CONTRADICTED, NOT_STATED]], dim=1)
-            contradicted = logits.softmax(1)[:, CONTRADICTED]
-            for window, odds, against in zip(batch, log_odds.tolist(), contradicted.tolist(), strict=True):
-                yield _Reading(odds, window.chunk, against)
+            yield from self._model([window.pair for window in batch]).tolist()
 
 
 def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]:

@@ -14,8 +14,11 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import regex
+
+from syncheck.lexical import ContextLexicon
 
 __all__ = ["Chunk", "EvidenceIndex", "FUNCTION_WORDS", "distinct_words", "split_passages", "split_to_fit"]
 
@@ -90,10 +93,12 @@ class EvidenceIndex:
 
     Attributes
     ----------
+    passages : tuple of str
     chunks : list of Chunk
     """
 
     def __init__(self, passages: Sequence[str]) -> None:
+        self.passages = tuple(passages)
         self.chunks: list[Chunk] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
         self._add(split_passages(passages))
@@ -104,6 +109,11 @@ class EvidenceIndex:
         index = cls(())
         index._add(chunks)
         return index
+
+    @cached_property
+    def lexicon(self) -> ContextLexicon:
+        """The words of the passages; made when first asked for."""
+        return ContextLexicon.from_passages(self.passages)
 
     def best(self, claim: str, count: int) -> list[int]:
         """Choose the chunks that together hold most of the claim's words, by weight.
@@ -142,6 +152,11 @@ class EvidenceIndex:
                 if best in found:
                     weights[word] *= COVERED_WEIGHT
         return chosen or list(range(min(1, len(self.chunks))))
+
+    def coverage(self, claim: str) -> float:
+        """Return the share of the claim's content words that the context holds, in [0, 1]; 0 without any."""
+        words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
+        return sum(word in self._postings for word in words) / max(1, len(words))
 
     def _add(self, chunks: Sequence[Chunk]) -> None:
         for index, chunk in enumerate(chunks, len(self.chunks)):

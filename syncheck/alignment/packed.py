@@ -4,68 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from syncheck.alignment.pairs import TOKEN_TYPES
+from syncheck.alignment.cross_encoder import CrossEncoder, new_config
 from syncheck.errors import CheckpointError
 
-__all__ = [
-    "EncoderConfig",
-    "PackedAligner",
-    "RELATIONS",
-    "is_packed",
-    "read_packed",
-    "save_packed",
-]
+if TYPE_CHECKING:
+    from transformers import BertConfig
 
-FORMAT = "syncheck.reader.v1"
-RELATIONS = ("contradicted", "supported", "not stated")
-"""What the three logits stand for."""
-CALIBRATION = ("scale", "shift")
-POSITIONS = 512
-LARGEST_SIZE, MOST_LAYERS = 2**20, 100
+__all__ = ["PackedAligner", "is_packed", "load_cross_encoder", "read_packed", "save_packed"]
+
+FORMAT = "syncheck.cross-encoder.v1"
+CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
 INT8, STEP = ".int8", ".step"
 """Endings of a matrix's integers and of what one unit of each row is worth; vectors are stored as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderConfig:
-    """Sizes of a BERT encoder, named as in its checkpoints.
-
-    Raises
-    ------
-    ValueError
-        If one is no whole number above 0, or the heads do not divide the hidden size.
-    """
-
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-
-    layer_norm_eps: ClassVar[float] = 1e-12
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or not 0 < value <= LARGEST_SIZE:
-                raise ValueError(
-                    f"encoder.{field.name}: expected a whole number from 1 to {LARGEST_SIZE}, found {value!r}"
-                )
-        if self.num_hidden_layers > MOST_LAYERS:
-            raise ValueError(f"encoder: expected at most {MOST_LAYERS} layers, found {self.num_hidden_layers}")
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(f"encoder: {self.num_attention_heads} heads do not divide hidden_size {self.hidden_size}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +36,7 @@ class PackedAligner:
 
     Attributes
     ----------
-    config : EncoderConfig
+    config : BertConfig
     arrays : mapping of str to Tensor
         Each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, (N, 1) float32; each vector float32.
     tokenizer : Tokenizer
@@ -83,7 +45,7 @@ class PackedAligner:
         See :class:`~syncheck.alignment.BundledAligner`.
     """
 
-    config: EncoderConfig
+    config: BertConfig
     arrays: Mapping[str, Tensor]
     tokenizer: Tokenizer
     calibration: Mapping[str, float]
@@ -91,11 +53,12 @@ class PackedAligner:
 
 def save_packed(
     folder: Path,
-    config: EncoderConfig,
-    weights: Mapping[str, Tensor],
+    model: CrossEncoder,
     tokenizer: Tokenizer,
     *,
     scale: float = 1.0,
+    coverage: float = 0.0,
+    novel_pairs: float = 0.0,
     shift: float = 0.0,
 ) -> None:
     """Write weights (matrices as int8 with one scale for each row), config, tokenizer and calibration.
@@ -104,25 +67,29 @@ def save_packed(
     ----------
     folder
         Made if it does not exist.
-    config, weights, tokenizer
-        What was trained; the weights named as in a BERT checkpoint, with ``twins.weight`` and ``head``.
-    scale, shift
+    model, tokenizer
+        What was trained.
+    scale, coverage, novel_pairs, shift
         Calibration; see :class:`~syncheck.alignment.BundledAligner`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Tensor] = {}
-    for name, weight in weights.items():
+    for name, weight in model.state_dict().items():
         if weight.ndim < 2:
             arrays[name] = weight.float().contiguous()
             continue
-        step = weight.float().abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / 127
+        step = weight.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / 127
         arrays[name + INT8] = (weight / step).round().to(torch.int8)
         arrays[name + STEP] = step
-    _check_shapes(arrays, _shapes(config))
     (folder / "model.safetensors").write_bytes(save(arrays))
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    written = {"format": FORMAT, "encoder": asdict(config), "calibration": {"scale": scale, "shift": shift}}
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n")
+    kept = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    config = {
+        "format": FORMAT,
+        "encoder": {name: getattr(model.bert.config, name) for name in kept},
+        "calibration": {"scale": scale, "coverage": coverage, "novel_pairs": novel_pairs, "shift": shift},
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def read_packed(folder: Traversable) -> PackedAligner:
@@ -151,17 +118,42 @@ def read_packed(folder: Traversable) -> PackedAligner:
             "wrote it"
         )
     try:
-        encoder = EncoderConfig(**config["encoder"])
+        encoder = new_config(**config["encoder"])
         expected = _shapes(encoder)
         calibration = {name: float(value) for name, value in config["calibration"].items()}
         if unknown := calibration.keys() - set(CALIBRATION):
             raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RuntimeError,
+        StrictDataclassError,
+    ) as error:
         raise _damaged(folder, error) from error
     _check_shapes(arrays, expected)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return PackedAligner(encoder, arrays, tokenizer, calibration)
+
+
+def load_cross_encoder(folder: Traversable) -> CrossEncoder:
+    """Build the network with the stored weights in float32, for training on.
+
+    Raises
+    ------
+    CheckpointError
+        As :func:`read_packed`.
+    """
+    packed = read_packed(folder)
+    state = {name: array for name, array in packed.arrays.items() if not name.endswith((INT8, STEP))}
+    for name in [name.removesuffix(INT8) for name in packed.arrays if name.endswith(INT8)]:
+        state[name] = packed.arrays[name + INT8].float() * packed.arrays[name + STEP]
+    model = CrossEncoder(packed.config)
+    model.load_state_dict(state)
+    return model.eval()
 
 
 def is_packed(folder: Path) -> bool:
@@ -187,22 +179,9 @@ def _damaged(folder: Traversable, error: Exception) -> CheckpointError:
     )
 
 
-def _shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
-    width, inner = config.hidden_size, config.intermediate_size
-    shapes: dict[str, tuple[int, ...]] = {"twins.weight": (POSITIONS, width)}
-    embeddings = {"word": config.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
-    for name, rows in embeddings.items():
-        shapes[f"bert.embeddings.{name}_embeddings.weight"] = (rows, width)
-    maps = {f"attention.self.{name}": (width, width) for name in ("query", "key", "value")}
-    maps |= {"attention.output.dense": (width, width), "intermediate.dense": (inner, width)}
-    maps |= {"output.dense": (width, inner)}
-    linear = {f"bert.encoder.layer.{i}.{name}": s for i in range(config.num_hidden_layers) for name, s in maps.items()}
-    for name, shape in (linear | {"head": (len(RELATIONS), 2 * width)}).items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    norms = [f"layer.{i}.{part}output" for i in range(config.num_hidden_layers) for part in ("attention.", "")]
-    for name in ("bert.embeddings", *(f"bert.encoder.{norm}" for norm in norms)):
-        shapes |= {f"{name}.LayerNorm.weight": (width,), f"{name}.LayerNorm.bias": (width,)}
-    return shapes
+def _shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    with torch.device("meta"):
+        return {name: tuple(array.shape) for name, array in CrossEncoder(config).state_dict().items()}
 
 
 def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from torch import nn
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -22,12 +18,10 @@ from transformers import (
 )
 
 from syncheck.alignment import Aligner, AlignScoreAligner, BundledAligner, ClassifierAligner, CriticAligner
-from syncheck.alignment.packed import EncoderConfig, read_packed, save_packed
-from syncheck.alignment.pairs import TOKEN_TYPES, AlignedPair
+from syncheck.alignment.cross_encoder import CrossEncoder, new_config
+from syncheck.alignment.packed import save_packed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
-KIT = Path(__file__).parents[2] / "examples" / "starter_kit"
-Read = Callable[[list[AlignedPair]], torch.Tensor]
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
 SELF_RAG = (
     *("[Retrieval]", "<paragraph>", "</paragraph>", "[Relevant]"),
@@ -58,61 +52,21 @@ def bert_vocabulary() -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def new_reader() -> Callable[[EncoderConfig], nn.Module]:
-    """Make the network in float32 that the starter kit trains, with random weights."""
-    sys.path.insert(0, str(KIT))
-    from train_aligner import Reader
-
-    sys.path.remove(str(KIT))
-
-    def made(config: EncoderConfig) -> nn.Module:
-        reader = Reader(BertConfig(**asdict(config), type_vocab_size=TOKEN_TYPES, initializer_range=0.2)).eval()
-        nn.init.normal_(reader.head.weight, std=0.2)
-        return reader
-
-    return made
-
-
-@pytest.fixture(scope="session")
-def read_in_float32(new_reader: Callable[[EncoderConfig], nn.Module]) -> Callable[[Path], Read]:
-    """Compute the (B, 3) logits of pairs by the starter kit's network, with the weights of a folder."""
-
-    def opened(folder: Path) -> Read:
-        packed = read_packed(folder)
-        model = new_reader(packed.config)
-        arrays = packed.arrays
-        model.load_state_dict(
-            {
-                name: arrays[name] if name in arrays else arrays[f"{name}.int8"].float() * arrays[f"{name}.step"]
-                for name in model.state_dict()
-            }
-        )
-
-        @torch.no_grad()
-        def read(pairs: list[AlignedPair]) -> torch.Tensor:
-            rows = [torch.tensor([[pair.ids], [pair.types], [pair.twins]]) for pair in pairs]
-            return torch.cat([model(*row, mask=torch.ones_like(row[0])) for row in rows])
-
-        return read
-
-    return opened
-
-
-@pytest.fixture(scope="session")
-def bundled_folder(tmp_path_factory: pytest.TempPathFactory, new_reader: Callable[[EncoderConfig], nn.Module]) -> Path:
+def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in the bundled aligner's format, with random weights."""
     torch.manual_seed(0)
     vocabulary = bert_vocabulary()
-    config = EncoderConfig(
+    config = new_config(
         vocab_size=len(vocabulary),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=48,
     )
+    model = CrossEncoder(config).eval()
+    torch.nn.init.normal_(model.head.weight)
     folder = tmp_path_factory.mktemp("bundled")
-    weights = new_reader(config).state_dict()
-    save_packed(folder, config, weights, character_tokenizer(vocabulary), scale=1.5, shift=-0.25)
+    save_packed(folder, model, character_tokenizer(vocabulary), scale=1.5, coverage=0.5, novel_pairs=-0.75, shift=-0.25)
     return folder
 
 

@@ -107,6 +107,12 @@ def test_best_gives_distinct_chunks_up_to_the_count(passages, claim, count):
     assert all(0 <= i < len(index.chunks) for i in chosen)
 
 
+def test_coverage_is_the_share_of_content_words():
+    index = EvidenceIndex(["The bridge spans the river.", "Smith built it."])
+    assert index.coverage("Smith built two bridges.") == 0.75
+    assert index.coverage("It is so.") == 0.0
+
+
 def test_distinct_words_lower_case_without_plural_s():
     assert distinct_words("The cats' house, THE houses: this is 1990s glass.") == [
         "the",
