@@ -4,7 +4,7 @@
 
 Leaves out RAGTruth QA, HAGRID, Stanford GenSearch, AttrScore, DeFacto and FRANK in turn, trains on the other five, and
 prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. Of DeFacto and FRANK only
-the contexts count that the bundled aligner was not trained on. The aligner's logits are kept in ``--cache``.
+the contexts count that the bundled aligner was not trained on. The aligner's log-odds are kept in ``--cache``.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from machine import describe_machine
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm import tqdm
 
+from syncheck.aggregators.estimators import prior_weight
+from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.alignment.int8_encoder import Int8CrossEncoder
-from syncheck.alignment.packed import read_packed
 from syncheck.evaluation.left_out import left_out_matrix, left_out_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
 from syncheck.features.rarity import packaged_rarity
 from syncheck.features.stated import statement
-from syncheck.features.text import TEXT_FEATURES, TextFeature, text_features
+from syncheck.features.text import text_features
 from syncheck.lexical import ContextLexicon
+from syncheck.schemas import TEXT_FEATURES, feature_schema
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402
@@ -59,31 +61,28 @@ def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[Suppo
     return pairs
 
 
-def raw_logits(pairs: Sequence[SupportPair], cache: Path | None) -> Floats:
-    """Return the bundled network's logits, to which no measure of wording is added."""
-    packed = read_packed(files("syncheck") / "assets" / "aligner")
-    aligner = BundledAligner(Int8CrossEncoder(packed.config, packed.arrays), packed.tokenizer)
-    known: dict[str, float] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
+def log_odds_of(pairs: Sequence[SupportPair], cache: Path | None) -> Floats:
+    """Return the bundled network's log-odds of support (N,)."""
+    aligner = BundledAligner.load()
+    known: dict[str, float | None] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
     own = str(aligner.weights_sha256())
     found = []
     for pair in tqdm(pairs, desc="aligner", mininterval=5):
         key = sha256("\0".join([own, *pair.passages, pair.claim]).encode()).hexdigest()
         if key not in known:
-            score = np.float64(aligner.align(pair.passages, [pair.claim])[0].score)
-            known[key] = float(np.log(np.clip(score, 1e-7, 1 - 1e-7)) - np.log1p(-np.clip(score, 1e-7, 1 - 1e-7)))
+            known[key] = aligner.align(pair.passages, [pair.claim])[0].log_odds
         found.append(known[key])
     if cache is not None:
         cache.write_text(json.dumps(known))
-    return np.array(found)
+    return np.array(found, np.float64)
 
 
-def measured(pairs: Sequence[SupportPair], logits: Floats) -> tuple[Floats, Floats]:
-    """Return the text features (N, F), and the packaged aligner's log-odds (N,)."""
-    calibration = read_packed(files("syncheck") / "assets" / "aligner").calibration
+def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
+    """Return the text features (N, F)."""
     rarity = packaged_rarity()
-    rows, packaged = [], []
+    rows = []
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}
-    for pair, logit in zip(tqdm(pairs, desc="features", mininterval=5), logits, strict=True):
+    for pair, logit in zip(tqdm(pairs, desc="features", mininterval=5), log_odds, strict=True):
         if pair.passages not in contexts:
             index = EvidenceIndex(pair.passages)
             chunks = ContextChunks.from_texts([chunk.text for chunk in index.chunks])
@@ -92,38 +91,52 @@ def measured(pairs: Sequence[SupportPair], logits: Floats) -> tuple[Floats, Floa
         best = index.best(pair.claim, BEST_CHUNKS)
         found = text_features(pair.claim, logit=logit, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity).values
         rows.append(list(found.values()))
-        wording = (
-            calibration["coverage"] * index.coverage(pair.claim) + calibration["novel_pairs"] * found["novel_pairs"]
-        )
-        packaged.append(calibration["scale"] * logit + wording + calibration["shift"])
-    return np.array(rows), np.array(packaged)
+    return np.array(rows)
 
 
-def estimator_of(features: Sequence[TextFeature], *, strength: float = 0.3) -> MonotoneLogisticRegression:
-    """Return the untrained default for some features."""
-    return MonotoneLogisticRegression(
-        directions=[feature.direction for feature in features],
-        prior_weights=[feature.prior_weight for feature in features],
-        strength=strength,
-    )
+class Monotone(ClassifierMixin, BaseEstimator):
+    """The aggregator ``monotone`` as scikit-learn clones it.
+
+    Parameters
+    ----------
+    names
+        Of the features.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
+        """Train it."""
+        self.classes_ = np.array([0, 1])
+        self.model_ = fit_model(X, y, kind="monotone", seed=0, names=self.names)
+        return self
+
+    def predict_proba(self, X: Floats) -> Floats:
+        """Return P(unfaithful) and P(faithful), (N, 2)."""
+        faithful = self.model_.probability(X)
+        return np.column_stack([1 - faithful, faithful])
 
 
-def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
+def systems_of(X: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
     """Return the scores (N,) of each system."""
-    names = [feature.name for feature in TEXT_FEATURES]
-    signs = {feature.name: feature.direction for feature in TEXT_FEATURES}
-    alone = {name: np.where(np.isnan(X[:, i]), NEITHER, X[:, i]) * signs[name] for i, name in enumerate(names)}
-    found = {name: alone[name] for name in OVERLAPS}
-    found |= {"aligner, packaged": packaged, "aligner, raw logit": alone["align_logit"]}
-    without = [i for i, name in enumerate(names) if not name.startswith("contrast_") and name != "agreement"]
-    agreeing = [i for i, name in enumerate(names) if not name.startswith("contrast_")]
-    network_free = [i for i, name in enumerate(names) if name != "align_logit"]
-    parts = {"counting": without, "and agreement": agreeing, "and contrasts": list(range(len(names)))}
-    for name, columns in (parts | {"the same without the network": network_free}).items():
-        estimator = estimator_of([TEXT_FEATURES[i] for i in columns])
-        found[name] = left_out_scores(X[:, columns], y, sources, estimator=estimator)
-    equal = estimator_of(TEXT_FEATURES, strength=1e6)
-    return found | {"weights not fitted": left_out_scores(X, y, sources, estimator=equal)}
+    names, directions = TEXT_FEATURES, feature_schema("syncheck.v4", ()).directions
+    columns = zip(names, X.T, directions, strict=True)
+    alone = {name: np.where(np.isnan(column), NEITHER, column) * sign for name, column, sign in columns}
+    found = {name: alone[name] for name in OVERLAPS} | {"aligner": alone["align_logit"]}
+    parts = {
+        "counting": [name for name in names if not name.startswith("contrast_") and name != "agreement"],
+        "and agreement": [name for name in names if not name.startswith("contrast_")],
+        "and contrasts": names,
+        "the same without the network": [name for name in names if name != "align_logit"],
+    }
+    for system, chosen in parts.items():
+        own = X[:, [names.index(name) for name in chosen]]
+        found[system] = left_out_scores(own, y, sources, estimator=Monotone(chosen))
+    unfitted = MonotoneLogisticRegression(
+        directions=directions, prior_weights=[prior_weight(name) for name in names], strength=1e6
+    )
+    return found | {"weights not fitted": left_out_scores(X, y, sources, estimator=unfitted)}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -132,20 +145,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--attribution", type=Path, required=True, metavar="DIR")
     parser.add_argument("--support", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--cache", type=Path, metavar="FILE", help="logits by pair, read and written")
+    parser.add_argument("--cache", type=Path, metavar="FILE", help="log-odds by pair, read and written")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     parser.add_argument("--resamples", type=int, default=1000, help="(%(default)s)")
     args = parser.parse_args(words)
     pairs = load_sources(args.ragtruth, args.attribution, args.support)
-    X, packaged = measured(pairs, raw_logits(pairs, args.cache))
+    X = measured(pairs, log_odds_of(pairs, args.cache))
     y, sources = np.array([pair.label for pair in pairs]), [pair.source for pair in pairs]
     groups = np.array([pair.group for pair in pairs])
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
     print(f"{len(pairs)} pairs, {args.resamples} resamples, seed {args.seed}\n")
-    matrix = left_out_matrix(
-        systems_of(X, packaged, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed
-    )
+    matrix = left_out_matrix(systems_of(X, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed)
     print(matrix.to_text())
     print("\nmean over the sources")
     for system, row in zip(matrix.rows, matrix.values, strict=True):

@@ -221,11 +221,11 @@ class Aggregator:
         Returns
         -------
         dict of str to float
-            Above 0 the feature speaks for faithful. ``lr``: the exact terms of ln(p / (1 - p)) against the mean of
-            training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of these two. ``mlp``:
-            occlusion, the log-odds minus those with the feature at its training median (missing, where no median is
-            known); effects of features that work together overlap, so they need not add up. ``signal``: the signal
-            itself. A calibration, which keeps the order of scores, is left out.
+            Above 0 the feature speaks for faithful. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)) against
+            the mean of training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of ``lr`` and
+            ``xgb``. ``mlp``: occlusion, the log-odds minus those with the feature at its training median (missing,
+            where no median is known); effects of features that work together overlap, so they need not add up.
+            ``signal``: the signal itself. A calibration, which keeps the order of scores, is left out.
 
         Raises
         ------

@@ -19,7 +19,7 @@ from syncheck.config import ClassifierKind
 from syncheck.errors import InputError
 from syncheck.schemas import FEATURES
 
-__all__ = ["fit_classifier", "fit_monotone", "make_aggregator"]
+__all__ = ["fit_classifier", "fit_monotone", "make_aggregator", "prior_weight"]
 
 PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
 """What the weights of ``monotone`` are pulled towards, in nats for a standard deviation.
@@ -135,7 +135,7 @@ def fit_monotone(X: NDArray[np.float64], y: NDArray[np.int64], seed: int, names:
     known = {feature.name: feature.direction for feature in FEATURES}
     fitted = MonotoneLogisticRegression(
         directions=[known.get(name, 0) for name in names] if names else None,
-        prior_weights=[_prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
+        prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
     ).fit(X, y)
     return Network(
         fill=fitted.fill_,
@@ -147,7 +147,8 @@ def fit_monotone(X: NDArray[np.float64], y: NDArray[np.int64], seed: int, names:
     )
 
 
-def _prior_weight(name: str) -> float:
+def prior_weight(name: str) -> float:
+    """Return what the weight of a feature is pulled towards in ``monotone``."""
     return (
         CONTRAST_WEIGHT if name.startswith("contrast_") else ALIGNER_WEIGHT if name == "align_logit" else PRIOR_WEIGHT
     )

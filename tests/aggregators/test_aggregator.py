@@ -15,7 +15,7 @@ from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.types import FeatureSchema
 
 KINDS = ("lr", "xgb", "mlp")
-ALL_KINDS = (*KINDS, "ensemble")
+ALL_KINDS = (*KINDS, "ensemble", "monotone")
 NAMES = ("min_prob", "mean_entropy", "lid_layer_2", "never_measured")
 SCHEMA = FeatureSchema("test.v1", NAMES, ("",) * 4, (1, -1, -1, 0))
 
@@ -98,7 +98,7 @@ def test_medians_are_of_the_measured_values(trained):
     np.testing.assert_array_equal(trained.medians[:3], np.nanmedian(X[:, :3], axis=0))
 
 
-@pytest.mark.parametrize("kind", ["lr", "xgb", "ensemble"])
+@pytest.mark.parametrize("kind", ["lr", "monotone", "xgb", "ensemble"])
 def test_attributions_add_up_to_the_log_odds(kind):
     """But for a base that is the same for all sentences; exact, missing values and what they say included."""
     X, y = sentences()

@@ -6,7 +6,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from syncheck.aggregators.kinds import KINDS, fit_model
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.schemas import feature_schema
 
 
 def sample(rows=200, columns=3, seed=0):
@@ -110,3 +112,46 @@ def test_it_fits_in_pipelines_and_searches():
 def test_options_that_do_not_fit_are_refused(options, word):
     with pytest.raises(ValueError, match=word):
         MonotoneLogisticRegression(**options).fit(*sample())
+
+
+def text_rows(rows=150, seed=1):
+    """Rows of the schema of text features; the first column misleads, and every seventh value is missing."""
+    schema = feature_schema("syncheck.v4", ())
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, rows)
+    X = random.normal(size=(rows, len(schema.names))) + 0.5 * np.outer(2 * y - 1, schema.directions)
+    X[:, 0] -= 2 * y
+    X[np.arange(X.size).reshape(X.shape) % 7 == 0] = np.nan
+    return schema, X, y
+
+
+def test_the_kind_is_the_regression_with_the_directions_of_the_schema():
+    schema, X, y = text_rows()
+    weights = [{"align_logit": 0.55}.get(n, 0.1 if n.startswith("contrast_") else 0.15) for n in schema.names]
+    expected = MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights).fit(X, y)
+    model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
+    assert model.features == len(schema.names)
+    assert model.probability(X) == pytest.approx(expected.predict_proba(X)[:, 1], rel=1e-12)
+    found = np.array([model.contributions(x, np.nanmedian(X, axis=0)) for x in X])
+    assert found == pytest.approx(expected.contributions(X), abs=1e-12)
+    assert expected.directions_.tolist() == list(schema.directions)
+    assert (np.sign(model.weights[0][:, 0]) * schema.directions >= 0).all()
+
+
+def test_the_kind_is_exact_after_saving_and_has_no_seed():
+    schema, X, y = text_rows()
+    model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
+    loaded = KINDS["monotone"].model.from_bytes(model.to_bytes())
+    other = fit_model(X, y, kind="monotone", seed=9, names=schema.names)
+    for again in (loaded, other):
+        assert np.array_equal(again.probability(X), model.probability(X))
+
+
+@pytest.mark.parametrize("names", [(), ("unknown", "log_tokens", "large_kl_pos")])
+def test_names_without_a_direction_leave_it_to_the_data(names):
+    X, y = sample()
+    X[:, 1] *= -1
+    found = fit_model(X, y, kind="monotone", seed=0, names=names)
+    expected = MonotoneLogisticRegression(prior_weights=0.15).fit(X, y)
+    assert found.probability(X) == pytest.approx(expected.predict_proba(X)[:, 1], rel=1e-12)
+    assert expected.directions_.tolist() == [1, -1, 1]

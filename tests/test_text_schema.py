@@ -1,0 +1,178 @@
+"""Schema ``syncheck.v4`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
+
+import json
+from math import log, nan
+
+import numpy as np
+import pytest
+
+from syncheck import Evidence, Monitor, MonitorConfig
+from syncheck.aggregators import Aggregator
+from syncheck.alignment import EvidenceIndex
+from syncheck.errors import MismatchError
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
+from syncheck.features.rarity import packaged_rarity
+from syncheck.features.text import text_features
+from syncheck.lexical import ContextLexicon
+from syncheck.schemas import feature_schema
+from syncheck.testing import ScriptedAligner, scripted_monitor
+from syncheck.types import Support
+
+SCHEMA = feature_schema("syncheck.v4", ())
+PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
+SENTENCES = ["The bridge opened in 1976.", "It has two lanes.", "Anna Bell designed it."]
+ANSWER = " ".join(SENTENCES)
+SUPPORTS = dict(zip(SENTENCES, (0.25, 0.875, 0.125), strict=True))
+QUESTION = "When did the bridge open?"
+
+
+class WithLogOdds(ScriptedAligner):
+    """Has log-odds of its own, which its scores are not those of."""
+
+    def align(self, passages, claims):
+        return [
+            Support(s.score, Evidence(0, passages[0], s.score), log_odds=10 * s.score, contradicted=0.5)
+            for s in super().align(passages, claims)
+        ]
+
+
+def monotone():
+    """Trained on rows in which every feature goes with the label in its direction, but for some that are missing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = rng.normal(size=(120, len(SCHEMA.names))) + np.outer(2 * y - 1, SCHEMA.directions)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return Aggregator.fit(X, y, schema=SCHEMA, kind="monotone")
+
+
+def made(aligner, aggregator):
+    double = scripted_monitor(ANSWER)
+    return Monitor(
+        double.model,
+        double.tokenizer,
+        config=MonitorConfig(schema="syncheck.v4"),
+        aligner=aligner,
+        aggregator=aggregator,
+    )
+
+
+@pytest.fixture
+def monitor():
+    return made(ScriptedAligner(SUPPORTS), monotone())
+
+
+@pytest.fixture
+def prompt(monitor):
+    return monitor.prompt(question=QUESTION, context=PASSAGES)
+
+
+@pytest.fixture
+def passes(monitor):
+    """One entry for each forward pass of the model."""
+    found = []
+    monitor.model.register_forward_pre_hook(lambda *_: found.append(1))
+    return found
+
+
+def expected_features(sentence, logit):
+    index = EvidenceIndex(PASSAGES)
+    found = text_features(
+        sentence,
+        logit=logit,
+        chunks=ContextChunks.from_texts([chunk.text for chunk in index.chunks]),
+        best=index.best(sentence, BEST_CHUNKS),
+        lexicon=ContextLexicon.from_passages(PASSAGES),
+        rarity=packaged_rarity(),
+    )
+    return pytest.approx(found.values, rel=1e-12, nan_ok=True)
+
+
+def measured_features(sentence):
+    return {name: nan if value is None else value for name, value in sentence.features.items()}
+
+
+def comparable(report):
+    """Return the sentences with what no clock decides."""
+    return [sentence | {"latency_ms": None} for sentence in report.to_dict()["sentences"]]
+
+
+def test_the_features_are_those_of_the_text(monitor, prompt):
+    for sentence, text in zip(monitor.score(prompt, ANSWER).sentences, SENTENCES, strict=True):
+        logit = log(SUPPORTS[text] / (1 - SUPPORTS[text]))
+        assert measured_features(sentence) == expected_features(text, logit)
+        assert tuple(sentence.features) == SCHEMA.names
+
+
+def test_an_aligners_own_log_odds_are_preferred_to_those_of_its_score(prompt):
+    report = made(WithLogOdds(SUPPORTS), monotone()).score(prompt, ANSWER)
+    assert [s.features["align_logit"] for s in report.sentences] == [2.5, 8.75, 1.25]
+
+
+def test_scoring_asks_no_language_model_unless_told_to(monitor, prompt, passes):
+    without = monitor.score(prompt, ANSWER)
+    assert passes == [] and {s.status for s in without.sentences} == {"scored"}
+    with_signals = monitor.score(prompt, ANSWER, signals=True)
+    assert passes != []
+    assert comparable(without) == comparable(with_signals)
+    assert without.tokens.token_ids.tolist() == with_signals.tokens.token_ids.tolist()
+    assert without.tokens.char_spans.tolist() == with_signals.tokens.char_spans.tolist()
+
+
+def test_a_contradiction_scores_below_what_the_passages_say(monitor, prompt):
+    wrong_year, right, wrong_name = (sentence.score for sentence in monitor.score(prompt, ANSWER).sentences)
+    assert max(wrong_year, wrong_name) < right
+
+
+def test_signals_that_were_not_measured_are_null(monitor, prompt):
+    names = ("log_prob", "log_prob_without_context", "entropy", "kl")
+    without, measured = (
+        json.loads(monitor.score(prompt, ANSWER, signals=wanted).to_json())["tokens"] for wanted in (False, True)
+    )
+    assert len(without) == len(measured) == 16
+    assert {token[name] for token in without for name in names} == {None}
+    assert not any(token[name] is None for token in measured for name in names)
+
+
+def test_batched_is_single(monitor, passes):
+    prompts = [
+        monitor.prompt(question=QUESTION, context=context) for context in (PASSAGES, PASSAGES[:1], PASSAGES[1:], [])
+    ]
+    answers = [ANSWER, SENTENCES[0], " ".join(SENTENCES[::-1]), ANSWER]
+    batched = monitor.score_batch(prompts, answers, batch_size=3)
+    single = [monitor.score(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+    assert passes == []
+    assert [comparable(report) for report in batched] == [comparable(report) for report in single]
+    assert {sentence.status for sentence in batched[3].sentences} == {"no_context"}
+
+
+def test_generated_answers_score_as_given_ones(monitor, prompt):
+    generated = monitor.generate(prompt, max_new_tokens=20)
+    assert generated.response == ANSWER
+    assert comparable(generated) == comparable(monitor.score(prompt, ANSWER))
+
+
+def test_saved_is_loaded(monitor, prompt, passes, tmp_path):
+    monitor.save_pretrained(tmp_path)
+    parts = {"model": monitor.model, "tokenizer": monitor.tokenizer}
+    loaded = Monitor.from_pretrained(tmp_path, **parts, aligner=ScriptedAligner(SUPPORTS))
+    assert (loaded.schema, loaded.aggregator.kind) == (SCHEMA, "monotone")
+    assert comparable(loaded.score(prompt, ANSWER)) == comparable(monitor.score(prompt, ANSWER))
+    assert passes == []
+
+
+def test_an_aggregator_of_another_schema_is_refused():
+    other = Aggregator.from_signal("align_score", schema=feature_schema("paper-no-lid.v1", ()))
+    with pytest.raises(MismatchError):
+        made(ScriptedAligner(SUPPORTS), other)
+
+
+def test_without_an_aggregator_the_signals_are_what_is_asked_for(prompt):
+    report = made(ScriptedAligner(SUPPORTS), None).score(prompt, ANSWER)
+    assert {sentence.status for sentence in report.sentences} == {"no_aggregator"}
+    assert not np.isnan(report.tokens.log_prob).any()
+
+
+def test_without_an_aligner_its_feature_alone_is_missing(prompt):
+    report = made(None, monotone()).score(prompt, ANSWER)
+    for sentence, text in zip(report.sentences, SENTENCES, strict=True):
+        assert measured_features(sentence) == expected_features(text, None)
