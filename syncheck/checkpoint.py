@@ -22,7 +22,7 @@ from syncheck.config import MonitorConfig, SegmenterConfig, Template
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import check_digests, read_object, write_digests
 from syncheck.pretrained import same_weights, weights_sha256
-from syncheck.schemas import feature_schema
+from syncheck.schemas import feature_schema, needs_signals
 from syncheck.signals import LidReferences
 from syncheck.types import FeatureSchema
 
@@ -44,7 +44,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "backtrack_threshold": (float, int),
     "layers": (list,),
     "lid_references": (bool,),
-    "model": (dict,),
+    "model": (dict, NoneType),
     "prune_threshold": (float, int),
     "schema": (str,),
     "segmenter": (dict,),
@@ -86,7 +86,8 @@ def save(directory: Path, monitor: Monitor) -> None:
         "aligner_weights_sha256": weights_of(monitor.aligner),
         "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
         "lid_references": monitor.lid_references is not None,
-        "model": fingerprint(monitor.model, monitor.tokenizer),
+        # One that reads text alone serves any model.
+        "model": fingerprint(monitor.model, monitor.tokenizer) if needs_signals(monitor.config.schema) else None,
         "trained_on": sorted(monitor.trained_on),
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
     }
@@ -104,9 +105,10 @@ def load(
 ) -> Monitor:
     """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
     config = _read_config(directory)
-    _check_model(directory, config["model"], fingerprint(model, tokenizer))
-    aligner = _aligner(directory, config, aligner, model.device)
     decided, schema = _decided(directory, config)
+    if needs_signals(decided.schema):
+        _check_model(directory, config["model"] or {}, fingerprint(model, tokenizer))
+    aligner = _aligner(directory, config, aligner, model.device)
     lid_references = _bank(directory, decided, model) if config["lid_references"] else None
     return kind(
         model,

@@ -19,10 +19,11 @@ from syncheck.monitor import Monitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
+__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit", "monitor_folder"]
 
-KitPurpose = Literal["generation", "surrogate"]
-"""``generation``: trained on the kit's own answers. ``surrogate``: trained on answers of other models."""
+KitPurpose = Literal["generation", "surrogate", "generic"]
+"""``generation``: trained on the kit's own answers. ``surrogate``: trained on answers of other models. ``generic``:
+reads text alone, and serves any model."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
@@ -60,7 +61,8 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     Parameters
     ----------
     purpose
-        ``generation`` to watch or steer the kit's own model, ``surrogate`` to score answers of other models.
+        ``generation`` to watch or steer the kit's own model, ``surrogate`` to score answers of other models,
+        ``generic`` to score them from their text alone; see :meth:`Monitor.generic` for a model of your own.
     device
         ``cpu`` or ``cuda``.
 
@@ -73,7 +75,12 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
         raise InputError(f"purpose must be one of {get_args(KitPurpose)}; found {purpose!r}")
     model, tokenizer = kit_language_model(device)
     aligner = load_aligner("bundled", device=device)
-    return Monitor.from_pretrained(ASSETS / f"monitor-{purpose}", model=model, tokenizer=tokenizer, aligner=aligner)
+    return Monitor.from_pretrained(monitor_folder(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
+
+
+def monitor_folder(purpose: KitPurpose) -> Path:
+    """Return the folder of a bundled monitor."""
+    return ASSETS / f"monitor-{purpose}"
 
 
 def demo_questions() -> Sequence[DemoQuestion]:

@@ -562,6 +562,35 @@ class Monitor:
             seed=seed,
         )
 
+    @classmethod
+    def generic(
+        cls,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        aligner: Aligner | None = None,
+    ) -> Monitor:
+        """Return the bundled monitor that reads text alone, for any model; it needs no labels and no training.
+
+        Its scores hold where as many sentences are faithful as not. Train a monitor with :meth:`fit` where labels are
+        at hand: it also reads the model's own signals.
+
+        Parameters
+        ----------
+        model, tokenizer
+            The model to monitor.
+        aligner
+            None takes the bundled one, which it was trained with; another is refused.
+
+        Raises
+        ------
+        MismatchError
+            If the aligner is not the bundled one.
+        """
+        from syncheck.kit import monitor_folder
+
+        return cls.from_pretrained(monitor_folder("generic"), model=model, tokenizer=tokenizer, aligner=aligner)
+
     def save_pretrained(self, directory: str | Path) -> None:
         """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""
         checkpoint.save(Path(directory), self)

@@ -130,7 +130,11 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
-    group.add_argument("--monitor", metavar="DIR", help="a trained monitor of --model (the bundled model's own)")
+    group.add_argument(
+        "--monitor",
+        metavar="DIR",
+        help="a trained monitor of --model, or generic, the bundled one that reads text alone (the kit's own)",
+    )
     group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     add_aligner(parser, "for a --model without --monitor (bundled)")
 

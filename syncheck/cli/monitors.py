@@ -25,6 +25,9 @@ from syncheck.types import RagPrompt
 
 __all__ = ["aligner_for", "check_device", "load_model", "monitor_for", "prompt_for", "read_passages", "segmenter_of"]
 
+GENERIC = "generic"
+"""The bundled monitor that reads text alone, as ``--monitor`` names it."""
+
 
 def read_passages(name: str, *, option: str) -> list[str]:
     """Read the paragraphs of a file, white space within them made single.
@@ -100,10 +103,14 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
             "--monitor; a trained monitor keeps those it was trained with"
         )
     if args.model is None:
+        if args.monitor == GENERIC:
+            return load_kit("generic", device=args.device)
         if args.monitor is not None:
             raise InputError("--monitor needs the --model it was trained for")
         return load_kit(purpose, device=args.device)
     model, tokenizer = load_model(args.model, args.device)
+    if args.monitor == GENERIC:
+        return Monitor.generic(model, tokenizer)
     if args.monitor is not None:
         return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)

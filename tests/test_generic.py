@@ -1,0 +1,83 @@
+"""The bundled monitor that reads text alone: any model, at once."""
+
+import json
+
+import pytest
+import torch
+
+from fod import FODGenerator
+from syncheck import Monitor, MonitorConfig, load_kit
+from syncheck.cli import main
+from syncheck.errors import MismatchError
+from syncheck.testing import ScriptedAligner, scripted_monitor
+
+PASSAGES = [
+    "The Avon bridge opened in 1967. It has two lanes and is closed to lorries.",
+    "Tom Smith designed the bridge.",
+]
+QUESTION = "When did the bridge open?"
+SUPPORTED = "The Avon bridge opened in 1967."
+UNRELATED = "The moon is made of cheese."
+
+
+@pytest.fixture(scope="module")
+def generic():
+    double = scripted_monitor(f"{SUPPORTED} {UNRELATED}")
+    return Monitor.generic(double.model, double.tokenizer)
+
+
+def scores_of(monitor):
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    return monitor.score(prompt, sentences=[f"{SUPPORTED} ", UNRELATED]).sentences
+
+
+def test_any_model_has_scores_without_labels_or_a_forward(generic, monkeypatch):
+    monkeypatch.setattr(type(generic.model), "forward", None)
+    supported, unrelated = scores_of(generic)
+    assert supported.score > 0.5 > unrelated.score
+    assert (supported.verdict, unrelated.verdict) == ("supported", "unsupported")
+
+
+def test_it_does_not_depend_on_the_model(generic):
+    assert [s.score for s in scores_of(generic)] == [s.score for s in scores_of(load_kit("generic"))]
+
+
+def test_the_search_works_with_it():
+    kit = load_kit("generic")
+    prompt = kit.prompt(question=QUESTION, context=PASSAGES)
+    found = FODGenerator(kit.model, kit.tokenizer, kit).generate(
+        prompt, max_new_tokens=24, generator=torch.Generator().manual_seed(0), return_dict_in_generate=True
+    )
+    assert all(sentence.score >= kit.config.backtrack_threshold for sentence in found.report.sentences)
+
+
+def test_another_aligner_is_refused(generic):
+    with pytest.raises(MismatchError, match="aligner"):
+        Monitor.generic(generic.model, generic.tokenizer, aligner=ScriptedAligner({}))
+
+
+def test_a_monitor_that_reads_signals_is_for_its_model_alone(generic, tmp_path):
+    other = scripted_monitor("Something else was said here.")
+    signals = Monitor(generic.model, generic.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+    signals.save_pretrained(tmp_path / "signals")
+    with pytest.raises(MismatchError, match="model"):
+        Monitor.from_pretrained(tmp_path / "signals", model=other.model, tokenizer=other.tokenizer)
+    generic.save_pretrained(tmp_path / "text")
+    loaded = Monitor.from_pretrained(tmp_path / "text", model=other.model, tokenizer=other.tokenizer)
+    assert loaded.aggregator.kind == generic.aggregator.kind
+
+
+@pytest.mark.slow
+def test_the_command_line_has_it_for_any_model(generic, tmp_path):
+    generic.model.save_pretrained(tmp_path / "model")
+    generic.tokenizer.save_pretrained(tmp_path / "model")
+    record = {"id": "a", "question": QUESTION, "context": PASSAGES, "response": SUPPORTED}
+    source = tmp_path / "in.jsonl"
+    source.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    written = {}
+    for name, options in {"kit": [], "own": ["--model", str(tmp_path / "model")]}.items():
+        target = tmp_path / f"{name}.jsonl"
+        words = ["score", *options, "--monitor", "generic", "--input", str(source)]
+        assert main([*words, "--output", str(target)]) == 0
+        written[name] = json.loads(target.read_text(encoding="utf-8"))["sentences"][0]["score"]
+    assert written["kit"] == written["own"] > 0.5
