@@ -4,7 +4,7 @@
 
 Leaves out RAGTruth QA, HAGRID, Stanford GenSearch, AttrScore, DeFacto and FRANK in turn, trains on the other five, and
 prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. Of DeFacto and FRANK only
-the contexts count that the bundled aligner was not trained on. The aligner's log-odds are kept in ``--cache``.
+the contexts count that the bundled aligner was not trained on. The aligner's answers are kept in ``--cache``.
 """
 
 from __future__ import annotations
@@ -61,16 +61,17 @@ def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[Suppo
     return pairs
 
 
-def log_odds_of(pairs: Sequence[SupportPair], cache: Path | None) -> Floats:
-    """Return the bundled network's log-odds of support (N,)."""
+def supports_of(pairs: Sequence[SupportPair], cache: Path | None) -> Floats:
+    """Return the bundled aligner's score and its network's log-odds of support, (N, 2)."""
     aligner = BundledAligner.load()
-    known: dict[str, float | None] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
+    known: dict[str, list[float | None]] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
     own = str(aligner.weights_sha256())
     found = []
     for pair in tqdm(pairs, desc="aligner", mininterval=5):
         key = sha256("\0".join([own, *pair.passages, pair.claim]).encode()).hexdigest()
         if key not in known:
-            known[key] = aligner.align(pair.passages, [pair.claim])[0].log_odds
+            support = aligner.align(pair.passages, [pair.claim])[0]
+            known[key] = [support.score, support.log_odds]
         found.append(known[key])
     if cache is not None:
         cache.write_text(json.dumps(known))
@@ -118,12 +119,13 @@ class Monotone(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - faithful, faithful])
 
 
-def systems_of(X: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
+def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
     """Return the scores (N,) of each system."""
     names, directions = TEXT_FEATURES, feature_schema("syncheck.v4", ()).directions
     columns = zip(names, X.T, directions, strict=True)
     alone = {name: np.where(np.isnan(column), NEITHER, column) * sign for name, column, sign in columns}
-    found = {name: alone[name] for name in OVERLAPS} | {"aligner": alone["align_logit"]}
+    found = {name: alone[name] for name in OVERLAPS}
+    found |= {"aligner, packaged": packaged, "aligner, log-odds": alone["align_logit"]}
     parts = {
         "counting": [name for name in names if not name.startswith("contrast_") and name != "agreement"],
         "and agreement": [name for name in names if not name.startswith("contrast_")],
@@ -145,18 +147,21 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--attribution", type=Path, required=True, metavar="DIR")
     parser.add_argument("--support", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--cache", type=Path, metavar="FILE", help="log-odds by pair, read and written")
+    parser.add_argument("--cache", type=Path, metavar="FILE", help="the aligner's answers by pair, read and written")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     parser.add_argument("--resamples", type=int, default=1000, help="(%(default)s)")
     args = parser.parse_args(words)
     pairs = load_sources(args.ragtruth, args.attribution, args.support)
-    X = measured(pairs, log_odds_of(pairs, args.cache))
+    packaged, log_odds = supports_of(pairs, args.cache).T
+    X = measured(pairs, log_odds)
     y, sources = np.array([pair.label for pair in pairs]), [pair.source for pair in pairs]
     groups = np.array([pair.group for pair in pairs])
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
     print(f"{len(pairs)} pairs, {args.resamples} resamples, seed {args.seed}\n")
-    matrix = left_out_matrix(systems_of(X, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed)
+    matrix = left_out_matrix(
+        systems_of(X, packaged, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed
+    )
     print(matrix.to_text())
     print("\nmean over the sources")
     for system, row in zip(matrix.rows, matrix.values, strict=True):
