@@ -45,7 +45,7 @@ DOSE = '"The maximum dose is 4 g. More is harmful. The maxi…"'
         (SENTENCE, f"<SentenceScore 0.94 scored {DOSE}>"),
         (UNSCORED, '<SentenceScore not_checkable "…">'),
         (TokenEvent(7, " dose"), '<TokenEvent 7 " dose">'),
-        (SentenceEvent(SENTENCE), f"<SentenceEvent 0.94 scored {DOSE}>"),
+        (SentenceEvent(SENTENCE, (1, 2)), f"<SentenceEvent 0.94 scored {DOSE}>"),
         (EndEvent(REPORT), f"<EndEvent <Report 2 sentences, lowest 0.94, {DOSE}>>"),
         (REPORT, f"<Report 2 sentences, lowest 0.94, {DOSE}>"),
         (Answer(LONG, REPORT), f"<Answer {DOSE} 2 sentences {DOSE}>"),

@@ -322,28 +322,32 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
 
 
 def load_written(folder: Path) -> list[ContrastGroup]:
-    """Read hand-written claims: ``P:`` begins a passage, ``+`` one supported, ``-`` contradicted, ``?`` neither."""
-    labels = {"+ ": SUPPORTED, "- ": CONTRADICTED, "? ": NOT_STATED}
-    found: list[tuple[list[str], list[Claim]]] = []
-    for path in sorted(folder.glob("*.txt")):
-        for line in filter(str.strip, path.read_text(encoding="utf-8").splitlines()):
-            begins = line.startswith("P:")
-            if begins and (not found or found[-1][1]):
-                found.append(([], []))
-            passages, claims = found[-1] if found else ([], [])
-            if begins:
-                passages.append(line[2:].strip())
-            elif line[:2] in labels and passages:
-                claims.append(Claim(line[2:].strip(), labels[line[:2]], "written"))
-            elif passages and not claims:
-                passages[-1] += "\n" + line.strip()
-            else:
-                raise ValueError(f"{path.name}: expected 'P:', '+ ', '- ' or '? ', found {line!r}")
+    """Read written claims: ``P:`` begins a passage, ``+`` one supported, ``-`` contradicted, ``?`` neither."""
+    contexts = [context for path in sorted(folder.glob("*.txt")) for context in _written_in(path)]
     return [
-        ContrastGroup(tuple(passages), tuple(claims[i : i + 6]), "written", "")
-        for passages, claims in found
+        ContrastGroup(passages, claims[i : i + 6], "written", "")
+        for passages, claims in contexts
         for i in range(0, len(claims), 6)
     ]
+
+
+def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
+    labels = {"+ ": SUPPORTED, "- ": CONTRADICTED, "? ": NOT_STATED}
+    found: list[tuple[list[str], list[Claim]]] = []
+    for line in filter(str.strip, path.read_text(encoding="utf-8").splitlines()):
+        if line.startswith("P:"):
+            if not found or found[-1][1]:
+                found.append(([], []))
+            found[-1][0].append(line[2:].strip())
+        elif line[:2] in labels and found:
+            found[-1][1].append(Claim(line[2:].strip(), labels[line[:2]], "written"))
+        elif found and not found[-1][1]:
+            found[-1][0][-1] += "\n" + line.strip()
+        else:
+            raise ValueError(f"{path.name}: expected 'P:', '+ ', '- ' or '? ', found {line!r}")
+    if found and not found[-1][1]:
+        raise ValueError(f"{path.name}: expected claims after the last passage, found none")
+    return [(tuple(passages), tuple(claims)) for passages, claims in found]
 
 
 def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
@@ -530,7 +534,7 @@ def main() -> None:
     parser.add_argument("--made", type=Path, nargs=2, required=True, help="short and long groups of contrast_pairs.py")
     parser.add_argument("--contrast", type=Path, required=True, help="folder of pairs with relations")
     parser.add_argument("--pairs", type=Path, required=True, help="folder of pairs with two labels")
-    parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of hand-written claims (%(default)s)")
+    parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
     parser.add_argument("--encoder", type=Path, required=True)
     parser.add_argument("--heldout", type=Path, required=True, help="groups to measure on")
     parser.add_argument("--output", type=Path, required=True)

@@ -68,6 +68,7 @@ def sentence(text, score, response, token_start, token_end, *, evidence=None, se
         attribution=attribution,
         evidence=evidence,
         latency_ms=float(3 + rng.exponential(2)),
+        verdict="supported" if score >= 0.85 else "doubtful" if score >= 0.7 else "unsupported",
         **more,
     )
 

@@ -1,5 +1,6 @@
 import re
 from html.parser import HTMLParser
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,10 @@ from report_cases import demo_cases, report, tried
 
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
 from syncheck.report.colours import tint
-from syncheck.report.labels import BANDS, band, feature_label, feature_value, verdict
+from syncheck.report.labels import VERDICTS, feature_label, feature_value, verdict
 from syncheck.report.layout import mark_passage
 from syncheck.schemas import SCHEMAS, feature_schema
-from syncheck.types import RagPrompt, SentenceScore
+from syncheck.types import RagPrompt, SentenceScore, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 # HTML text cannot hold control characters, and surrogates are no characters.
@@ -200,21 +201,10 @@ def test_the_ends_and_the_middle_of_the_scale():
     assert (tint(0.0).light, tint(0.5).light, tint(1.0).light) == ("#f4a26b", "#f6efdf", "#9cc9ee")
 
 
-@pytest.mark.parametrize(
-    ("score", "words"),
-    [
-        (1.0, "very likely faithful"),
-        (0.75, "very likely faithful"),
-        (0.7499, "likely faithful"),
-        (0.5, "likely faithful"),
-        (0.25, "doubtful"),
-        (0.2499, "likely unfaithful"),
-        (0.0, "likely unfaithful"),
-    ],
-)
-def test_bands_hold_their_lower_border(score, words):
-    assert band(score).words == words
-    assert len(BANDS) == 4
+def test_each_verdict_is_in_the_legend():
+    page = Page(render_html([Case.of(report("q", ("p",), [("Yes.", 0.5, 0, "p")]))]))
+    assert set(VERDICTS) == set(get_args(Verdict))
+    assert all(verdict in page.text("span") for verdict in VERDICTS)
 
 
 def test_values_carry_their_unit():

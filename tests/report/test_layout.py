@@ -21,7 +21,9 @@ TOKENS = TokenSignals(
     entropy=np.ones(4, dtype=np.float32),
     kl=np.array([1.5, 3.5, NAN, 12.0], dtype=np.float32),
 )
-FIRST = SentenceScore("Hm", 0, 2, 0, 1, 0.75, "scored", {"min_prob": 0.5}, attribution={"min_prob": 0.02})
+FIRST = SentenceScore(
+    "Hm", 0, 2, 0, 1, 0.75, "scored", {"min_prob": 0.5}, attribution={"min_prob": 0.02}, verdict="supported"
+)
 SECOND = SentenceScore(
     "Yes.",
     3,
@@ -34,13 +36,14 @@ SECOND = SentenceScore(
     attribution={"min_prob": 0.1, "align_score": -0.2},
     evidence=Evidence(0, " Because it is. ", 0.125),
     latency_ms=2.25,
+    verdict="unsupported",
 )
 
 
 @pytest.fixture
 def answer():
     made = Report(PROMPT, TOKENS.text, (FIRST, SECOND), TOKENS)
-    tried = SentenceScore("Never.", 3, 9, 0, 0, 0.1, "scored", {})
+    tried = SentenceScore("Never.", 3, 9, 0, 0, 0.1, "scored", {}, verdict="unsupported")
     case = Case("Why?", PROMPT.passages, (Answer("FOD", made, (tried,)),))
     return case_view(case, 1, prefix="x-")
 
@@ -91,7 +94,7 @@ def test_evidence_points_to_its_passage_and_the_passage_back(answer):
 def test_dropped_sentences_stand_before_the_one_that_took_their_place(answer):
     first, second = answer.answers[0].sentences
     assert first.dropped == ()
-    assert second.dropped == (DroppedView("Never.", "0.10", "likely unfaithful"),)
+    assert second.dropped == (DroppedView("Never.", "0.10", "unsupported"),)
 
 
 def test_numbers_of_the_answer(answer):

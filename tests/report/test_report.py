@@ -75,6 +75,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "evidence": {"passage": 0, "text": "Because.", "score": 0.75},
                 "latency_ms": 1.5,
                 "truncated": False,
+                "verdict": None,
             },
             {
                 "text": "?",
@@ -90,6 +91,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "evidence": None,
                 "latency_ms": None,
                 "truncated": False,
+                "verdict": None,
             },
         ],
         "tokens": [

@@ -165,7 +165,7 @@ def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
     assert len(wrong) == 2  # the legend's, and the five characters
     shaded = sum(value == "risk 0.50" for value in found.values("title"))
     assert shaded == 2 + 1 + 1  # before and after the five, the other low sentence, the one without a score
-    assert "a sentence that scores below 0.75" in found.text("p")
+    assert "a sentence that is not supported" in found.text("p")
     for sentence in report.sentences:
         assert sentence.text in "".join(found.text("summary").splitlines())
 
@@ -173,4 +173,4 @@ def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
 def test_a_report_that_was_not_opened_has_no_shades():
     found = Page(render_html([Case.of(demo_cases()[0].answers[0].report)]))
     assert not [value for value in found.values("class") if value.startswith("risk")]
-    assert "scores below 0.75" not in found.text("p")
+    assert "is not supported" not in found.text("p")

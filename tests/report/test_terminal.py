@@ -30,6 +30,7 @@ def test_text_of_one_answer_by_hand():
         attribution={"min_prob": -0.25, "large_kl_pos": -0.0625, "mean_entropy": -0.001, "align_score": 0.5},
         evidence=Evidence(1, "So.", 0.125),
         latency_ms=2.5,
+        verdict="contradicted",
     )
     mark = SentenceScore("!", 21, 22, 6, 7, None, "not_checkable", {}, reason="no letter or digit")
     dropped = SentenceScore("Never.", 10, 16, 3, 5, 0.11, "scored", {})
@@ -44,7 +45,7 @@ def test_text_of_one_answer_by_hand():
         "  2  0.20  ██░░░░░░░░ It is not.",
         "  3     –  ·········· ! [nothing to check: no letter or digit]",
         "",
-        "     lowest: sentence 2, likely unfaithful",
+        "     lowest: sentence 2, contradicted",
         "     -0.25  min_prob               0.0625        probability of the least likely token",
         "     -0.06  large_kl_pos           2 tokens      tokens with a KL above 3 nats",
         "     best: passage 2   “So.” (support 0.12)",

@@ -66,6 +66,7 @@ def test_files_are_read_in_order_and_others_are_left_alone(read, tmp_path):
         "P: A.\n+ B.\nC.",
         "P: A.\n+ B.\n* C.",
         "P: A.\n+ B.\n+C.",
+        "P: A.\n+ B.\n\nP: C.",
     ],
 )
 def test_a_line_that_is_none_of_the_format_is_refused_by_name(read, text):
