@@ -18,6 +18,7 @@ from typing import Any, get_args
 
 from syncheck.cli import main as syncheck
 from syncheck.config import AggregatorKind
+from syncheck.evaluation import aggregator_systems
 from syncheck.training import SetName
 
 GENERATORS = ("llama-2-7b-chat", "mistral-7B-instruct")
@@ -114,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> None:
     systems = found(args, "systems", options)
     kinds = {
         kind: found(args, kind, ["--seeds", str(args.seeds), "--set", "strict", "--aggregator", kind])
-        for kind in get_args(AggregatorKind)
+        for kind in (system.aggregator for system in aggregator_systems(()))
     }
     for table in (systems_table(systems, args.generators), signals_table(systems), kinds_table(kinds)):
         print("", *table, sep="\n")

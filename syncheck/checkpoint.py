@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from syncheck.monitor import Monitor
 
-__all__ = ["fingerprint", "load", "save"]
+__all__ = ["fingerprint", "load", "packaged_monitor", "save"]
 
 FORMAT = 2
 _CONFIG = "config.json"
@@ -69,6 +70,11 @@ def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> d
         "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
         "weights_sha256": weights_sha256(model),
     }
+
+
+def packaged_monitor(name: str) -> Path:
+    """Return the folder of a monitor that ships with the package."""
+    return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
 
 
 def save(directory: Path, monitor: Monitor) -> None:

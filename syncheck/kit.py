@@ -12,6 +12,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.alignment import load_aligner
+from syncheck.checkpoint import packaged_monitor
 from syncheck.errors import InputError
 from syncheck.jsonlines import read_json
 from syncheck.monitor import Monitor
@@ -19,7 +20,7 @@ from syncheck.monitor import Monitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit", "monitor_folder"]
+__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
 
 KitPurpose = Literal["generation", "surrogate", "generic"]
 """``generation``: trained on the kit's own answers. ``surrogate``: trained on answers of other models. ``generic``:
@@ -75,12 +76,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
         raise InputError(f"purpose must be one of {get_args(KitPurpose)}; found {purpose!r}")
     model, tokenizer = kit_language_model(device)
     aligner = load_aligner("bundled", device=device)
-    return Monitor.from_pretrained(monitor_folder(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
-
-
-def monitor_folder(purpose: KitPurpose) -> Path:
-    """Return the folder of a bundled monitor."""
-    return ASSETS / f"monitor-{purpose}"
+    return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
 
 
 def demo_questions() -> Sequence[DemoQuestion]:

@@ -587,9 +587,9 @@ class Monitor:
         MismatchError
             If the aligner is not the bundled one.
         """
-        from syncheck.kit import monitor_folder
-
-        return cls.from_pretrained(monitor_folder("generic"), model=model, tokenizer=tokenizer, aligner=aligner)
+        return cls.from_pretrained(
+            checkpoint.packaged_monitor("generic"), model=model, tokenizer=tokenizer, aligner=aligner
+        )
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""

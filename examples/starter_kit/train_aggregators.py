@@ -8,10 +8,10 @@ python examples/starter_kit/train_aggregators.py generic --ragtruth ragtruth-qa 
 ``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
 trained on, labelled by the passages, and on true answers with planted errors. ``surrogate`` scores other models'
 answers: trained on RAGTruth QA. In both the kind of aggregator is the one with the best grouped cross-validation.
-``generic`` scores any model's sentences from their text alone: trained on RAGTruth QA, on those claims of DeFacto and
-FRANK that the aligner was not trained on, and on a share of the claims in ``claims``. Its kind, features and prior
-weights were chosen by leaving one source out (``benchmarks/carry_over.py``). Answers and measurements are kept in
-``--run``, where a run that was cut off goes on.
+``generic`` scores any model's sentences from their text alone: trained on RAGTruth QA and on those claims of DeFacto
+and FRANK that the aligner was not trained on. Its kind, features and prior weights were chosen by leaving one source
+out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
+continues.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from contrast_pairs import SUPPORTED
 from planted_errors import is_faithful, neighbours, plant
 from support_pairs import SupportPair, load_pairs, part_of
 from support_records import QUESTION
 from tqdm import tqdm
-from train_reader import WRITTEN, is_held_out, load_written
 from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
 from syncheck import Monitor, MonitorConfig, load_aligner
@@ -145,20 +143,10 @@ def claims_as_responses(pairs: Sequence[SupportPair]) -> list[LabelledResponse]:
     ]
 
 
-def written_pairs(folder: Path) -> list[SupportPair]:
-    """Return the hand-written claims that :mod:`train_reader` leaves out."""
-    return [
-        SupportPair(group.passages, claim.text, int(claim.label == SUPPORTED), "written", group.passages[0])
-        for group in load_written(folder)
-        if is_held_out(group)
-        for claim in group.claims
-    ]
-
-
-def generic_responses(ragtruth: Path, pairs: Path, claims: Path) -> list[LabelledResponse]:
+def generic_responses(ragtruth: Path, pairs: Path) -> list[LabelledResponse]:
     """Read what the generic aggregator learns from: nothing that the aligner was trained on."""
     held_out = [p for s in HELD_OUT_SOURCES for p in load_pairs(pairs, s) if part_of(p.passages[0]) != "train"]
-    return load_ragtruth(ragtruth) + claims_as_responses([*held_out, *written_pairs(claims)])
+    return load_ragtruth(ragtruth) + claims_as_responses(held_out)
 
 
 def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledResponse]:
@@ -185,7 +173,7 @@ def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSe
     if not table.exists():
         args.run.mkdir(parents=True, exist_ok=True)
         if args.purpose == "generic":
-            responses = generic_responses(args.ragtruth, args.pairs, args.claims)
+            responses = generic_responses(args.ragtruth, args.pairs)
         elif args.purpose == "surrogate":
             responses = load_ragtruth(args.ragtruth)
         else:
@@ -248,8 +236,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": "its own greedy and sampled answers to held-out Wikipedia articles (CC BY-SA 4.0), labelled by "
         "the passages, and true answers with one planted error (`examples/starter_kit/planted_errors.py`)",
         "surrogate": ragtruth,
-        "generic": f"{ragtruth}; on those claims of DeFacto and FRANK (MIT) that the aligner was not trained on; and "
-        "on one context in twelve of `examples/starter_kit/claims`",
+        "generic": f"{ragtruth}; and on those claims of DeFacto and FRANK (MIT) that the aligner was not trained on",
     }[purpose]
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
@@ -300,7 +287,6 @@ def main() -> None:
     parser.add_argument("--articles", type=Path)
     parser.add_argument("--ragtruth", type=Path)
     parser.add_argument("--pairs", type=Path, help="folder of <source>.jsonl.xz")
-    parser.add_argument("--claims", type=Path, default=WRITTEN, help="hand-written claims (%(default)s)")
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--run", type=Path, default=Path("runs/aggregators"), help="where measurements are kept")
     parser.add_argument("--output", type=Path, required=True)

@@ -88,9 +88,17 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     return tuple(s for i, s in enumerate(present) if s.columns not in [t.columns for t in present[:i]])
 
 
-def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """Return every kind of aggregator on all the columns, named by its kind, the simplest first."""
-    return tuple(System(kind, tuple(names), aggregator=kind) for kind in get_args(AggregatorKind))
+def aggregator_systems(
+    names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
+) -> tuple[System, ...]:
+    """Return kinds of aggregator on all the columns, named by their kind, the simplest first.
+
+    None takes those whose probabilities hold at the share of faithful sentences that they were trained on: all but
+    ``monotone``.
+    """
+    kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
+    compared = [kind for kind in kinds if kind != "monotone"] if aggregators is None else aggregators
+    return tuple(System(kind, tuple(names), aggregator=kind) for kind in kinds if kind in compared)
 
 
 def out_of_fold_scores(
@@ -274,7 +282,7 @@ def best_aggregator(
     draws
         Resamples of the groups for the intervals.
     aggregators
-        Which kinds are compared; None takes all.
+        Which kinds are compared; None takes those of :func:`aggregator_systems`.
 
     Returns
     -------
@@ -286,9 +294,7 @@ def best_aggregator(
     scores : ndarray of shape (repeats, N), float64
         Out-of-fold P(faithful) of each sentence, by that kind.
     """
-    systems = [
-        system for system in aggregator_systems(names) if aggregators is None or system.aggregator in aggregators
-    ]
+    systems = aggregator_systems(names, aggregators=aggregators)
     scores = out_of_fold_scores(
         X, y, groups, names=names, systems=systems, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
     )
