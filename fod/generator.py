@@ -102,6 +102,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         samples_per_step: int | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
+        if not isinstance(config, FODConfig | None):
+            raise WrongTypeError(f"config must be a FODConfig or None; found {type(config).__name__}")
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
         require_rewindable(model)

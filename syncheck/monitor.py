@@ -341,7 +341,8 @@ class Monitor:
             The response cut into sentences, with all white space; joined they are the response.
         signals
             Whether to measure the model's signals also where the monitor's features need none of them. Without them
-            such a monitor asks no language model, and every token's signals are NaN.
+            such a monitor asks no language model, and every token's signals are NaN; one without an aggregator, of
+            which there is nothing else to learn, always measures them.
 
         Raises
         ------
@@ -391,9 +392,10 @@ class Monitor:
         """
         read = self._read_all(prompts, responses, response_token_ids, sentences)
         reports: dict[int, Report] = {}
+        wanted = signals or self.aggregator is None
         for chosen in batches_of_like_length(self.model, prompts, read, batch_size):
             started = time.perf_counter()
-            answers = self._answered([prompts[i] for i in chosen], [read[i] for i in chosen], signals=signals)
+            answers = self._answered([prompts[i] for i in chosen], [read[i] for i in chosen], signals=wanted)
             seconds = time.perf_counter() - started
             for i, answer in zip(chosen, answers, strict=True):
                 reports[i] = answer.report(read[i].transcript, stop=None, seconds=seconds)

@@ -206,9 +206,8 @@ class SentenceScorer:
     def _verdict_on(self, score: float | None, support: Support | None) -> Verdict | None:
         if score is None:
             return None
-        doubtful_below, unsupported_below = self._thresholds
-        if score >= unsupported_below:
-            return "supported" if score >= doubtful_below else "doubtful"
+        if score >= min(self._thresholds):
+            return "supported" if score >= max(self._thresholds) else "doubtful"
         against = None if support is None else support.contradicted
         return "contradicted" if against is not None and against > CONTRADICTED_ABOVE else "unsupported"
 

@@ -295,8 +295,8 @@ class SentenceScore:
     truncated : bool
         Whether the sentence was cut at the limit of tokens.
     verdict : Verdict or None
-        The score in words, by the monitor's thresholds: ``supported`` from the pruning threshold up, ``doubtful`` down
-        to the backtracking threshold, below it ``contradicted`` where the aligner finds that the evidence says
+        The score in words, by the monitor's thresholds: ``supported`` from the higher one up, ``doubtful`` down to the
+        lower one, below it ``contradicted`` where the aligner finds that the evidence says
         otherwise, else ``unsupported``. None without a score.
     """
 

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from fod import FODGenerator
@@ -80,3 +81,23 @@ def test_the_command_line_has_it_for_any_model(generic, tmp_path):
         assert main([*words, "--output", str(target)]) == 0
         written[name] = json.loads(target.read_text(encoding="utf-8"))["sentences"][0]["score"]
     assert written["kit"] == written["own"] > 0.5
+
+
+def test_a_folder_of_that_name_is_not_taken_for_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "generic").mkdir()
+    assert main(["score", "--monitor", "generic", "--input", "in.jsonl"]) == 2
+    assert "./generic" in capsys.readouterr().err
+
+
+def test_tokens_without_signals_are_not_drawn_and_batches_are_as_single(generic):
+    prompt = generic.prompt(question=QUESTION, context=PASSAGES)
+    single = generic.score(prompt, SUPPORTED)
+    (batched,) = generic.score_batch([prompt], [SUPPORTED])
+    assert single.to_dict()["sentences"][0]["verdict"] == batched.sentences[0].verdict == "supported"
+    assert np.isnan(single.tokens.kl).all() and np.isnan(batched.tokens.kl).all()
+    assert 'class="token' not in single.to_html()
+    assert 'class="token' in generic.score(prompt, SUPPORTED, signals=True).to_html()
+    untrained = Monitor(generic.model, generic.tokenizer, config=generic.config)
+    for report in (untrained.score(prompt, SUPPORTED), *untrained.score_batch([prompt], [SUPPORTED])):
+        assert not np.isnan(report.tokens.kl).any()

@@ -254,7 +254,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": chosen,
         "surrogate": chosen,
         "generic": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
-        f"prune {facts['prune']:.3f}, from out-of-fold scores (25 % of the faithful sentences fall below)",
+        f"prune {facts['prune']:.3f}, which at least a quarter of the faithful sentences do not reach",
     }[purpose]
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}

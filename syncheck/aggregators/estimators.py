@@ -17,10 +17,11 @@ from syncheck.aggregators.network import Network
 from syncheck.aggregators.trees import Forest
 from syncheck.config import ClassifierKind
 from syncheck.errors import InputError
-from syncheck.schemas import FEATURES
+from syncheck.schemas import FEATURES, LID
 
 __all__ = ["fit_classifier", "fit_monotone", "make_aggregator", "prior_weight"]
 
+LID_PREFIX = LID.format(k="")
 PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
 """What the weights of ``monotone`` are pulled towards, in nats for a standard deviation.
 
@@ -134,7 +135,7 @@ def fit_monotone(X: NDArray[np.float64], y: NDArray[np.int64], seed: int, names:
 
     known = {feature.name: feature.direction for feature in FEATURES}
     fitted = MonotoneLogisticRegression(
-        directions=[known.get(name, 0) for name in names] if names else None,
+        directions=[known.get(LID if name.startswith(LID_PREFIX) else name, 0) for name in names] if names else None,
         prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
     ).fit(X, y)
     return Network(

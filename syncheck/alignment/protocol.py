@@ -65,7 +65,10 @@ class QuestionAligner(Aligner, Protocol):
 
 @runtime_checkable
 class IndexedAligner(Aligner, Protocol):
-    """An aligner that reads the chunks of an index; a monitor makes one for each prompt and keeps it as long."""
+    """An aligner that reads the chunks of an index; a monitor makes one for each prompt and keeps it as long.
+
+    A monitor then asks :meth:`align_indexed`, and not :meth:`align`.
+    """
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages that are indexed; see :meth:`Aligner.align`."""

@@ -102,6 +102,10 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
             "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
             "--monitor; a trained monitor keeps those it was trained with"
         )
+    if args.monitor == GENERIC and Path(GENERIC).exists():
+        raise InputError(
+            f"--monitor {GENERIC} is the bundled monitor, and here is a {GENERIC!r} too; write ./{GENERIC} for it"
+        )
     if args.model is None:
         if args.monitor == GENERIC:
             return load_kit("generic", device=args.device)

@@ -28,6 +28,7 @@ _SENTENCE_FIELDS = (
     "token_end",
     "score",
     "status",
+    "verdict",
     "features",
     "reason",
     "evidence",

@@ -43,7 +43,15 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
     # Files name their groups each in its own way.
     chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": _files(measured)[chosen.used]}[args.over]
-    return transfer_matrix(chosen.features, chosen.y, chosen.groups, parts.tolist(), without=args.without, **options)
+    return transfer_matrix(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        parts.tolist(),
+        feature_names=chosen.measured.schema.names,
+        without=args.without,
+        **options,
+    )
 
 
 def _files(measured: dict[str, MeasuredSentences]) -> np.ndarray:

@@ -99,7 +99,7 @@ def permuted_scores(
     scores = {name: np.full((repeats, size), np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
     randomness = [np.random.default_rng(seed + repeat) for repeat in range(repeats)]
     numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
-    for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed):
+    for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names):
         rows = fold.rows[fold.test]
         scores[ALL_FEATURES][fold.repeat, fold.test] = fold.model.probability(rows)
         for signal, columns in places.items():

@@ -137,6 +137,7 @@ def transfer_matrix(
     seed: int = 0,
     same_folds: bool = True,
     draws: int = 1000,
+    feature_names: Sequence[str] = (),
 ) -> AurocMatrix:
     """Train on each part, and on all but each part, and measure the AUROC on every part.
 
@@ -157,6 +158,8 @@ def transfer_matrix(
         Parts that are left out: neither trained nor tested on.
     draws
         Resamples of the groups for the intervals.
+    feature_names
+        Of the F features, for kinds that read their directions from them.
 
     Returns
     -------
@@ -177,7 +180,9 @@ def transfer_matrix(
     for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
         numbers[:, together] = numbering(labels[together], questions[together])
     _check_parts(columns, names, labels, numbers)
-    scores = partial(cross_validate, X, labels, groups, aggregator=aggregator, seed=seed, numbers=numbers)
+    scores = partial(
+        cross_validate, X, labels, groups, aggregator=aggregator, seed=seed, numbers=numbers, names=feature_names
+    )
     resamples = BootstrapSamples.of(questions, draws=draws, seed=seed)
     cells: dict[tuple[str, str], Cell] = {}
     for row in columns:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from syncheck.config import LARGE_KL_NATS
 from syncheck.report.colours import ShadeView, shades_of, tint
 from syncheck.report.labels import FeatureLabel, answer_facts, feature_label, feature_value, verdict
@@ -108,7 +110,7 @@ def _answer_view(answer: Answer, anchor: str, case_anchor: str) -> AnswerView:
                 latency=None if sentence.latency_ms is None else f"{sentence.latency_ms:.1f} ms",
                 truncated=sentence.truncated,
                 signals=_signal_views(sentence, longest),
-                tokens=tuple(_token_view(report.tokens, i) for i in _tokens_of(sentence)),
+                tokens=tuple(_token_view(report.tokens, i) for i in _measured_tokens(report, sentence)),
                 evidence=_evidence_view(sentence, case_anchor),
                 dropped=tried,
             )
@@ -143,6 +145,12 @@ def _shade_views(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ..
     if report.spans is None or sentence.verdict == "supported" or sentence.start == sentence.end:
         return ()
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
+
+
+def _measured_tokens(report: Report, sentence: SentenceScore) -> range:
+    """Return the tokens of a sentence; none where no language model was asked."""
+    tokens = _tokens_of(sentence)
+    return tokens if not np.isnan(report.tokens.log_prob[tokens.start : tokens.stop]).all() else range(0)
 
 
 def _tokens_of(sentence: SentenceScore) -> range:

@@ -72,7 +72,18 @@ class TraceNode:
 
 JsonDict = dict[str, Any]
 
-_COLUMNS = ("text", "start", "end", "token_start", "token_end", "status", "reason", "truncated", "latency_ms")
+_COLUMNS = (
+    "text",
+    "start",
+    "end",
+    "token_start",
+    "token_end",
+    "status",
+    "verdict",
+    "reason",
+    "truncated",
+    "latency_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ def surrogate_matrix(
             seed=seed,
             same_folds=same_folds,
             train_on=train_on,
+            names=everything.measured.schema.names,
         )
         resamples = BootstrapSamples.of(groups, draws=draws, seed=seed)
         columns |= set(generators.tolist())
