@@ -104,27 +104,37 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="answer questions with the bundled model, greedily and by FOD"))
     _add_score(commands.add_parser("score", help="score given responses, sentence by sentence"))
-    add_spans(commands.add_parser("spans", help="find the wrong characters of responses, in any language"))
-    add_spans_score(commands.add_parser("spans-score", help="IoU and correlation of spans that were found"))
+    add_spans(commands.add_parser("spans", help="mark the wrong characters of responses, in any language"))
+    add_spans_score(commands.add_parser("spans-score", help="score predicted spans: IoU and correlation"))
     _add_generate(commands.add_parser("generate", help="answer questions and score the answers"))
     _add_train(commands.add_parser("train", help="train a monitor on labelled responses"))
     _add_features(commands.add_parser("features", help="measure labelled responses once, for train and evaluate"))
-    _add_evaluate(commands.add_parser("evaluate", help="AUROC of a monitor's signals on labelled responses"))
-    _add_ablate(commands.add_parser("ablate", help="AUROC without each signal in turn"))
-    _add_transfer(commands.add_parser("transfer", help="trained on one generator, task or file, tested on another"))
-    _add_calibrate(commands.add_parser("calibrate", help="probabilities and a threshold from held-out data"))
-    add_conversion(commands.add_parser("convert-aligner", help="an AlignScore .ckpt, once, as a folder of safetensors"))
+    _add_evaluate(
+        commands.add_parser("evaluate", help="compute the AUROC of a monitor's signals on labelled responses")
+    )
+    _add_ablate(commands.add_parser("ablate", help="compute the AUROC without each signal in turn"))
+    _add_transfer(commands.add_parser("transfer", help="train on one generator, task or file and test on another"))
+    _add_calibrate(commands.add_parser("calibrate", help="calibrate scores and choose a threshold on held-out data"))
+    add_conversion(
+        commands.add_parser("convert-aligner", help="convert an AlignScore .ckpt to a folder of safetensors")
+    )
     return parser
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--question", metavar="TEXT", help="your own; needs --context (six bundled questions)")
-    parser.add_argument("--context", metavar="FILE", help="text file; its paragraphs are the passages of --question")
-    parser.add_argument("--report", default="report.html", metavar="FILE", help="where the page goes (%(default)s)")
     parser.add_argument(
-        "--max-new-tokens", type=_count, default=160, metavar="N", help="most tokens of an answer (%(default)s)"
+        "--question", metavar="TEXT", help="a question of your own; needs --context (six bundled questions)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of what FOD samples (%(default)s)")
+    parser.add_argument("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
+    parser.add_argument("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
+    parser.add_argument(
+        "--max-new-tokens",
+        type=_count,
+        default=160,
+        metavar="N",
+        help="largest number of tokens in an answer (%(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed for the sampling of FOD (%(default)s)")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +143,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--monitor",
         metavar="DIR",
-        help="a trained monitor of --model, or generic, the bundled one that reads text alone (the kit's own)",
+        help="a monitor trained for --model, or generic, the bundled one that reads text alone (the kit's own)",
     )
     group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     add_aligner(parser, "for a --model without --monitor (bundled)")
@@ -141,29 +151,35 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _add_segmenter(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "sentences", "those of NLTK's untrained Punkt without these; for a --model without --monitor"
-    )
-    group.add_argument("--abbreviations", choices=("english",), help="words whose full stop ends no sentence (none)")
-    group.add_argument(
-        "--line-breaks", choices=get_args(LineBreaks), help="where the end of a line ends a sentence (nowhere)"
+        "sentences", "by default those of NLTK's untrained Punkt; only for a --model without --monitor"
     )
     group.add_argument(
-        "--cjk-stops", action="store_true", help="full stops of Chinese and Japanese end sentences (off)"
+        "--abbreviations", choices=("english",), help="words whose full stop does not end a sentence (none)"
     )
-    group.add_argument("--clauses", action="store_true", help="commas, semicolons and colons do too (off)")
-    group.add_argument("--sentences-together", type=_count, metavar="N", help="take N of them as one (1)")
+    group.add_argument("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
+    group.add_argument(
+        "--cjk-stops", action="store_true", help="let Chinese and Japanese full stops end sentences (off)"
+    )
+    group.add_argument(
+        "--clauses", action="store_true", help="let commas, semicolons and colons end sentences too (off)"
+    )
+    group.add_argument("--sentences-together", type=_count, metavar="N", help="treat N sentences as one (1)")
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--input", default="-", metavar="FILE", help="JSON Lines, - for standard input (%(default)s)")
-    parser.add_argument("--output", default="-", metavar="FILE", help="JSON Lines, - for standard output (%(default)s)")
+    parser.add_argument(
+        "--input", default="-", metavar="FILE", help="JSON Lines file, or - for standard input (%(default)s)"
+    )
+    parser.add_argument(
+        "--output", default="-", metavar="FILE", help="JSON Lines file, or - for standard output (%(default)s)"
+    )
 
 
 def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on after what --output answers already; refused if records, models or options changed (off)",
+        help="continue after what --output already answers; refused if records, models or options changed (off)",
     )
 
 
@@ -171,17 +187,17 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_segmenter(parser)
     _add_files(parser)
-    parser.add_argument("--tokens", action="store_true", help="write the signals of every token too (off)")
+    parser.add_argument("--tokens", action="store_true", help="also write the signals of every token (off)")
     parser.add_argument(
         "--sentences",
         choices=("found", "given"),
         default="found",
-        help="found in the response, or given in a field of the record (%(default)s)",
+        help="find the sentences in the response, or take those given in the record (%(default)s)",
     )
     parser.add_argument(
         "--lid-reference",
         metavar="FILE",
-        help="reference activations for a --model without --monitor, arrays layer_<k> of (T, H) (none: LID stays null)",
+        help="reference activations for a --model without --monitor: arrays layer_<k>, (T, H) (none: LID is null)",
     )
     add_opening(parser)
     add_gate(parser)
@@ -198,7 +214,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data", required=True, metavar="PATH", help="RAGTruth folder, labelled JSON Lines, or what features wrote"
+        "--data", required=True, metavar="PATH", help="RAGTruth folder, labelled JSON Lines, or the output of features"
     )
     add_corpus(parser)
     _add_segmenter(parser)
@@ -206,7 +222,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model; the bundled one without it")
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
     add_aligner(parser, "(bundled)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     _add_data(parser)
@@ -215,11 +231,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--aggregator",
         choices=(*get_args(AggregatorKind), "best"),
         default="best",
-        help="best: by grouped cross-validation (%(default)s)",
+        help="kind of aggregator; best chooses by grouped cross-validation (%(default)s)",
     )
     parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
     parser.add_argument(
-        "--plot", metavar="FILE", help="AUROC of the kinds on held-out folds; the ending is the format: .png, .svg, ..."
+        "--plot",
+        metavar="FILE",
+        help="plot of the AUROC of each kind on held-out folds, in the format of the ending: .png, .svg, ...",
     )
     parser.add_argument("--output", required=True, metavar="DIR")
 
@@ -229,7 +247,7 @@ def _add_features(parser: argparse.ArgumentParser) -> None:
     _add_segmenter(parser)
     parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
     parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
-    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet, one row a sentence")
+    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
     add_extraction(parser)
 
 
@@ -261,17 +279,19 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
         "--risk",
         type=_risk,
         default=0.05,
-        help="largest share of unfaithful sentences released (%(default)s); 'none' calibrates without a threshold",
+        help="largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
     )
-    parser.add_argument("--confidence", type=_open_share, help="probability that this is kept (0.9)")
+    parser.add_argument("--confidence", type=_open_share, help="probability that --risk is not exceeded (0.9)")
     parser.add_argument(
         "--every-sentence",
         action="store_true",
-        help="choose the threshold on all sentences, which must be independent of each other, not on a random one of "
-        "each question",
+        help="choose the threshold on all sentences, which must be independent of each other, instead of one random "
+        "sentence of each question",
     )
-    parser.add_argument("--plot", metavar="FILE", help="reliability diagram; the ending is the format: .png, .svg, ...")
-    parser.add_argument("--output", metavar="DIR", help="the calibrated monitor")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="reliability diagram, in the format of the ending: .png, .svg, ..."
+    )
+    parser.add_argument("--output", metavar="DIR", help="folder for the calibrated monitor")
 
 
 def _risk(text: str) -> float | None:

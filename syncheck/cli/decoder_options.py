@@ -42,26 +42,35 @@ _OF: Mapping[str, tuple[str, ...]] = {
 def add_decoding(parser: argparse.ArgumentParser) -> None:
     """Add what chooses a decoder, and what the decoders have."""
     group = parser.add_argument_group("answers")
-    group.add_argument("--decoder", choices=DECODERS, default="greedy", help="how answers are written (%(default)s)")
+    group.add_argument("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
     group.add_argument(
-        "--max-new-tokens", type=count, default=256, metavar="N", help="most tokens of an answer (%(default)s)"
+        "--max-new-tokens",
+        type=count,
+        default=256,
+        metavar="N",
+        help="largest number of tokens in an answer (%(default)s)",
     )
-    group.add_argument("--seed", type=int, default=0, help="of all that is sampled, for each record (%(default)s)")
+    group.add_argument("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
     group.add_argument(
-        "--temperature", type=_positive, metavar="T", help="of sample (1), fod, rerank and best-of-n (0.9)"
+        "--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)"
     )
-    group.add_argument("--top-p", type=_share, metavar="P", help="of sample (1), fod, rerank and best-of-n (0.95)")
+    group.add_argument("--top-p", type=_share, metavar="P", help="for sample (1), fod, rerank and best-of-n (0.95)")
     _add_search(parser)
     _add_choice(parser)
-    cad = parser.add_argument_group("CAD", "of --decoder cad")
-    cad.add_argument("--alpha", type=float, help="how much what the passages change is amplified (0.5)")
+    cad = parser.add_argument_group("CAD", "for --decoder cad")
+    cad.add_argument("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
     cad.add_argument(
-        "--plausibility", type=float, metavar="SHARE", help="leave tokens out below it, of the likeliest one (0, none)"
+        "--plausibility",
+        type=float,
+        metavar="SHARE",
+        help="drop tokens less likely than this share of the likeliest (0, none)",
     )
-    flare = parser.add_argument_group("FLARE", "of --decoder flare, which needs the first two")
-    flare.add_argument("--flare-threshold", type=float, metavar="P", help="retrieve below this probability of a token")
-    flare.add_argument("--passages", metavar="FILE", help="text file; paragraphs of it are retrieved")
-    flare.add_argument("--max-retrievals", type=count, metavar="N", help="most retrievals of an answer (8)")
+    flare = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two")
+    flare.add_argument(
+        "--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this"
+    )
+    flare.add_argument("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
+    flare.add_argument("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
 
 
 def chosen_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -85,52 +94,61 @@ def chosen_options(args: argparse.Namespace) -> dict[str, Any]:
 def _add_search(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "FOD",
-        "of --decoder fod, fod-backtrack and abstain. 'calibrated' takes the threshold of `syncheck calibrate --risk`, "
-        "below which no sentence is then released. Its promise does not cover the search of fod",
+        "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate --risk`; "
+        "no sentence below it is released. Its guarantee does not cover the search of fod",
     )
     group.add_argument(
         "--backtrack-threshold",
         type=_threshold,
         metavar="SCORE",
-        help="tau 1 of all three: 0 to 1, or 'calibrated' (the monitor's own)",
+        help="tau 1, for all three: 0 to 1, or 'calibrated' (the monitor's own)",
     )
     group.add_argument(
-        "--prune-threshold", type=_threshold, metavar="SCORE", help="tau 2 of fod, likewise (the monitor's own)"
+        "--prune-threshold",
+        type=_threshold,
+        metavar="SCORE",
+        help="tau 2, for fod: 0 to 1, or 'calibrated' (the monitor's own)",
     )
-    group.add_argument("--beam-size", type=count, metavar="K", help="answers that fod keeps after each round (2)")
-    group.add_argument("--samples-per-step", type=count, metavar="S", help="sentences that fod samples a round (6)")
+    group.add_argument(
+        "--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)"
+    )
+    group.add_argument(
+        "--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)"
+    )
     group.add_argument(
         "--share-samples",
         action="store_true",
         default=None,
-        help="of fod: a round of fewer than K beams samples S sentences too (ceil(S / K) for each beam)",
+        help="for fod: sample S sentences even in a round with fewer than K beams (ceil(S / K) for each beam)",
     )
     group.add_argument(
-        "--until", choices=("any", "all"), help="of fod: stop when any kept beam has ended, or all (any)"
+        "--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or all have (any)"
     )
     group.add_argument(
-        "--max-sentences", type=count, metavar="N", help="of fod and fod-backtrack: most sentences of an answer (32)"
+        "--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)"
     )
     group.add_argument(
-        "--on-exhausted", choices=("stop", "abstain", "annotate"), help="of fod: what to do when nothing passes (stop)"
+        "--on-exhausted",
+        choices=("stop", "abstain", "annotate"),
+        help="for fod: what to do when no sentence passes (stop)",
     )
     group.add_argument(
         "--message",
         metavar="TEXT",
-        help="what abstain says (nothing), and fod with --on-exhausted abstain (The passages do not let me say more.)",
+        help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
     )
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reranking and best of N", "of --decoder rerank and best-of-n")
-    group.add_argument("--samples", type=count, metavar="N", help="answers to choose from (6)")
+    group = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n")
+    group.add_argument("--samples", type=count, metavar="N", help="number of answers to choose from (6)")
     group.add_argument(
         "--rerank-by",
         choices=("syncheck", "likelihood", "aligner"),
-        help="of rerank: the mean that counts, of the scores, of the log-probabilities or of the support (syncheck)",
+        help="for rerank: choose by the mean score, log-probability or support (syncheck)",
     )
     group.add_argument(
-        "--reward", choices=("mean", "lowest"), help="of best-of-n: the score that counts, over an answer (mean)"
+        "--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)"
     )
 
 

@@ -14,32 +14,42 @@ SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all"
 
 def add_spans(parser: argparse.ArgumentParser) -> None:
     """Add what finding spans needs."""
-    parser.add_argument("--method", choices=SPAN_METHODS, default="mikani", help="how (%(default)s)")
-    parser.add_argument("--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines, or a folder; - for stdin")
-    parser.add_argument("--output", default="-", metavar="PATH", help="JSON Lines, a folder if the input is one")
+    parser.add_argument("--method", choices=SPAN_METHODS, default="mikani", help="how spans are found (%(default)s)")
+    parser.add_argument(
+        "--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines or a folder, or - for standard input"
+    )
+    parser.add_argument(
+        "--output", default="-", metavar="PATH", help="JSON Lines file, or a folder if the input is one"
+    )
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument(
-        "--span-model", metavar="DIR", default="bundled", help="of mikani: 'bundled', 'bundled-rarity' or a folder"
+        "--span-model", metavar="DIR", default="bundled", help="for mikani: 'bundled', 'bundled-rarity' or a folder"
     )
     parser.add_argument(
         "--model",
         metavar="DIR_OR_ID",
-        help="of refind and hallurag, a causal language model (bundled); of classifier and fava, the checkpoint",
+        help="for refind and hallurag, a causal language model (bundled); for classifier and fava, the checkpoint",
     )
-    parser.add_argument("--threshold", type=float, metavar="DELTA", help="of refind: mark tokens of a CSR of at least")
-    parser.add_argument("--fit-thresholds", metavar="PATH", help="of refind: choose them on these labelled items")
-    parser.add_argument("--form", choices=("replay", "mixed"), default="replay", help="of refind (%(default)s)")
     parser.add_argument(
-        "--encoder", metavar="DIR_OR_ID", help="of hallurag: a sentence encoder; letter trigrams without"
+        "--threshold", type=float, metavar="DELTA", help="for refind: mark tokens with a CSR of at least DELTA"
     )
+    parser.add_argument(
+        "--fit-thresholds", metavar="PATH", help="for refind: choose the thresholds on these labelled items"
+    )
+    parser.add_argument(
+        "--form", choices=("replay", "mixed"), default="replay", help="for refind: the form (%(default)s)"
+    )
+    parser.add_argument("--encoder", metavar="DIR_OR_ID", help="for hallurag: a sentence encoder (letter trigrams)")
     parser.add_argument(
         "--too-long",
         choices=("leave-out", "refuse"),
         default="leave-out",
-        help="of methods that replay: retrieved texts that do not fit the model's window are left out, which the "
-        "output says, or the record is refused (%(default)s)",
+        help="for methods that replay: leave out retrieved texts that do not fit the model's window, and say so in the "
+        "output, or refuse the record (%(default)s)",
     )
-    parser.add_argument("--html", metavar="FILE", help="also draw the answers with their spans, as one page")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write an HTML page that shows the answers with their spans"
+    )
     add_word_sources(parser)
     add_asked(parser)
     _add_retrieval(parser)
@@ -52,17 +62,23 @@ def add_opening(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="bundled",
         metavar="DIR",
-        help="also find the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a folder of a span model",
+        help="also mark the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a span model's folder",
     )
-    parser.add_argument("--html", metavar="FILE", help="also draw the report, with --spans opened to characters")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character"
+    )
 
 
 def add_word_sources(parser: argparse.ArgumentParser) -> None:
     """Add what word risks may read beside texts and the signals of a language model."""
-    group = parser.add_argument_group("word sources", "of a span model of mikani that was trained with them")
-    group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier, whose risks are read")
+    group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
+    group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
     group.add_argument(
-        "--wrong-class", type=int, default=1, metavar="N", help="of the classifier, as a method too (%(default)s)"
+        "--wrong-class",
+        type=int,
+        default=1,
+        metavar="N",
+        help="the class of the classifier that means wrong, also for --method classifier (%(default)s)",
     )
     group.add_argument(
         "--tagger",
@@ -74,11 +90,13 @@ def add_word_sources(parser: argparse.ArgumentParser) -> None:
 
 def add_asked(parser: argparse.ArgumentParser) -> None:
     """Add the instruct model that is asked."""
-    asked = "that hallurag asks for spans, fava for an edit, and a span model of mikani that was trained with it"
+    asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
     group = parser.add_argument_group("an instruct model", asked)
     group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
-    group.add_argument("--endpoint", metavar="URL", help="one behind an interface like OpenAI's, up to /v1")
-    group.add_argument("--endpoint-model", metavar="NAME", help="the endpoint's name of it")
+    group.add_argument(
+        "--endpoint", metavar="URL", help="a model behind an OpenAI-compatible interface: its URL, up to /v1"
+    )
+    group.add_argument("--endpoint-model", metavar="NAME", help="the endpoint's name for the model")
     group.add_argument("--api-key-variable", metavar="VARIABLE", help="environment variable with the endpoint's key")
 
 
@@ -92,24 +110,32 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reranker",
         metavar="DIR_OR_ID",
-        help="an encoder that orders what BM25 finds, or 'none' (multilingual-e5-large where it is in the local cache)",
+        help="an encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
     )
-    group.add_argument("--reranker-prefix", default="", metavar="TEXT", help="put before each text: 'query: ' for E5")
+    group.add_argument(
+        "--reranker-prefix", default="", metavar="TEXT", help="prefix of each text, such as 'query: ' for E5"
+    )
 
 
 def add_spans_score(parser: argparse.ArgumentParser) -> None:
     """Add what scoring predicted spans needs."""
     parser.add_argument("--reference", required=True, metavar="PATH", help="labelled JSON Lines, or a folder of them")
-    parser.add_argument("--predictions", required=True, metavar="PATH", help="predicted labels, file or folder")
+    parser.add_argument("--predictions", required=True, metavar="PATH", help="predicted labels, a file or folder")
     parser.add_argument(
         "--refused",
         choices=("error", "nothing"),
         default="error",
-        help="items that the predictions have an error for: an error, or scored as if nothing was found (%(default)s)",
+        help="treat an item that was refused as an error, or as one in which nothing was found (%(default)s)",
     )
-    parser.add_argument("--languages", nargs="+", metavar="CODE", help="that count; all of the reference without it")
-    parser.add_argument("--draws", type=count, default=1000, metavar="N", help="bootstrap resamples (%(default)s)")
+    parser.add_argument("--languages", nargs="+", metavar="CODE", help="languages to score (all of the reference)")
+    parser.add_argument(
+        "--draws", type=count, default=1000, metavar="N", help="number of bootstrap resamples (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", metavar="FILE", help="the table as JSON")
-    parser.add_argument("--fail-under", type=share, metavar="IOU", help="exit 1 if the mean IoU is below, 0 to 1")
-    parser.add_argument("--html", metavar="FILE", help="also draw the answers, predicted spans above the annotators'")
+    parser.add_argument(
+        "--fail-under", type=share, metavar="IOU", help="exit with 1 if the mean IoU is below IOU, 0 to 1"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write an HTML page with the predicted spans above the annotators'"
+    )
