@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 
-.PHONY: check clean demo install lint quick test
+.PHONY: check clean core demo install lint quick test
 
 check: lint test demo
 
@@ -25,6 +25,9 @@ test: $(STAMP)
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+
+core: $(STAMP)
+	$(BIN)/python -m pytest -m "core and not slow"
 
 demo: $(STAMP)
 	$(BIN)/syncheck demo

@@ -33,9 +33,19 @@ SLOW = frozenset(
 )
 """Folders and files of tests that `make quick` leaves out: commands, benchmarks, the bundled kit, every family."""
 
+CORE = frozenset(
+    """
+    aggregators features segments signals test_boundaries test_checkpoint test_exports test_fod_generator
+    test_fod_search test_lexical test_monitor test_monitor_laws test_prompts test_session test_text_schema
+    """.split()
+)
+"""Those of `make core`: the way from a prompt to a score and the search, in less than a minute of one core."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if {item.path.stem, item.path.parent.name} & CORE:
+            item.add_marker(pytest.mark.core)
         if {item.path.stem, item.path.parent.name} & SLOW:
             item.add_marker(pytest.mark.slow)
 
