@@ -37,7 +37,7 @@ class Feature:
     unit : str
         Unit and range.
     direction : int
-        +1 where higher speaks for faithful, -1 where it speaks against, 0 where neither is expected.
+        +1 where higher is more faithful, -1 where it is less, 0 where neither is expected.
     cost : str
         What it takes beside the model's own forward pass.
     """

@@ -211,7 +211,7 @@ class FeatureSchema:
     units : tuple of str
         Unit and range of each feature.
     directions : tuple of int
-        +1 where higher speaks for faithful, -1 where it speaks against, 0 where neither is expected.
+        +1 where higher is more faithful, -1 where it is less, 0 where neither is expected.
     """
 
     version: str

@@ -1,6 +1,7 @@
 """Schema ``syncheck.v4`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
 
 import json
+from dataclasses import replace
 from math import log, nan
 
 import numpy as np
@@ -15,7 +16,7 @@ from syncheck.features.rarity import packaged_rarity
 from syncheck.features.text import text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
-from syncheck.testing import ScriptedAligner, scripted_monitor
+from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
 from syncheck.types import Support
 
 SCHEMA = feature_schema("syncheck.v4", ())
@@ -176,3 +177,26 @@ def test_without_an_aligner_its_feature_alone_is_missing(prompt):
     report = made(None, monotone()).score(prompt, ANSWER)
     for sentence, text in zip(report.sentences, SENTENCES, strict=True):
         assert measured_features(sentence) == expected_features(text, None)
+
+
+@pytest.mark.parametrize(
+    ("prune", "backtrack", "against", "verdict"),
+    [
+        (0.9, 0.1, None, "doubtful"),
+        (0.5, 0.1, None, "supported"),
+        (0.5, 0.5, None, "supported"),
+        (0.9, 0.6, None, "unsupported"),
+        (0.9, 0.6, 0.5, "unsupported"),
+        (0.9, 0.6, 0.75, "contradicted"),
+        (0.1, 0.9, None, "doubtful"),
+    ],
+)
+def test_a_verdict_is_by_the_thresholds_and_what_the_aligner_says_against_it(prune, backtrack, against, verdict):
+    class Against(ScriptedAligner):
+        def align(self, passages, claims):
+            return [Support(s.score, s.evidence, contradicted=against) for s in super().align(passages, claims)]
+
+    monitor = made(Against(SUPPORTS), FormulaAggregator(SCHEMA, lambda values: 0.5))
+    monitor.config = replace(monitor.config, prune_threshold=prune, backtrack_threshold=backtrack)
+    report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), SENTENCES[0])
+    assert [(s.score, s.verdict) for s in report.sentences] == [(0.5, verdict)]

@@ -221,7 +221,7 @@ class Aggregator:
         Returns
         -------
         dict of str to float
-            Above 0 the feature speaks for faithful. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)) against
+            Above 0 the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)) against
             the mean of training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of ``lr`` and
             ``xgb``. ``mlp``: occlusion, the log-odds minus those with the feature at its training median (missing,
             where no median is known); effects of features that work together overlap, so they need not add up.

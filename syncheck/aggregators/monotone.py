@@ -26,7 +26,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     Parameters
     ----------
     directions : array-like of shape (F,), optional
-        +1 where a higher value speaks for the second class, -1 where it speaks against it, 0 where the means of the two
+        +1 where a higher value makes the second class likelier, -1 where less likely, 0 where the means of the two
         classes decide; None lets them decide throughout.
     prior_weights : float or array-like of shape (F,), default 0.15
         Weights, >= 0, that the fit is pulled towards; of standardised features, in nats.

@@ -104,7 +104,7 @@ def signal_column(name: str, schema: FeatureSchema, missing: float | None) -> Co
     Parameters
     ----------
     name
-        A feature of the schema in [0, 1] that speaks for faithful where it is high.
+        A feature of the schema in [0, 1] that is higher for more faithful sentences.
     schema
         The columns.
     missing

@@ -40,7 +40,7 @@ _STATUS_WORDS: dict[Status, str] = {
 }
 
 _LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
-_DIRECTIONS = {1: "higher speaks for faithful", -1: "higher speaks against", 0: "may speak for or against"}
+_DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
 
 
 @dataclass(frozen=True, slots=True)

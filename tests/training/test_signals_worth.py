@@ -101,3 +101,17 @@ def test_the_best_aggregator_is_found_by_cross_validation():
     assert aurocs["lr"] < 0.65 and aurocs["xgb"] > 0.9
     assert not np.isnan([row.balanced_accuracy for row in table.rows]).any()
     np.testing.assert_array_equal(scores, cross_validate(X, y, groups, aggregator=kind, folds=3, repeats=1))
+
+
+def test_directions_of_the_names_count_in_every_evaluation():
+    """By its name ``stem_overlap`` is for faithful and ``novel_words`` against, whatever these sentences say."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.6).astype(int)
+    X = np.stack([rng.normal(size=200) - y, rng.normal(size=200) + y], axis=1)  # the wrong way round
+    options = {"names": ("stem_overlap", "novel_words"), "aggregator": "monotone", "repeats": 1}
+    groups = (np.arange(200) % 25).astype(str)
+    scores = permuted_scores(X, y, groups, signals={"lexical": ("stem_overlap",)}, **options)["all features"]
+    expected = cross_validate(X, y, groups, **options)
+    np.testing.assert_array_equal(scores, expected)
+    free = cross_validate(X, y, groups, aggregator="monotone", repeats=1)
+    assert np.ptp(expected) < 0.5 * np.ptp(free)
