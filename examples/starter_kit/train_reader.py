@@ -363,6 +363,15 @@ def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[
     return replace(group, claims=(*group.claims, *copies, *foreign))
 
 
+def beside_others(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
+    """Put the passages among those of another context, half of the time."""
+    other = rng.choice(others).passages
+    if rng.random() < 0.5 or set(other) & set(group.passages):
+        return group
+    before = rng.randint(0, len(other))
+    return replace(group, passages=(*other[:before], *group.passages, *other[before:]))
+
+
 def is_held_out(group: ContrastGroup) -> bool:
     """Return True for one context in twelve."""
     return int(sha256(group.passages[0].encode()).hexdigest(), 16) % 12 == 0
@@ -498,7 +507,10 @@ def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row]) 
         early = run.progress["pairs"] < args.short_pairs
         drawn = sources.pool(number, short if early else sources.shares, run.progress)
         written = sources.groups["written"]
-        drawn = [with_easy_claims(g, rng, written) if g.source == "written" else g for g in drawn]
+        drawn = [
+            beside_others(with_easy_claims(g, rng, written), rng, written) if g.source == "written" else g
+            for g in drawn
+        ]
         rows = [
             Row(encoder.encode(g, rng.choice((2, 3, 4, 4))), [c.label for c in g.claims], [c.kind for c in g.claims])
             for g in drawn
