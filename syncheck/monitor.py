@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 
-from syncheck import checkpoint
+from syncheck import checkpoint, replay
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.persistence import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.decoding import DecodingSession, GenerationSetup, StopReason, decode, drain, prepare_generation
-from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import ScoredAnswer, ScoredSession, scored_unmeasured
-from syncheck.errors import InputError, SyncheckError, WrongTypeError
+from syncheck.decoding import DecodingSession, StopReason, decode, drain, prepare_generation
+from syncheck.decoding.scored import ScoredAnswer, ScoredSession
+from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.failures import describe_failure
 from syncheck.printable import summary
 from syncheck.prompts import build_prompt
-from syncheck.replay import GivenResponse, batches_of_like_length, read_response, rows_given
+from syncheck.replay import GivenResponse
 from syncheck.report import Report
-from syncheck.schemas import feature_schema, needs_lid, needs_signals
+from syncheck.schemas import feature_schema, needs_lid
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
 from syncheck.types import RagPrompt
@@ -234,7 +232,9 @@ class Monitor:
             kwargs["num_return_sequences"] = num_return_sequences
         plan = prepare_generation(self.model, given, **kwargs)
         each = plan.config.num_return_sequences or 1
-        reports = self._decoded([prompt for prompt in given for _ in range(each)], plan, generator, started)
+        with self.session([prompt for prompt in given for _ in range(each)]) as watched:
+            stops = drain(watched.decode(plan, generator=generator))
+            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
 
     @property
@@ -252,13 +252,6 @@ class Monitor:
         """Return the scorer of each row; rows of one prompt share theirs."""
         scorers = {prompt: self.scorer(prompt) for prompt in rows}
         return [scorers[prompt] for prompt in rows]
-
-    def _decoded(
-        self, rows: Sequence[RagPrompt], plan: GenerationSetup, generator: torch.Generator | None, started: float
-    ) -> list[Report]:
-        with self.session(rows) as watched:
-            stops = drain(watched.decode(plan, generator=generator))
-            return watched.reports(stops=stops, seconds=time.perf_counter() - started)
 
     def stream(
         self,
@@ -354,7 +347,7 @@ class Monitor:
         """
         started = time.perf_counter()
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        answer = self._answered([prompt], [given], signals=signals or self.aggregator is None)[0]
+        (answer,) = replay.replay(self, [prompt], [given], signals=signals or self.aggregator is None)
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
     def score_batch(
@@ -390,16 +383,11 @@ class Monitor:
         InputError
             If there are not as many responses as prompts, or ``batch_size`` is below 1.
         """
-        read = self._read_all(prompts, responses, response_token_ids, sentences)
-        reports: dict[int, Report] = {}
+        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
         wanted = signals or self.aggregator is None
-        for chosen in batches_of_like_length(self.model, prompts, read, batch_size):
-            started = time.perf_counter()
-            answers = self._answered([prompts[i] for i in chosen], [read[i] for i in chosen], signals=wanted)
-            seconds = time.perf_counter() - started
-            for i, answer in zip(chosen, answers, strict=True):
-                reports[i] = answer.report(read[i].transcript, stop=None, seconds=seconds)
-        return [reports[i] for i in range(len(read))]
+        found = replay.replay_batches(self, prompts, given, signals=wanted, batch_size=batch_size)
+        reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in found}
+        return [reports[i] for i in range(len(given))]
 
     def replay(
         self,
@@ -411,7 +399,7 @@ class Monitor:
     ) -> ScoredAnswer:
         """Measure and score a given response; as :meth:`score`, with the signals beside the scores."""
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        return self._replayed([prompt], [given])[0]
+        return replay.replay(self, [prompt], [given], signals=True)[0]
 
     def replay_batch(
         self,
@@ -453,11 +441,11 @@ class Monitor:
         >>> for place, answer in monitor.replay_batch(prompts, responses):  # doctest: +SKIP
         ...     print(responses[place], [signals.kl.mean() for signals in answer.signals])
         """
-        read = self._read_all(prompts, responses, response_token_ids, sentences)
-        batches = list(batches_of_like_length(self.model, prompts, read, batch_size))
-        return (
-            found for batch in batches for found in self._in_halves(prompts, read, batch, on_failure, signals=signals)
+        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
+        found = replay.replay_batches(
+            self, prompts, given, signals=signals, batch_size=batch_size, on_failure=on_failure
         )
+        return ((place, answer) for place, answer, _ in found)
 
     def read(
         self,
@@ -469,75 +457,9 @@ class Monitor:
     ) -> GivenResponse:
         """Return the tokens and the sentences of a given response, without a forward; arguments as :meth:`score`."""
         _require_prompt(prompt)
-        return read_response(
-            self.model,
-            self.tokenizer,
-            prompt,
-            self.config.segmenter,
-            response=response,
-            response_token_ids=response_token_ids,
-            sentences=sentences,
+        return replay.read_response(
+            self, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences
         )
-
-    def _answered(
-        self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
-    ) -> list[ScoredAnswer]:
-        if signals or needs_signals(self.config.schema):
-            return self._replayed(prompts, given)
-        measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
-        return scored_unmeasured(self._scorers(prompts), measured)
-
-    def _read_all(
-        self,
-        prompts: Sequence[RagPrompt],
-        responses: Sequence[str | GivenResponse] | None,
-        response_token_ids: Sequence[Sequence[int]] | None,
-        sentences: Sequence[Sequence[str]] | None,
-    ) -> list[GivenResponse]:
-        rows = rows_given(prompts, responses, response_token_ids, sentences)
-        return [
-            text
-            if isinstance(text, GivenResponse)
-            else self.read(prompt, text, response_token_ids=token_ids, sentences=cut)
-            for prompt, (text, token_ids, cut) in zip(prompts, rows, strict=True)
-        ]
-
-    def _in_halves(
-        self,
-        prompts: Sequence[RagPrompt],
-        given: Sequence[GivenResponse],
-        batch: Sequence[int],
-        on_failure: Callable[[int, str], None] | None,
-        *,
-        signals: bool,
-    ) -> Iterator[tuple[int, ScoredAnswer]]:
-        """Replay a batch, in halves where it fails and there is someone to tell of what fails alone."""
-        try:
-            answers = self._answered([prompts[i] for i in batch], [given[i] for i in batch], signals=signals)
-        except SyncheckError:
-            raise
-        except Exception as error:  # whatever a model's forward raises, the other responses are replayed
-            if on_failure is None:
-                raise
-            reason = describe_failure(error)
-        else:
-            yield from zip(batch, answers, strict=True)
-            return
-        # Outside the handler, which would keep the tensors of the failed forward alive.
-        if len(batch) == 1:
-            on_failure(batch[0], reason)
-            return
-        middle = len(batch) // 2
-        logger.warning(
-            "%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle
-        )
-        for half in (batch[:middle], batch[middle:]):
-            yield from self._in_halves(prompts, given, half, on_failure, signals=signals)
-
-    def _replayed(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
-        with self.session(prompts) as watched:
-            watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
-        return watched.answers
 
     @classmethod
     def fit(

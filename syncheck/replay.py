@@ -1,18 +1,23 @@
-"""A response that is given rather than decoded: as text, as token ids or cut into sentences."""
+"""Given responses, as text, token ids or sentences: read, then measured and scored in batches of like length."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncheck.config import SegmenterConfig
-from syncheck.decoding import Transcript, end_tokens_of
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
+from syncheck.decoding.measuring import unmeasured
+from syncheck.decoding.scored import scored_unmeasured
+from syncheck.errors import InputError, SyncheckError, WrongTypeError
+from syncheck.failures import describe_failure
 from syncheck.given import check_sequence, check_text, check_texts
+from syncheck.schemas import needs_signals
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
 from syncheck.types import RagPrompt, SentenceSpan
@@ -20,7 +25,14 @@ from syncheck.types import RagPrompt, SentenceSpan
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["GivenResponse", "batches_of_like_length", "read_response", "rows_given"]
+    from syncheck.monitor import Monitor
+
+__all__ = ["GivenResponse", "read_response", "read_responses", "replay", "replay_batches"]
+
+logger = logging.getLogger(__name__)
+
+Failed = Callable[[int, str], None]
+"""Is told the place of a response that failed, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +45,15 @@ class GivenResponse:
 
 
 def read_response(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    monitor: Monitor,
     prompt: RagPrompt,
-    segmenter: SegmenterConfig,
     *,
     response: str | None,
     response_token_ids: Sequence[int] | None,
     sentences: Sequence[str] | None,
 ) -> GivenResponse:
-    """Read a response as :meth:`syncheck.Monitor.score` takes it.
-
-    Raises
-    ------
-    InputError
-        If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response (the last two may
-        go together), an id is outside the vocabulary, or a text holds half of a character (a lone surrogate).
-    PromptError
-        If prompt and response do not fit the model's window or cross a length where it encodes every token anew (see
-        :func:`syncheck.signals.check_one_encoding`), or the tokenizer rewrites the text without telling where.
-    WrongTypeError
-        If one is of another type.
-    """
+    """Read a response as :meth:`syncheck.Monitor.score` takes it."""
+    model = monitor.model
     given = [response is not None, response_token_ids is not None or sentences is not None]
     if sum(given) != 1:
         raise InputError(
@@ -64,14 +63,14 @@ def read_response(
     if sentences is not None:
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
-        token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, tokenizer))
-        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # before what takes long of a long text
-        read = _decoded(tokenizer, prompt, token_ids, segmenter)
+        token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
+        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
+        read = _decoded(monitor, prompt, token_ids)
     else:
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(model, tokenizer, prompt, text, segmenter)
+        read = _tokenized(monitor, prompt, text)
         if sentences is not None:
             sentences = _cut(sentences, len(read.transcript.text))
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
@@ -83,50 +82,105 @@ def read_response(
     return replace(read, spans=segment_given(texts, sentences) if read.token_ids else [])
 
 
-Given = tuple[str | GivenResponse | None, Sequence[int] | None, Sequence[str] | None]
-"""A response as text or as read already, as token ids and in sentences, as far as it was given."""
-
-
-def rows_given(
+def read_responses(
+    monitor: Monitor,
     prompts: Sequence[RagPrompt],
     responses: Sequence[str | GivenResponse] | None,
     response_token_ids: Sequence[Sequence[int]] | None,
     sentences: Sequence[Sequence[str]] | None,
-) -> list[Given]:
-    """Return what was given of each row.
+) -> list[GivenResponse]:
+    """Read one response for each prompt, unless it is read already.
 
     Raises
     ------
     InputError
         If there are not as many as prompts.
     WrongTypeError
-        If what was given is no sequence.
+        If ``prompts`` or one of the others is not a sequence.
     """
     check_sequence(prompts, "prompts", of="prompts")
     columns = {"responses": responses, "response_token_ids": response_token_ids, "sentences": sentences}
     for name, given in columns.items():
         if given is not None:
             check_sequence(given, name, of="one for each prompt")
-        if given is not None and len(given) != len(prompts):
-            raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
-    absent = [None] * len(prompts)
-    return list(zip(*(absent if given is None else given for given in columns.values()), strict=True))
+            if len(given) != len(prompts):
+                raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
+    found = []
+    for i, prompt in enumerate(prompts):
+        response = None if responses is None else responses[i]
+        if not isinstance(response, GivenResponse):
+            response = monitor.read(
+                prompt,
+                response,
+                response_token_ids=None if response_token_ids is None else response_token_ids[i],
+                sentences=None if sentences is None else sentences[i],
+            )
+        found.append(response)
+    return found
 
 
-def batches_of_like_length(
+def replay(
+    monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
+) -> list[ScoredAnswer]:
+    """Score responses in one batch; the model is asked if its signals are wanted or the schema needs them."""
+    if signals or needs_signals(monitor.config.schema):
+        with monitor.session(prompts) as watched:
+            watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
+        return watched.answers
+    scorers = {prompt: monitor.scorer(prompt) for prompt in prompts}
+    measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
+    return scored_unmeasured([scorers[prompt] for prompt in prompts], measured)
+
+
+def replay_batches(
+    monitor: Monitor,
+    prompts: Sequence[RagPrompt],
+    given: Sequence[GivenResponse],
+    *,
+    signals: bool,
+    batch_size: int,
+    on_failure: Failed | None = None,
+) -> Iterator[tuple[int, ScoredAnswer, float]]:
+    """Score many responses; returns the place, the answer and the seconds of its batch, as each batch is done."""
+    if batch_size < 1:
+        raise InputError(f"batch_size must be at least 1; found {batch_size}")
+    batches = list(_batches_of_like_length(monitor.model, prompts, given, batch_size))
+
+    def in_halves(batch: Sequence[int]) -> Iterator[tuple[int, ScoredAnswer, float]]:
+        started = time.perf_counter()
+        try:
+            answers = replay(monitor, [prompts[i] for i in batch], [given[i] for i in batch], signals=signals)
+        except SyncheckError:
+            raise
+        except Exception as error:  # whatever a model's forward raises, the other responses are replayed
+            if on_failure is None:
+                raise
+            reason = describe_failure(error)
+        else:
+            seconds = time.perf_counter() - started
+            yield from ((place, answer, seconds) for place, answer in zip(batch, answers, strict=True))
+            return
+        # Outside the handler, which would keep the tensors of the failed forward alive.
+        if len(batch) == 1:
+            on_failure(batch[0], reason)
+            return
+        middle = len(batch) // 2
+        logger.warning(
+            "%d responses at once: %s; measured as %d and %d", len(batch), reason, middle, len(batch) - middle
+        )
+        for half in (batch[:middle], batch[middle:]):
+            yield from in_halves(half)
+
+    return (found for batch in batches for found in in_halves(batch))
+
+
+def _batches_of_like_length(
     model: PreTrainedModel, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
 ) -> Iterator[list[int]]:
     """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
 
-    Those that the model would encode in another way together than alone are not put together.
-
-    Raises
-    ------
-    InputError
-        If ``size`` is below 1.
+    Responses that the model would encode differently together than alone are kept apart.
     """
-    if size < 1:
-        raise InputError(f"batch_size must be at least 1; found {size}")
     switches = switches_of(model)
     order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
     batch: list[int] = []
@@ -146,23 +200,14 @@ def batches_of_like_length(
         yield batch
 
 
-def _tokenized(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    prompt: RagPrompt,
-    text: str,
-    segmenter: SegmenterConfig,
-    *,
-    cut: int = 0,
-) -> GivenResponse:
-    """Tokenize a text without its first ``cut`` characters; characters are counted in the text.
+def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, cut: int = 0) -> GivenResponse:
+    """Tokenize a text without its first ``cut`` characters, up to an end-of-text token that is written in it.
 
-    It ends before the first end-of-text token that is written in it, as token ids do.
-
-    The text of an answer that Llama-2 wrote begins with the space that its tokenizer puts before a text, so it is
-    tokenized without its own.
+    Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, and so its answers begin
+    with one; such an answer is tokenized without it.
     """
-    # It may be the model's window that is too small; then we say so, and not the tokenizer.
+    model, tokenizer = monitor.model, monitor.tokenizer
+    # verbose=False: check_window reports a text that is too long.
     encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
     token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer))
     without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
@@ -173,28 +218,27 @@ def _tokenized(
             tokenizer, text, encoded["input_ids"][len(token_ids)], offsets[len(token_ids)] if offsets else None
         )
         offsets = offsets[: len(token_ids)] if offsets else None
-    read = _decoded(tokenizer, prompt, token_ids, segmenter)
+    read = _decoded(monitor, prompt, token_ids)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(model, tokenizer, prompt, text, segmenter, cut=1)
+        return _tokenized(monitor, prompt, text, cut=1)
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
     return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))
 
 
 def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
-    """Return what stands before a token in a text; all of it where the tokenizer has put the token behind the text."""
+    """Return what stands before a token in a text; all of it if the tokenizer put the token after the text."""
     if place is None:  # a slow tokenizer does not tell where, but the token stands in the text as it is called
         return text.partition(tokenizer.convert_ids_to_tokens(token_id))[0]
     start, stop = place
     return text[:start] if start < stop else text
 
 
-def _decoded(
-    tokenizer: PreTrainedTokenizerBase, prompt: RagPrompt, token_ids: list[int], config: SegmenterConfig
-) -> GivenResponse:
+def _decoded(monitor: Monitor, prompt: RagPrompt, token_ids: list[int]) -> GivenResponse:
     """Return the text of token ids and its sentences."""
-    detokenizer, segmenter = Detokenizer(tokenizer, prompt.with_context_ids), IncrementalSegmenter(config)
+    detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
+    segmenter = IncrementalSegmenter(monitor.config.segmenter)
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
@@ -202,7 +246,7 @@ def _decoded(
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:
-    """Return the sentences, that in which a text of so many characters is cut off without what follows."""
+    """Return the sentences of a text that was cut off after so many characters."""
     starts = accumulate(map(len, sentences), initial=0)
     pairs = zip(sentences, starts, strict=False)
     return [s[: length - start] if start <= length < start + len(s) else s for s, start in pairs]

@@ -20,8 +20,10 @@ ROOMS = (
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
 """Modules of a later room that hold nothing but data, which ``report`` draws."""
-REACHES_UP = frozenset({("checkpoint", "monitor"), ("monitor", "labelling"), ("monitor", "training")})
-"""Lazily, or for a type: ``Monitor.fit``, and what saves a monitor."""
+REACHES_UP = frozenset(
+    {("checkpoint", "monitor"), ("replay", "monitor"), ("monitor", "labelling"), ("monitor", "training")}
+)
+"""Lazily, or for a type: ``Monitor.fit``, and what saves a monitor or replays responses for it."""
 COMMAND_LINE = frozenset({"cli"})
 COMPOSERS = frozenset({"__init__", *ROOMS})
 PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})
