@@ -1,5 +1,11 @@
-from .calibrate import Calibrated as Calibrated, calibrate_monitor as calibrate_monitor
-from .extract import measure as measure
+from .calibrate import (
+    Calibrated as Calibrated,
+    calibrate_monitor as calibrate_monitor,
+    choose_risk_controlled_threshold as choose_risk_controlled_threshold,
+    one_of_each_group as one_of_each_group,
+    unfaithful_bound as unfaithful_bound,
+)
+from .extract import Shard as Shard, measure as measure, measure_to_parquet as measure_to_parquet
 from .fit import (
     Thresholds as Thresholds,
     choose_thresholds as choose_thresholds,
@@ -14,18 +20,16 @@ from .measured import (
     left_out_lines as left_out_lines,
     select_sentences as select_sentences,
 )
-from .risk import (
-    choose_risk_controlled_threshold as choose_risk_controlled_threshold,
-    one_of_each_group as one_of_each_group,
-    unfaithful_bound as unfaithful_bound,
-)
-from .seen import (
+from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet
+from .provenance import (
     grouped_by_question as grouped_by_question,
     question_digests as question_digests,
     refuse_seen as refuse_seen,
     seen_records as seen_records,
 )
-from .shards import Shard as Shard, measure_to_parquet as measure_to_parquet
-from .sets import LabelledSet as LabelledSet, SetName as SetName, labelled_set as labelled_set
-from .surrogates import surrogate_matrix as surrogate_matrix
-from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet
+from .sets import (
+    LabelledSet as LabelledSet,
+    SetName as SetName,
+    labelled_set as labelled_set,
+    surrogate_matrix as surrogate_matrix,
+)

@@ -1,11 +1,13 @@
-"""A trained monitor and held-out labelled sentences -> the same monitor, calibrated, with a threshold."""
+"""Calibration of a trained monitor on held-out sentences, and the threshold with its promise."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.errors import InputError, InsufficientDataError
@@ -13,10 +15,15 @@ from syncheck.evaluation.reliability import cross_fitted_calibration, expected_c
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
-from syncheck.training.risk import choose_risk_controlled_threshold
-from syncheck.training.seen import question_digests, refuse_seen
+from syncheck.training.provenance import question_digests, refuse_seen
 
-__all__ = ["Calibrated", "calibrate_monitor"]
+__all__ = [
+    "Calibrated",
+    "calibrate_monitor",
+    "choose_risk_controlled_threshold",
+    "one_of_each_group",
+    "unfaithful_bound",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,3 +156,215 @@ def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...
     assert after.calibration is not None
     raw = np.array(thresholds) if before.calibration is None else before.calibration.raw(thresholds)
     return [float(value) for value in after.calibration.probability(raw)]
+
+
+Floats = NDArray[np.float64]
+
+FIRST_TOLERATED = 2
+"""The strictest threshold releases so many sentences that two may be unfaithful: one that allows for none fails at the
+first annotation error."""
+
+FIRST_SHARE = 0.1
+"""And at least this share of them, so that more data make it no stricter."""
+
+STEPS = 100
+"""Each later threshold releases another hundredth of the sentences, or one."""
+
+MOST_TOLERATED = 10_000
+"""Unfaithful sentences up to which it is worked out how many would be needed."""
+
+
+def choose_risk_controlled_threshold(
+    scores: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None,
+    risk: float = 0.05,
+    confidence: float = 0.9,
+    seed: int = 0,
+) -> RiskControlledThreshold:
+    """Choose the lowest threshold that keeps the share of unfaithful sentences among those released small.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order decides, so it makes
+        no difference whether they were calibrated, on the same sentences or others.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    groups : array-like of shape (N,), or None
+        The question of each sentence; one random sentence of each counts. None counts every sentence, and assumes that
+        they are independent of each other.
+    risk
+        Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
+    confidence
+        Probability with which that holds, in (0, 1).
+    seed
+        Of the draw from each question. Settle it beforehand: trying draws until a threshold pleases breaks its promise.
+
+    Returns
+    -------
+    RiskControlledThreshold
+        Its counts are those of the sentences drawn.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, a value is out of range, or a label is neither 0 nor 1.
+    InsufficientDataError
+        If not even the strictest threshold keeps the promise. It says how many more questions, or sentences, would be
+        needed at the rate observed, if any number would do.
+
+    Notes
+    -----
+    Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). Which thresholds are tried is settled by the
+    ranks of the scores alone, before a label is looked at: above the first are 10 % of the sentences, and at least as
+    many as make two unfaithful ones tolerable (105 for 5 % and 90 %); each next has another hundredth above it; the
+    last releases all. From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the
+    sentences above it, and the first failure ends the search. No correction for the number of thresholds is needed: a
+    wrong promise takes a wrong test of the first threshold that breaks it.
+
+    The promise holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn in the
+    same way and independently: the same questions, retriever, generators and annotators. It is exact if the share of
+    unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, which is what it means that
+    scores rise with faithfulness; where it winds around ``risk`` it holds nearly.
+
+    Sentences of one answer or question are not independent. Without ``groups`` the bound counts more evidence than
+    there is, and the promise may be broken more often than stated. With them it is for a random sentence of a random
+    question.
+    """
+    values, labels = _checked(scores, y, risk, confidence)
+    if groups is not None:
+        names = np.asarray(groups)
+        if names.shape != values.shape:
+            raise InputError(f"groups must be {values.shape}, one for each sentence; found {names.shape}")
+        drawn = one_of_each_group(names, seed=seed)
+        values, labels = values[drawn], labels[drawn]
+    chosen = None
+    for threshold in _sequence(values, risk, confidence):
+        kept = values >= threshold
+        released, unfaithful = int(kept.sum()), int((labels[kept] == 0).sum())
+        bound = unfaithful_bound(unfaithful, released, confidence=confidence)
+        if bound > risk:
+            break
+        counts = (len(values), released, unfaithful)
+        chosen = RiskControlledThreshold(
+            threshold, risk, confidence, *counts, bound, one_per_question=groups is not None
+        )
+    if chosen is None:
+        unit = "sentences" if groups is None else "questions"
+        raise _refusal(len(values), released, unfaithful, risk=risk, confidence=confidence, unit=unit)
+    return chosen
+
+
+def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> float:
+    """Return the Clopper-Pearson upper bound of the share of unfaithful sentences, in [0, 1].
+
+    The largest share for which ``unfaithful`` or fewer of ``released`` independent sentences still have a probability
+    of ``1 - confidence``; 1 if all are unfaithful or there are none.
+    """
+    from scipy.special import betaincinv
+
+    if unfaithful == released:
+        return 1.0
+    return float(betaincinv(unfaithful + 1, released - unfaithful, confidence))
+
+
+def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
+    """Return the index of one sentence of each group, drawn at random, in rising order.
+
+    Parameters
+    ----------
+    groups : array-like of shape (N,)
+        In practice the question of each sentence.
+    seed
+        Draw once: trying seeds until a threshold pleases breaks its promise.
+
+    Returns
+    -------
+    ndarray of shape (G,), int64
+    """
+    names = np.asarray(groups)
+    order = np.random.default_rng(seed).permutation(len(names))
+    _, first = np.unique(names[order], return_index=True)
+    return np.sort(order[first]).astype(np.int64)
+
+
+def _checked(scores: ArrayLike, y: ArrayLike, risk: float, confidence: float) -> tuple[Floats, NDArray[np.int64]]:
+    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    if values.ndim != 1 or values.shape != labels.shape:
+        raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
+    for name, value in (("risk", risk), ("confidence", confidence)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} must be between 0 and 1, both left out; found {value}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError(f"labels must be 1 (faithful) or 0 (unfaithful); found {np.unique(labels).tolist()}")
+    return values, labels.astype(np.int64)
+
+
+def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]:
+    """Yield the thresholds to test, from the strictest down; sentences of equal score go together."""
+    falling = np.sort(values)[::-1]
+    count = len(values)
+    above = max(math.ceil(FIRST_SHARE * count), _released_for(FIRST_TOLERATED, risk, confidence))
+    while above < count:
+        above = int(np.searchsorted(-falling, -falling[above - 1], side="right"))
+        if above < count:
+            # Just over the next score: what is released is what was tested, whatever lies between the two.
+            yield float(np.nextafter(falling[above], np.inf))
+            above += max(1, count // STEPS)
+    yield 0.0
+
+
+def _released_for(unfaithful: int, risk: float, confidence: float) -> int:
+    """Return the fewest released sentences of which so many may be unfaithful under a bound of ``risk``.
+
+    It is the number by which one more has come, at a share of ``risk``, with ``confidence``.
+    """
+    from scipy.stats import nbinom
+
+    return int(unfaithful + 1 + nbinom.ppf(confidence, unfaithful + 1, risk))
+
+
+def _refusal(
+    count: int, released: int, unfaithful: int, *, risk: float, confidence: float, unit: str
+) -> InsufficientDataError:
+    promise = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
+    if unfaithful == released == 0:
+        needed = _released_for(0, risk, confidence)
+        return InsufficientDataError(
+            f"expected held-out {unit}, found none; {promise} needs {needed} at least", more_needed=needed
+        )
+    drawn = "" if unit == "sentences" else ", one of each question"
+    found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
+    more = _more_needed(count, released, unfaithful, risk, confidence)
+    if more is None:
+        return InsufficientDataError(
+            f"no threshold keeps the promise of {promise}: {found}, and at this rate no feasible number of further "
+            f"{unit} would do; allow a higher risk, or train a better aggregator",
+            more_needed=None,
+        )
+    return InsufficientDataError(
+        f"no threshold keeps the promise of {promise}: {found}; at this rate about {more} more held-out {unit} are "
+        "needed. Label more, or allow a higher risk or a lower confidence",
+        more_needed=more,
+    )
+
+
+def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:
+    """Return how many more sentences would pass the strictest threshold at its observed rate."""
+    from scipy.special import betainc
+
+    if unfaithful == released:
+        return None
+    enough = unfaithful
+    if unfaithful:
+        tolerated = np.arange(unfaithful, MOST_TOLERATED)
+        expected_among = tolerated * released // unfaithful
+        kept = np.flatnonzero(betainc(tolerated + 1, expected_among - tolerated, risk) >= confidence)
+        if not len(kept):
+            return None
+        enough = int(tolerated[kept[0]])
+    return math.ceil(_released_for(enough, risk, confidence) * count / released) - count

@@ -22,7 +22,7 @@ from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
-from syncheck.training.seen import question_digests
+from syncheck.training.provenance import question_digests
 from syncheck.training.sets import LabelledSet
 
 if TYPE_CHECKING:

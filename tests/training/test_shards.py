@@ -287,9 +287,9 @@ def test_sizes_and_folders_that_cannot_be_used(monitor, tmp_path):
 KILLED = """
 import os, signal, sys
 from syncheck import cli
-from syncheck.training import shards
+from syncheck.training import extract
 
-write, written = shards.write_parquet, []
+write, written = extract.write_parquet, []
 
 def killed(measured, path, **options):
     if len(written) == 2:
@@ -298,7 +298,7 @@ def killed(measured, path, **options):
     written.append(path)
     write(measured, path, **options)
 
-shards.write_parquet = killed
+extract.write_parquet = killed
 sys.exit(cli.main(sys.argv[1:]))
 """
 
