@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cached_property
 from math import log, log1p
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned
+from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
 from syncheck.features.rarity import packaged_rarity
 from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.features.stated import statement
 from syncheck.features.text import text_features
+from syncheck.languages import foreign_language
 from syncheck.lexical import LexicalShares, content_words
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
@@ -73,6 +75,7 @@ class SentenceScorer:
         self._aggregator = aggregator
         self._index = EvidenceIndex(prompt.passages)
         self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
+        self._languages = None if aligner is None else languages_of(aligner)
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
@@ -114,10 +117,11 @@ class SentenceScorer:
         sentences = [sentence for answer in answers for sentence in answer]
         if not sentences:
             return [[] for _ in answers]
-        supports, unaligned = self._supports([s.text for s in sentences])
+        foreign = [self._foreign(s.text) for s in sentences]
+        supports, unaligned = self._supports([s.text for s in sentences], foreign)
         before = self._earlier(answers, earlier, supports)
         features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
-        found = [self._status(s, reason) for s, reason in zip(sentences, unaligned, strict=True)]
+        found = [self._status(*each) for each in zip(sentences, foreign, unaligned, strict=True)]
         statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
@@ -189,11 +193,28 @@ class SentenceScorer:
                 before = before.followed_by(sentence.text, None if support is None else support.score)
         return found
 
-    def _supports(self, texts: Sequence[str]) -> tuple[list[Support | None], list[str | None]]:
+    @cached_property
+    def _foreign_context(self) -> str | None:
+        return self._not_read("\n".join(self.prompt.passages), "context")
+
+    def _foreign(self, sentence: str) -> str | None:
+        """Return in which language, not read by the aligner, the sentence or the context is."""
+        if self._languages is None or not is_checkable(sentence):
+            return None
+        return self._foreign_context or self._not_read(sentence, "sentence")
+
+    def _not_read(self, text: str, name: str) -> str | None:
+        language = foreign_language(text, self._languages or ())
+        read = ", ".join(sorted(self._languages or ()))
+        return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
+
+    def _supports(
+        self, texts: Sequence[str], foreign: Sequence[str | None]
+    ) -> tuple[list[Support | None], list[str | None]]:
         """Align what can be checked; returns the support of each text, and why one that was asked for is missing."""
         supports: list[Support | None] = [None] * len(texts)
         unaligned: list[str | None] = [None] * len(texts)
-        wanted = [i for i, text in enumerate(texts) if is_checkable(text)]
+        wanted = [i for i, text in enumerate(texts) if is_checkable(text) and foreign[i] is None]
         if self._aligner is None or not self.prompt.has_context or not wanted:
             return supports, unaligned
         for i, found in zip(wanted, self._aligner(self.prompt.passages, [texts[i] for i in wanted]), strict=True):
@@ -211,7 +232,9 @@ class SentenceScorer:
         against = None if support is None else support.contradicted
         return "contradicted" if against is not None and against > CONTRADICTED_ABOVE else "unsupported"
 
-    def _status(self, sentence: SentenceSignals, unaligned: str | None) -> tuple[Status, str | None]:
+    def _status(
+        self, sentence: SentenceSignals, foreign: str | None, unaligned: str | None
+    ) -> tuple[Status, str | None]:
         """Return the status, and why there is no score."""
         broken = not_finite(sentence, has_context=self.prompt.has_context) if sentence.measured else None
         if broken is not None:
@@ -222,6 +245,8 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
+        if foreign is not None:
+            return "unsupported_language", foreign
         if unaligned is not None:
             return "failed", unaligned
         return ("scored" if self._aggregator is not None else "no_aggregator"), None

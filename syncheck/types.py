@@ -32,9 +32,9 @@ __all__ = [
     "Verdict",
 ]
 
-Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "failed"]
+Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsupported_language", "failed"]
 """Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
-of its own."""
+of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 
 FloatArray = NDArray[np.float32]

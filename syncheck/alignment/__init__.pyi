@@ -15,10 +15,12 @@ from .protocol import (
     Aligner as Aligner,
     ConfiguredAligner as ConfiguredAligner,
     IndexedAligner as IndexedAligner,
+    KnowsLanguages as KnowsLanguages,
     KnowsWeights as KnowsWeights,
     QuestionAligner as QuestionAligner,
     identity_of as identity_of,
     is_same_aligner as is_same_aligner,
+    languages_of as languages_of,
     options_of as options_of,
     weights_of as weights_of,
 )

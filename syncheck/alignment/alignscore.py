@@ -85,6 +85,8 @@ class AlignScoreAligner:
     with the highest score, averaged over the claim's sentences; its passage is the one in which it starts.
     """
 
+    languages = frozenset({"en"})
+
     def __init__(
         self,
         model: AlignScoreModel,

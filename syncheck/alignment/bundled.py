@@ -69,6 +69,8 @@ class BundledAligner:
     the highest over the windows. Nothing is dropped.
     """
 
+    languages = frozenset({"en"})
+
     def __init__(
         self,
         model: Int8CrossEncoder,

@@ -15,11 +15,13 @@ __all__ = [
     "Aligner",
     "ConfiguredAligner",
     "IndexedAligner",
+    "KnowsLanguages",
     "KnowsWeights",
     "QuestionAligner",
     "check_asked",
     "identity_of",
     "is_same_aligner",
+    "languages_of",
     "options_of",
     "weights_of",
 ]
@@ -86,6 +88,24 @@ class ConfiguredAligner(Aligner, Protocol):
     """
 
     options: Mapping[str, str | int]
+
+
+@runtime_checkable
+class KnowsLanguages(Protocol):
+    """An aligner that reads some languages only.
+
+    Attributes
+    ----------
+    languages : frozenset of str
+        ISO 639-1 codes. A monitor gives sentences in others the status ``unsupported_language``.
+    """
+
+    languages: frozenset[str]
+
+
+def languages_of(aligner: Aligner) -> frozenset[str] | None:
+    """Return the languages that an aligner reads; None if it does not say."""
+    return aligner.languages if isinstance(aligner, KnowsLanguages) else None
 
 
 def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:

@@ -36,6 +36,7 @@ _STATUS_WORDS: dict[Status, str] = {
     "no_aggregator": "signals only",
     "no_context": "no context",
     "not_checkable": "nothing to check",
+    "unsupported_language": "language not supported",
     "failed": "failed",
 }
 

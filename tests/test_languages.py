@@ -1,0 +1,56 @@
+"""Languages: a sentence or context that the aligner does not read gets a status and never a score."""
+
+import pytest
+
+from syncheck import load_kit
+from syncheck.languages import foreign_language
+from syncheck.testing import ScriptedAligner
+
+PASSAGE = "The bridge over the river was opened in 1932 by the mayor of the town."
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Die Brücke über den Fluss wurde 1932 vom Bürgermeister eröffnet.", "de"),
+        ("Мост через реку был открыт в 1932 году.", "ru"),
+        ("東京は日本の首都です。", "ja"),
+        (PASSAGE, None),
+        ("Paris, 1932.", None),
+        ("Sure!", None),
+        ("1932", None),
+        ("El Niño is a climate pattern.", None),
+    ],
+)
+def test_only_what_is_surely_another_language_is_foreign(text: str, language: str | None) -> None:
+    assert foreign_language(text, {"en"}) == language
+
+
+def test_a_covered_language_is_not_foreign() -> None:
+    assert foreign_language("Мост через реку был открыт в 1932 году.", {"en", "ru"}) is None
+
+
+def test_a_sentence_in_another_language_has_no_score_and_its_neighbours_have() -> None:
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="When was it opened?", context=[PASSAGE])
+    report = monitor.score(prompt, "The bridge was opened in 1932. Die Brücke über den Fluss wurde 1932 eröffnet.")
+    assert [s.status for s in report.sentences] == ["scored", "unsupported_language"]
+    assert report.sentences[1].score is None and "'de'" in str(report.sentences[1].reason)
+
+
+def test_a_context_in_another_language_leaves_every_sentence_without_a_score() -> None:
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="When?", context=["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."])
+    report = monitor.score(prompt, "The bridge was opened in 1932. It is long.")
+    assert [s.status for s in report.sentences] == ["unsupported_language"] * 2
+
+
+@pytest.mark.parametrize("languages", [None, frozenset({"en", "de"})])
+def test_an_aligner_that_reads_the_language_or_does_not_say_is_asked(languages: frozenset[str] | None) -> None:
+    monitor = load_kit("generic")
+    monitor.aligner = ScriptedAligner({})
+    if languages is not None:
+        monitor.aligner.languages = languages
+    prompt = monitor.prompt(question="When?", context=["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."])
+    report = monitor.score(prompt, "Die Brücke über den Fluss wurde 1932 eröffnet.")
+    assert [s.status for s in report.sentences] == ["scored"]
