@@ -30,7 +30,7 @@ from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.evaluation.left_out import left_out_matrix, left_out_scores
+from syncheck.evaluation.transfer import left_out_matrix, left_out_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
 from syncheck.features.rarity import packaged_rarity
 from syncheck.features.stated import statement

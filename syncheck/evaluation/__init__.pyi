@@ -1,5 +1,4 @@
 from .crossval import cross_validate as cross_validate, fold_numbers as fold_numbers
-from .importance import ablation_systems as ablation_systems, permuted_scores as permuted_scores
 from .reliability import (
     ReliabilityBin as ReliabilityBin,
     cross_fitted_calibration as cross_fitted_calibration,
@@ -8,11 +7,13 @@ from .reliability import (
 )
 from .systems import (
     System as System,
+    ablation_systems as ablation_systems,
     aggregator_systems as aggregator_systems,
     benchmark_systems as benchmark_systems,
     best_aggregator as best_aggregator,
     held_out_scores as held_out_scores,
     out_of_fold_scores as out_of_fold_scores,
+    permuted_scores as permuted_scores,
     training_thresholds as training_thresholds,
 )
 from .tables import (

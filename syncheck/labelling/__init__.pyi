@@ -1,5 +1,4 @@
 from .biographies import (
-    Passage as Passage,
     Proposition as Proposition,
     label_by_propositions as label_by_propositions,
     load_biographies as load_biographies,
@@ -28,10 +27,11 @@ from .labels import (
     LabelledSentence as LabelledSentence,
     Rule as Rule,
     UnfaithfulSpan as UnfaithfulSpan,
+    carried_line as carried_line,
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,
 )
-from .passages import load_passages as load_passages
+from .passages import Passage as Passage, load_passages as load_passages
 from .propositioners import (
     InstructPropositioner as InstructPropositioner,
     Propositioner as Propositioner,
@@ -39,5 +39,4 @@ from .propositioners import (
     SequencePropositioner as SequencePropositioner,
     load_propositioner as load_propositioner,
 )
-from .recut import carried_line as carried_line
-from .selection import Selection as Selection
+from .responses import Selection as Selection

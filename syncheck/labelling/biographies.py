@@ -9,19 +9,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from tqdm import tqdm
 
-from syncheck.errors import InputError, RecordError, TextGeneratorError
+from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.kept import JudgedProposition, KeptPropositions
 from syncheck.labelling.labels import LabelledSentence, labelled_sentences
+from syncheck.labelling.passages import Passage
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
 from syncheck.prompts import biography_prompt
 
-__all__ = ["Passage", "Proposition", "asks_models", "is_biography", "label_by_propositions", "load_biographies"]
+__all__ = [
+    "JudgedProposition",
+    "KeptPropositions",
+    "Proposition",
+    "asks_models",
+    "is_biography",
+    "label_by_propositions",
+    "load_biographies",
+]
 
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
@@ -30,17 +38,6 @@ BIOGRAPHY_PASSAGES = 10
 
 _WORD = re.compile(r"\w+")
 _PREFIX = "Question: "
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A passage of a corpus, under the title of its page."""
-
-    title: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,3 +320,87 @@ def _question(record: Record) -> str:
     if given is not None:
         return given.removeprefix(_PREFIX)
     return BIOGRAPHY_QUESTION.format(topic=record.get("topic", str))
+
+
+JudgedProposition = tuple[str, bool]
+"""A statement, and whether the passages support it."""
+
+_START = b'{"record": "'
+
+
+class KeptPropositions:
+    """The propositions of records by what they were made from, kept in JSON Lines as they come.
+
+    A line that a kill left half written at the end of the file is dropped; what is whole stays.
+
+    Parameters
+    ----------
+    path
+        None keeps them for as long as this object.
+
+    Raises
+    ------
+    CheckpointError
+        If another line is none of these.
+    InputError
+        If the folder does not exist.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = None if path is None else Path(path)
+        self._found: dict[str, list[JudgedProposition]] = {}
+        if self._path is None:
+            return
+        if not self._path.parent.is_dir():
+            raise InputError(f"{self._path}: labels cannot be kept there, the folder does not exist; make it first")
+        if self._path.exists():
+            self._read(self._path)
+
+    def __contains__(self, key: str) -> bool:
+        """Whether the propositions of a record are known."""
+        return key in self._found
+
+    def __getitem__(self, key: str) -> list[JudgedProposition]:
+        """Return the propositions of a record that is known."""
+        return self._found[key]
+
+    def add(self, key: str, name: str, propositions: list[JudgedProposition]) -> None:
+        """Keep the propositions of a record; ``name`` is for who reads the file."""
+        self._found[key] = propositions
+        if self._path is None:
+            return
+        judged = [{"text": text, "label": int(faithful)} for text, faithful in propositions]
+        line = json.dumps({"record": key, "id": name, "propositions": judged}, ensure_ascii=False)
+        with self._path.open("ab") as file:
+            file.write(f"{line}\n".encode(errors="surrogatepass"))  # as json.loads reads it
+
+    def _read(self, path: Path) -> None:
+        lines = path.read_bytes().splitlines(keepends=True)
+        for number, line in enumerate(lines, 1):
+            try:
+                entry = json.loads(line)
+                self._found[_string(entry["record"])] = [_kept(given) for given in entry["propositions"]]
+            except (KeyError, TypeError, ValueError) as error:
+                if not line.endswith(b"\n") and line[: len(_START)] == _START[: len(line)]:
+                    with path.open("r+b") as file:
+                        file.truncate(sum(map(len, lines[:-1])))
+                    return
+                raise CheckpointError(
+                    f"{path}:{number} is damaged ({type(error).__name__}: {error}); expected judged propositions. "
+                    "Delete this line, and its record is labelled again"
+                ) from error
+        if lines and not lines[-1].endswith(b"\n"):
+            with path.open("ab") as file:
+                file.write(b"\n")
+
+
+def _kept(given: dict[str, Any]) -> JudgedProposition:
+    if given["label"] not in (0, 1):
+        raise ValueError(f"a label is {given['label']!r}, not 0 or 1")
+    return _string(given["text"]), bool(given["label"])
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no string")
+    return value

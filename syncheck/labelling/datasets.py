@@ -12,19 +12,18 @@ from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.jsonlines import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.labels import LabelledSentence, shortened
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import QUESTIONS_ONLY, load_ragtruth
-from syncheck.labelling.recut import shortened
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
     Record,
     ResponseCollection,
+    Selection,
     read_records,
     read_spans,
 )
-from syncheck.labelling.selection import Selection
 from syncheck.segments import is_checkable
 
 __all__ = ["LabelledResponse", "labelled_responses", "load_jsonl", "load_ragtruth", "load_records"]

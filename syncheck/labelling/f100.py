@@ -12,8 +12,8 @@ from typing import get_args
 import numpy as np
 
 from syncheck.errors import InputError
-from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION, Passage
-from syncheck.labelling.passages import Bm25
+from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION
+from syncheck.labelling.passages import Bm25, Passage
 from syncheck.labelling.responses import PromptSource
 from syncheck.prompts import biography_prompt
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from syncheck.errors import InputError, MissingExtraError
-from syncheck.labelling.biographies import Passage
 from syncheck.labelling.responses import read_records
 
-__all__ = ["Bm25", "load_passages"]
+__all__ = ["Bm25", "Passage", "load_passages"]
 
 
 _WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage of a corpus, under the title of its page."""
+
+    title: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 def load_passages(path: str | Path) -> list[Passage]:

@@ -16,10 +16,10 @@ from syncheck.labelling.responses import (
     PromptSource,
     Record,
     ResponseCollection,
+    Selection,
     read_records,
     read_spans,
 )
-from syncheck.labelling.selection import Selection
 from syncheck.prompts import (
     REVIEWS,
     first_sentence,

@@ -10,8 +10,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from syncheck.alignment.evidence import split_passages
 from syncheck.errors import InputError
-from syncheck.labelling.biographies import Passage
-from syncheck.labelling.passages import Bm25
+from syncheck.labelling.passages import Bm25, Passage
 from syncheck.spans.encoders import CheckpointEncoder, SentenceEncoder
 from syncheck.spans.words import normalised, words_of
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from syncheck.errors import CheckpointError, InputError, MismatchError, PromptError, SyncheckError, TextGeneratorError
 from syncheck.failures import describe_failure
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
-from syncheck.labelling.recut import check_cut
+from syncheck.labelling.labels import check_cut
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse
 from syncheck.scoring import not_finite
@@ -92,7 +92,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
     Raises
     ------
     RecordError
-        See :func:`~syncheck.labelling.recut.check_cut`.
+        See :func:`~syncheck.labelling.labels.check_cut`.
     """
     for record in records:
         if record.sentences is not None and not record.carry_labels:

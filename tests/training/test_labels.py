@@ -1,9 +1,30 @@
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured_doubles import yes_and_no
 
-from syncheck.labelling import LabelledSentence, UnfaithfulSpan, label_sentences, labelled_sentences
+from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck.cli import main
+from syncheck.errors import InputError, RecordError, WrongTypeError
+from syncheck.evaluation import fold_numbers
+from syncheck.labelling import (
+    LabelledResponse,
+    LabelledSentence,
+    UnfaithfulSpan,
+    carried_line,
+    label_sentences,
+    labelled_responses,
+    labelled_sentences,
+    load_jsonl,
+    load_records,
+)
+from syncheck.training import measure, measure_to_parquet, read_parquet
 
 RESPONSE = "Paris is big.  It has 1. Two rivers cross it. ***"
 #           0123456789012345678901234567890123456789012345678
@@ -69,3 +90,146 @@ def test_implicit_true_spans_can_be_left_out():
     span = UnfaithfulSpan(0, 5, implicit_true=True)
     assert not labelled_sentences("Paris is big.", [span])[0].faithful
     assert labelled_sentences("Paris is big.", [span], implicit_true=False)[0].faithful
+
+
+MODEL = ["--model", str(Path(__file__).parents[1] / "golden" / "signals" / "llama")]
+SCHEMA = "paper-no-lid.v1"
+WHOLE = {"question": "q?", "context": "Paris is big.", "sentences": ["Paris is big.", "Rome is old."], "labels": [1, 0]}
+MERGED = {**WHOLE, "sentences": ["Paris is big", "Rome is old."]}
+"""Without its full stop the first sentence does not end."""
+SPLIT = {**WHOLE, "sentences": ["Dr. Bell is old.", "Rome is old."]}
+
+
+def with_bounds(measured):
+    return ((record, measured.bounds_of(index)) for index, record in enumerate(measured.records))
+
+
+def write(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def monitor(llama):
+    return Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "response"),
+    [
+        (["One.", "Two.", "Three."], "One. Two. Three."),
+        (["One. ", "Two.", "\nThree."], "One. Two.\nThree."),
+        ([" One.", "Two."], " One. Two."),
+    ],
+)
+def test_sentences_without_a_response_stay_apart(tmp_path, sentences, response):
+    record = {**WHOLE, "sentences": sentences, "labels": [1] * len(sentences)}
+    (loaded,) = load_jsonl(write(tmp_path / "mine.jsonl", record))
+    assert loaded.response == response
+
+
+def test_every_labelled_sentence_is_measured(monitor, tmp_path):
+    """Ninety sentences of thirty responses, one unfaithful each: joined without a space they would be fewer."""
+    sentences = ["Paris is big.", "Rome is old.", "Oslo is cold."]
+    records = [{**WHOLE, "id": str(i), "sentences": sentences, "labels": [1, 0, 1]} for i in range(30)]
+    measured = measure(monitor, load_jsonl(write(tmp_path / "mine.jsonl", *records)))
+    assert measured.texts == tuple(sentences) * 30
+    assert measured.labels().tolist() == [1, 0, 1] * 30
+    assert carried_line(with_bounds(measured)) is None
+
+
+@pytest.mark.parametrize("record", [MERGED, SPLIT])
+def test_sentences_that_are_cut_otherwise_are_refused_with_their_line(monitor, tmp_path, record):
+    path = write(tmp_path / "mine.jsonl", WHOLE, record)
+    records = load_jsonl(path)
+    for refused in (measure, lambda *given: measure_to_parquet(*given, tmp_path / "x.parquet")):
+        with pytest.raises(RecordError, match="would be") as caught:
+            refused(monitor, records)
+        assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, "sentences")
+    assert not list((tmp_path / "x.parquet.parts").glob("part-*"))  # refused before the first is measured
+
+
+def test_labels_are_carried_over_where_that_is_accepted(monitor, tmp_path):
+    path = write(tmp_path / "mine.jsonl", WHOLE, MERGED, SPLIT)
+    measured = measure(monitor, load_records(path, carry_labels=True))
+    assert measured.texts[2:] == ("Paris is big Rome is old.", "Dr.", "Bell is old.", "Rome is old.")
+    assert measured.labels().tolist() == [1, 0, 0, 1, 1, 0]
+    assert "4 sentences became 4" in carried_line(with_bounds(measured))
+
+
+def test_a_file_of_features_refuses_them_too():
+    """One that was measured before such labels were refused."""
+    schema = feature_schema(SCHEMA, ())
+    measured = yes_and_no(schema, np.zeros((2, len(schema.names))))  # one answer
+    record = LabelledResponse(
+        "x", "q?", ("p",), "Yes. No.", "g", "m", sentences=(LabelledSentence(0, 8, True),), line=7, source="a.jsonl"
+    )
+    with pytest.raises(RecordError, match="would be 2") as caught:
+        replace(measured, records=(record,)).labels()
+    assert caught.value.line == 7
+    with pytest.raises(InputError, match="'x'"):
+        replace(measured, records=(replace(record, line=None),)).labels()
+    accepted = replace(measured, records=(replace(record, carry_labels=True),))
+    assert accepted.labels().tolist() == [1, 1]
+
+
+def test_where_a_record_came_from_is_kept_with_its_features(monitor, tmp_path):
+    records = load_jsonl(write(tmp_path / "mine.jsonl", WHOLE))
+    measure_to_parquet(monitor, records, tmp_path / "x.parquet")
+    (read,) = read_parquet(tmp_path / "x.parquet").records
+    assert (read.source, read.line, read) == ("mine.jsonl", 1, records[0])  # without the folder
+
+
+@pytest.mark.parametrize("command", ["train", "features", "evaluate", "ablate", "calibrate"])
+def test_every_command_names_the_line(tmp_path, capsys, command):
+    path = write(tmp_path / "mine.jsonl", WHOLE, MERGED)
+    needs_output = {"train": tmp_path / "m", "features": tmp_path / "x.parquet"}
+    output = ["--output", str(needs_output[command])] if command in needs_output else []
+    given = [command, *([] if command == "calibrate" else MODEL), "--data", str(path), *output]
+    assert main(given) == 2
+    assert f"{path}:2, field 'sentences'" in capsys.readouterr().err
+
+
+def test_the_command_line_accepts_them_and_says_so(tmp_path, capsys):
+    path, output = write(tmp_path / "mine.jsonl", WHOLE, MERGED), tmp_path / "x.parquet"
+    assert main(["features", *MODEL, "--data", str(path), "--output", str(output), "--carry-labels"]) == 0
+    assert "2 sentences became 1" in capsys.readouterr().err
+
+
+def test_plain_dicts_are_labelled_responses(monitor):
+    read, given = labelled_responses([WHOLE, *labelled_responses([{**WHOLE, "context": ("a", "b"), "id": "x"}])])
+    assert (read.id, read.response) == ("records:1", "Paris is big. Rome is old.")
+    assert (given.id, given.passages) == ("x", ("a", "b"))
+    assert measure(monitor, [WHOLE]).labels().tolist() == [1, 0]
+    with pytest.raises(RecordError, match="question") as caught:
+        labelled_responses([WHOLE, {"context": "a"}])
+    assert (caught.value.line, caught.value.field) == (2, "question")
+    for unusable in ({**WHOLE, "question": {1}}, {**WHOLE, "question": "\ud800"}):
+        with pytest.raises(RecordError, match="JSON"):
+            labelled_responses([unusable])
+    with pytest.raises(RecordError, match="id"):
+        labelled_responses([{**WHOLE, "id": "x"}] * 2)
+    with pytest.raises(WrongTypeError, match="str"):
+        labelled_responses("data.jsonl")
+
+
+@pytest.mark.parametrize(("label", "name"), [(1, "faithful"), (0, "unfaithful")])
+def test_labels_of_one_class_are_named(label, name):
+    with pytest.raises(InputError, match=f"all 20 sentences are {name}"):
+        fold_numbers([label] * 20, list(range(20)))
+
+
+def test_references_of_the_own_group_are_found_in_little_time():
+    """Less than half of what comparing the names of the groups in pairs takes, as a twentieth of them shows."""
+    schema, count = feature_schema("paper.v1", (0,)), 20_000
+    measured = yes_and_no(schema, np.zeros((count, len(schema.names))), prefix="What is said of this? " * 20)
+    rng = np.random.default_rng(0)
+    measured = replace(measured, activations={0: rng.normal(size=(count, 2)).astype(np.float32)}, max_references=2000)
+    labels, groups = np.ones(count, np.int64), measured.groups
+    started = time.process_time()
+    assert (groups[:1000, None] == groups[:2000]).sum() == 1000 * 2
+    in_pairs = 20 * (time.process_time() - started)
+    started = time.process_time()
+    values = measured.features(labels, np.arange(count))
+    assert np.isfinite(values[:, schema.names.index("lid_layer_0")]).all()
+    assert time.process_time() - started < in_pairs / 2
