@@ -31,10 +31,8 @@ from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation.transfer import left_out_matrix, left_out_scores
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
-from syncheck.features.rarity import packaged_rarity
-from syncheck.features.stated import statement
-from syncheck.features.text import text_features
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
+from syncheck.features.text import statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import TEXT_FEATURES, feature_schema
 

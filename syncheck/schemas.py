@@ -28,145 +28,175 @@ LID = "lid_layer_{k}"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What one feature measures.
+    """Description of one feature.
 
     Attributes
     ----------
     name : str
+    group : str
+        The signal it comes from; see :data:`FEATURE_GROUPS`.
     meaning : str
     unit : str
         Unit and range.
     direction : int
-        +1 where higher is more faithful, -1 where it is less, 0 where neither is expected.
+        +1 if higher means more faithful, -1 if less, 0 if neither is expected.
     cost : str
-        What it takes beside the model's own forward pass.
+        Computation needed beside the model's own forward pass.
     """
 
     name: str
+    group: str
     meaning: str
     unit: str
     direction: int
     cost: str
 
 
-_CONTRAST = "one pass over the sentence without the context"
+_SHARE = "share, [0, 1]"
+_PROBABILITY = "probability, [0, 1]"
+_ENTROPY = "nats, [0, ln V]"
+_KL = "nats, [0, 100]"
+_LOG_PROB = "nats, [-100, 0]"
+_GAIN = "nats, [-100, 100]"
+_CONTRASTS = "contrasts, >= 0"
+
+
+def _group(name: str, *rows: tuple[str, str, str, int], cost: str = "none") -> tuple[Feature, ...]:
+    return tuple(Feature(column, name, meaning, unit, direction, cost) for column, meaning, unit, direction in rows)
+
 
 FEATURES = (
-    Feature("min_prob", "probability of the least likely token", "probability, [0, 1]", 1, "none"),
-    Feature("mean_prob", "mean probability of the tokens", "probability, [0, 1]", 1, "none"),
-    Feature("max_entropy", "largest entropy at a token", "nats, [0, ln V]", -1, "none"),
-    Feature("mean_entropy", "mean entropy at the tokens", "nats, [0, ln V]", -1, "none"),
-    Feature(
-        LID,
-        "local intrinsic dimension of block k's output among references",
-        "dimension, >= 0",
-        -1,
-        "distances to the references",
+    *_group(
+        "likelihood",
+        ("min_prob", "probability of the least likely token", _PROBABILITY, 1),
+        ("mean_prob", "mean probability of the tokens", _PROBABILITY, 1),
+        ("mean_log_prob", "mean log-probability of the tokens", _LOG_PROB, 1),
+        ("min_log_prob", "log-probability of the least likely token", _LOG_PROB, 1),
     ),
-    Feature("mean_contrastive_kl", "mean KL(with || without context)", "nats, [0, 100]", 0, _CONTRAST),
-    Feature("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0, _CONTRAST),
-    Feature("align_score", "support of the sentence by the context", "probability, [0, 1]", 1, "the aligner"),
-    Feature("content_overlap", "content words that the context holds", "share, [0, 1]", 1, "none"),
-    Feature("bigram_overlap", "word pairs that the context holds", "share, [0, 1]", 1, "none"),
-    Feature("number_overlap", "numbers that the context holds", "share, [0, 1]", 1, "none"),
-    Feature(
-        "name_overlap",
-        "capitalised words after the first word or number, but for a lone I (I'm counts), that the context holds",
-        "share, [0, 1]",
-        1,
-        "none",
+    *_group(
+        "entropy",
+        ("max_entropy", "largest entropy at a token", _ENTROPY, -1),
+        ("mean_entropy", "mean entropy at the tokens", _ENTROPY, -1),
     ),
-    Feature("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, "none"),
-    Feature("mean_log_prob", "mean log-probability of the tokens", "nats, [-100, 0]", 1, "none"),
-    Feature("min_log_prob", "log-probability of the least likely token", "nats, [-100, 0]", 1, "none"),
-    Feature(
-        "mean_log_prob_gain",
-        "mean of log p with minus without context",
-        "nats, [-100, 100]",
-        1,
-        _CONTRAST,
+    *_group(
+        "LID",
+        (LID, "local intrinsic dimension of block k's output among references", "dimension, >= 0", -1),
+        cost="distances to the references",
     ),
-    Feature(
-        "min_log_prob_gain",
-        "least of log p with minus without context",
-        "nats, [-100, 100]",
-        1,
-        _CONTRAST,
+    *_group(
+        "context influence",
+        ("mean_contrastive_kl", "mean KL(with || without context)", _KL, 0),
+        ("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0),
+        ("max_contrastive_kl", "largest KL(with || without context)", _KL, 0),
+        ("mean_log_prob_gain", "mean of log p with minus without context", _GAIN, 1),
+        ("min_log_prob_gain", "least of log p with minus without context", _GAIN, 1),
+        cost="one pass over the sentence without the context",
     ),
-    Feature("max_contrastive_kl", "largest KL(with || without context)", "nats, [0, 100]", 0, _CONTRAST),
-    Feature("question_overlap", "content words that the question holds", "share, [0, 1]", 0, "none"),
-    Feature("stem_overlap", "content words whose stem the context holds", "share, [0, 1]", 1, "none"),
-    Feature("pair_overlap", "neighbouring content words that are near in a passage", "share, [0, 1]", 1, "none"),
-    Feature("copied_run", "longest run of words that stands in a passage", "share, [0, 1]", 1, "none"),
-    Feature("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1, "none"),
-    Feature("sentence_index", "ln(1 + the answer's earlier sentences with a letter)", "ln sentences, >= 0", -1, "none"),
-    Feature("earlier_support_mean", "mean support of these earlier sentences", "probability, [0, 1]", 1, "none"),
-    Feature("earlier_support_min", "least support of these earlier sentences", "probability, [0, 1]", 1, "none"),
-    Feature(
-        "source_mention",
-        "whether it has one of: passage(s), context(s), text(s), source(s), information, provided, mention(s), "
-        "mention(ed), state(d), according to, based on (English)",
-        "0 or 1",
-        0,
-        "none",
+    *_group(
+        "aligner",
+        ("align_score", "support of the sentence by the context", _PROBABILITY, 1),
+        (
+            "align_logit",
+            "log-odds of support, as the aligner's network has them; of the support where it has none",
+            "nats",
+            1,
+        ),
+        cost="the aligner",
     ),
-    Feature(
-        "negation",
-        "whether it has one of: no, not, none, neither, cannot, unable, without, however, n't (English)",
-        "0 or 1",
-        0,
-        "none",
+    *_group(
+        "lexical",
+        ("content_overlap", "content words that the context holds", _SHARE, 1),
+        ("bigram_overlap", "word pairs that the context holds", _SHARE, 1),
+        ("number_overlap", "numbers that the context holds", _SHARE, 1),
+        (
+            "name_overlap",
+            "capitalised words after the first word or number, but for a lone I (I'm counts), that the context holds",
+            _SHARE,
+            1,
+        ),
+        ("stem_overlap", "content words whose stem the context holds", _SHARE, 1),
+        ("pair_overlap", "neighbouring content words that are near in a passage", _SHARE, 1),
+        ("copied_run", "longest run of words that stands in a passage", _SHARE, 1),
+        ("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1),
     ),
-    Feature(
-        "list_item",
-        "whether it begins with a number and . or ) with no digit after it, or with -, * or •",
-        "0 or 1",
-        0,
-        "none",
+    *_group(
+        "question and length",
+        ("question_overlap", "content words that the question holds", _SHARE, 0),
+        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0),
     ),
-    Feature("previous_support", "support of the sentence before", "probability, [0, 1]", 1, "none"),
-    Feature("previous_pair_overlap", "pair_overlap of the sentence before", "share, [0, 1]", 1, "none"),
-    Feature("previous_copied_run", "copied_run of the sentence before", "share, [0, 1]", 1, "none"),
-    Feature("inherited_support", "previous_support, of a sentence without a letter", "probability, [0, 1]", 1, "none"),
-    Feature("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", "share, [0, 1]", 1, "none"),
-    Feature("inherited_copied_run", "previous_copied_run, of one without a letter", "share, [0, 1]", 1, "none"),
-    Feature(
-        "align_logit",
-        "log-odds of support, as the aligner's network has them; of the support where it has none",
-        "nats",
-        1,
-        "the aligner",
+    *_group(
+        "earlier sentences",
+        ("sentence_index", "ln(1 + the answer's earlier sentences with a letter)", "ln sentences, >= 0", -1),
+        ("earlier_support_mean", "mean support of these earlier sentences", _PROBABILITY, 1),
+        ("earlier_support_min", "least support of these earlier sentences", _PROBABILITY, 1),
+        ("previous_support", "support of the sentence before", _PROBABILITY, 1),
+        ("previous_pair_overlap", "pair_overlap of the sentence before", _SHARE, 1),
+        ("previous_copied_run", "copied_run of the sentence before", _SHARE, 1),
+        ("inherited_support", "previous_support, of a sentence without a letter", _PROBABILITY, 1),
+        ("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", _SHARE, 1),
+        ("inherited_copied_run", "previous_copied_run, of one without a letter", _SHARE, 1),
     ),
-    Feature("rarity_nearby", "rarity of its stems that a chunk with its neighbours holds", "share, [0, 1]", 1, "none"),
-    Feature("rarity_best", "rarity of its stems that the best chunk holds", "share, [0, 1]", 1, "none"),
-    Feature("pieces_1", "five-character pieces that the best chunk holds", "share, [0, 1]", 1, "none"),
-    Feature("pieces_2", "five-character pieces that the two best chunks hold", "share, [0, 1]", 1, "none"),
-    Feature("pieces_4", "five-character pieces that the four best chunks hold", "share, [0, 1]", 1, "none"),
-    Feature("stems_2", "stems that the two best chunks hold", "share, [0, 1]", 1, "none"),
-    Feature("stems_1", "stems that one chunk holds at most", "share, [0, 1]", 1, "none"),
-    Feature("bigrams_2", "word pairs that the two best chunks hold", "share, [0, 1]", 1, "none"),
-    Feature(
-        "absence",
-        "stems that the context lacks, where it says that something is not stated",
-        "share, [0, 1]",
-        1,
-        "none",
+    *_group(
+        "phrasing",
+        (
+            "source_mention",
+            "whether it has one of: passage(s), context(s), text(s), source(s), information, provided, mention(s), "
+            "mention(ed), state(d), according to, based on (English)",
+            "0 or 1",
+            0,
+        ),
+        (
+            "negation",
+            "whether it has one of: no, not, none, neither, cannot, unable, without, however, n't (English)",
+            "0 or 1",
+            0,
+        ),
+        (
+            "list_item",
+            "whether it begins with a number and . or ) with no digit after it, or with -, * or •",
+            "0 or 1",
+            0,
+        ),
     ),
-    Feature("agreement", "agreement with the closest chunk, less what contradicts it", "<= 1.5", 1, "none"),
-    Feature(
-        "novel_pairs", "ln(1 + neighbouring content words that are near in no passage)", "ln pairs, >= 0", -1, "none"
+    *_group(
+        "groundedness",
+        ("rarity_nearby", "rarity of its stems that a chunk with its neighbours holds", _SHARE, 1),
+        ("rarity_best", "rarity of its stems that the best chunk holds", _SHARE, 1),
+        ("pieces_1", "five-character pieces that the best chunk holds", _SHARE, 1),
+        ("pieces_2", "five-character pieces that the two best chunks hold", _SHARE, 1),
+        ("pieces_4", "five-character pieces that the four best chunks hold", _SHARE, 1),
+        ("stems_2", "stems that the two best chunks hold", _SHARE, 1),
+        ("stems_1", "stems that one chunk holds at most", _SHARE, 1),
+        ("bigrams_2", "word pairs that the two best chunks hold", _SHARE, 1),
+        ("absence", "stems that the context lacks, where it says that something is not stated", _SHARE, 1),
+        ("novel_pairs", "ln(1 + neighbouring content words that are near in no passage)", "ln pairs, >= 0", -1),
+        ("missing_rarity", "ln(1 + rarity of the stems that no chunk holds)", "ln nats, >= 0", -1),
+        ("missing_numbers", "numbers, also spelled out, that the context lacks", "numbers, >= 0", -1),
+        ("missing_names", "names that the context lacks", "names, >= 0", -1),
     ),
-    Feature("missing_rarity", "ln(1 + rarity of the stems that no chunk holds)", "ln nats, >= 0", -1, "none"),
-    Feature("missing_numbers", "numbers, also spelled out, that the context lacks", "numbers, >= 0", -1, "none"),
-    Feature("missing_names", "names that the context lacks", "names, >= 0", -1, "none"),
-    Feature("contrast_negation", "negations on one side only", "contrasts, >= 0", -1, "none"),
-    Feature("contrast_number", "numbers in the place of another", "contrasts, >= 0", -1, "none"),
-    Feature("contrast_unit", "units in the place of another", "contrasts, >= 0", -1, "none"),
-    Feature("contrast_antonym", "words in the place of their opposite", "contrasts, >= 0", -1, "none"),
-    Feature("contrast_comparison", "comparisons turned round", "contrasts, >= 0", -1, "none"),
-    Feature("contrast_quantifier", "quantifiers in the place of another", "contrasts, >= 0", -1, "none"),
+    *_group(
+        "contrast",
+        ("agreement", "agreement with the closest chunk, less what contradicts it", "<= 1.5", 1),
+        ("contrast_negation", "negations on one side only", _CONTRASTS, -1),
+        ("contrast_number", "numbers in the place of another", _CONTRASTS, -1),
+        ("contrast_unit", "units in the place of another", _CONTRASTS, -1),
+        ("contrast_antonym", "words in the place of their opposite", _CONTRASTS, -1),
+        ("contrast_comparison", "comparisons turned round", _CONTRASTS, -1),
+        ("contrast_quantifier", "quantifiers in the place of another", _CONTRASTS, -1),
+    ),
 )
 """Every feature of every schema; NaN in any of them means not measured."""
+
+FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
+    group: tuple(feature.name for feature in FEATURES if feature.group == group)
+    for group in dict.fromkeys(feature.group for feature in FEATURES)
+}
+"""Features by signal. The first five are the paper's (Table 4), whose "uncertainty" is entropy and LID; KL and the gain
+in log-probability both compare with no context."""
+_WITHOUT_MODEL = (
+    *("aligner", "lexical", "question and length", "earlier sentences", "phrasing", "groundedness", "contrast"),
+)
+"""Groups that need no run of the language model."""
 
 _PAPER = (
     *("min_prob", "mean_prob", "max_entropy", "mean_entropy", LID),
@@ -209,14 +239,7 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
-    """Return a released schema for the given decoder blocks.
-
-    Parameters
-    ----------
-    version
-        A key of :data:`SCHEMAS`.
-    layers
-        Decoder blocks with a LID feature, in column order; a version without LID has none of them.
+    """Return a released schema, a key of :data:`SCHEMAS`, with LID features of the given decoder blocks in this order.
 
     Raises
     ------
@@ -267,55 +290,8 @@ def _names_of(version: str) -> tuple[str, ...]:
     return SCHEMAS[version]
 
 
-FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "likelihood": ("min_prob", "mean_prob", "mean_log_prob", "min_log_prob"),
-    "entropy": ("max_entropy", "mean_entropy"),
-    "LID": (LID,),
-    "context influence": (
-        *("mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl"),
-        *("mean_log_prob_gain", "min_log_prob_gain"),
-    ),
-    "aligner": ("align_score", "align_logit"),
-    "lexical": (
-        *("content_overlap", "bigram_overlap", "number_overlap", "name_overlap"),
-        *("stem_overlap", "pair_overlap", "copied_run", "novel_words"),
-    ),
-    "question and length": ("question_overlap", "log_tokens"),
-    "earlier sentences": (
-        *("sentence_index", "earlier_support_mean", "earlier_support_min"),
-        *("previous_support", "previous_pair_overlap", "previous_copied_run"),
-        *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
-    ),
-    "phrasing": ("source_mention", "negation", "list_item"),
-    "groundedness": (
-        *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),
-        *("absence", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
-    ),
-    "contrast": (
-        *("agreement", "contrast_negation", "contrast_number", "contrast_unit"),
-        *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
-    ),
-}
-"""Features by signal, each in one group, as in ``FEATURES``. The first five are the paper's (Table 4), whose
-"uncertainty" is entropy and LID; KL and the gain in log-probability both compare with no context."""
-_WITHOUT_MODEL = (
-    *("aligner", "lexical", "question and length", "earlier sentences", "phrasing", "groundedness", "contrast"),
-)
-"""Groups for which no language model is run."""
-
-
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Divide columns by the signal that they come from.
-
-    Parameters
-    ----------
-    names
-        Names of columns, as a schema has them.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        Groups in the order of :data:`FEATURE_GROUPS`, columns in that of ``names``; groups without any are left out.
+    """Group the columns of a schema by signal: groups in the order of :data:`FEATURE_GROUPS`, none of them empty.
 
     Raises
     ------
@@ -326,7 +302,7 @@ def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if unknown:
         raise InputError(
             f"expected features of the groups {', '.join(FEATURE_GROUPS)}; found {', '.join(map(repr, unknown))} in "
-            "none of them; add them to FEATURE_GROUPS in syncheck/schemas.py"
+            "none of them; add them to FEATURES in syncheck/schemas.py"
         )
     found = {group: tuple(n for n in names if _belongs(n, members)) for group, members in FEATURE_GROUPS.items()}
     return {group: columns for group, columns in found.items() if columns}

@@ -13,11 +13,9 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
-from syncheck.features.rarity import packaged_rarity
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.sentence import EarlierSentences, sentence_features
-from syncheck.features.stated import statement
-from syncheck.features.text import text_features
+from syncheck.features.text import statement, text_features
 from syncheck.languages import foreign_language
 from syncheck.lexical import LexicalShares, content_words
 from syncheck.schemas import TEXT_FEATURES

@@ -36,7 +36,7 @@ SLOW = frozenset(
 CORE = frozenset(
     """
     aggregators features segments signals test_boundaries test_checkpoint test_exports test_fod_generator
-    test_fod_search test_lexical test_monitor test_monitor_laws test_prompts test_session test_text_schema
+    test_fod_search test_monitor test_monitor_laws test_prompts test_session test_text_schema
     """.split()
 )
 """Those of `make core`: the way from a prompt to a score and the search, in less than a minute of one core."""

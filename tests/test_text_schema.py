@@ -11,8 +11,7 @@ from syncheck import Evidence, Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import EvidenceIndex
 from syncheck.errors import MismatchError
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
-from syncheck.features.rarity import packaged_rarity
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.text import text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from syncheck.features.rarity import TABLE
+from syncheck.features.groundedness import TABLE
 from syncheck.lexical import stem, words
 
 

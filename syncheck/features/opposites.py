@@ -1,4 +1,4 @@
-"""English words that turn a statement into its opposite, and units that are not each other's: small lists, by hand."""
+"""Small hand-made lists of English words that reverse a statement, and of units that exclude each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
     "refused deny denies denied lack lacks lacked unable".split()
 )
-"""Words that deny what follows; beside them, every word on n't."""
+"""Words that deny what follows, beside every word that ends in n't."""
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
@@ -114,7 +114,7 @@ def _read(text: str) -> Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], 
 
 
 OPPOSITES = _read(_OPPOSITES)
-"""For each word: antonym, comparison or quantifier, and the words that say the opposite."""
+"""Opposites of each word, by kind."""
 
 _UNITS = """
 mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces /
@@ -139,4 +139,4 @@ UNITS: Mapping[str, tuple[int, int]] = {
     for number, names in enumerate(line.split("/"))
     for word in names.split()
 }
-"""For each unit what it measures and which it is; two of one measure and another number contradict each other."""
+"""Quantity that a unit measures, and number of the unit; different units of one quantity contradict each other."""

@@ -31,19 +31,10 @@ _LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """Each 1 where it is so, else 0.
+    """Features that are 0 or 1, described in :data:`~syncheck.schemas.FEATURES`; upper and lower case are the same.
 
-    Attributes
-    ----------
-    source_mention : float
-        Whether one of these words stands in it, in any case: passage, context, text and source, also in the plural,
-        information, provided, mention, mentions, mentioned, state, stated, according to, based on.
-    negation : float
-        Whether one of these does: no, not, none, neither, cannot, unable, without, however, or a word on -n't. "He
-        never won." and "Nothing was found." have none; "However, it rained." and "No. 5 is blue." have one.
-    list_item : float
-        Whether it begins, white space aside, with -, * or •, or with a number and a full stop or ")" that no digit
-        follows. "-5 °C was measured." and "**Note** it." do; "(1) c" and "a) x" do not.
+    "He never won." and "Nothing was found." have no negation; "However, it rained." and "No. 5 is blue." have one.
+    "-5 °C was measured." and "**Note** it." are list items; "(1) c" and "a) x" are not.
     """
 
     source_mention: float
@@ -52,12 +43,12 @@ class Phrasing:
 
 
 def has_letter(sentence: str) -> bool:
-    """Whether a sentence has a letter of any script; the number of a list item has none, and says nothing by itself."""
+    """Whether a sentence has a letter of any script; one without, such as the number of a list item, says nothing."""
     return any(map(str.isalpha, sentence))
 
 
 def phrasing(sentence: str) -> Phrasing:
-    """Return how a sentence is put."""
+    """Return how a sentence is phrased."""
     return Phrasing(
         source_mention=float(bool(_SOURCE.search(sentence))),
         negation=float(bool(_NEGATION.search(sentence))),
@@ -71,21 +62,16 @@ LIMIT_NATS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class EarlierSentences:
-    """The sentences of an answer before the one that is measured; those without a letter say nothing and do not count.
+    """The earlier sentences of an answer, without those that have no letter: their supports and the last one's text.
 
-    Attributes
-    ----------
-    supports : tuple of float
-        The aligner's support of each; NaN where it was not asked.
-    last : str
-        The text of the last of them.
+    A support is NaN where the aligner was not asked.
     """
 
     supports: tuple[float, ...] = ()
     last: str = ""
 
     def followed_by(self, text: str, support: float | None) -> EarlierSentences:
-        """Return these and one more; ``support`` None is not measured."""
+        """Return these sentences and one more; ``support`` None is not measured."""
         if not has_letter(text):
             return self
         return EarlierSentences((*self.supports, nan if support is None else support), text)
@@ -106,30 +92,29 @@ def sentence_features(
     Parameters
     ----------
     schema
-        Which features, in which order; any whose names are in :data:`FEATURES`.
+        Features to compute, in order.
     signals
-        The sentence's tokens, without special ones. A sentence without tokens gives NaN throughout, a block without LID
-        NaN there.
+        Measurements of the sentence's tokens, without special tokens; without any token all features are NaN.
     support
-        The aligner's verdict; None gives NaN.
+        The aligner's verdict.
     lexicon
-        The words of the context; None, when there is no context, gives NaN.
+        Words of the context; None if there is no context.
     question_words
-        Content words of the question; without any, ``question_overlap`` is NaN.
+        Content words of the question.
     earlier
-        What came before the sentence in its answer.
+        Earlier sentences of the answer.
     text_values
-        Those of :func:`~syncheck.features.text.text_features`; None gives NaN.
+        Values of :func:`~syncheck.features.text.text_features`.
 
     Returns
     -------
     SentenceFeatures
-        NaN where not measured: no context, no aligner, no number or name in the sentence, no earlier sentence.
+        NaN for what was not measured: no context, aligner, question, LID, number, name or earlier sentence.
 
     Raises
     ------
     InputError
-        If the schema names a feature that is unknown here.
+        If the schema has an unknown feature.
 
     Notes
     -----
@@ -185,7 +170,7 @@ def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
 
 
 def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
-    """Errors come in rows, and a sentence without a letter (the number of a list item) has nothing else to go by."""
+    """Measure the sentence before: errors come in rows, and a sentence without a letter has nothing else to go by."""
     shares = LexicalShares() if lexicon is None else lexical_shares(earlier.last, lexicon)
     previous = {
         "support": earlier.supports[-1] if earlier.supports else nan,
@@ -206,7 +191,7 @@ def _in_order(values: Mapping[str, float], schema: FeatureSchema) -> NDArray[np.
     unknown = [name for name in schema.names if name not in values]
     if unknown:
         raise InputError(
-            f"schema {schema.version!r} has features that are unknown here: {', '.join(map(repr, unknown))}; "
+            f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
             f"use a schema of {', '.join(map(repr, SCHEMAS))} or a newer version of this package"
         )
     return np.array([values[name] for name in schema.names], dtype=np.float64)

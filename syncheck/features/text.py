@@ -1,39 +1,57 @@
-"""The features of a sentence that its text, the context and the aligner decide: no language model is asked."""
+"""Features of a sentence that need no language model: they come from its text, the context and the aligner."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import nan
 
 from syncheck.features.contrast import Contrasted, ContrastKind, contrast_with
-from syncheck.features.groundedness import ContextChunks, groundedness
-from syncheck.features.rarity import Rarity
-from syncheck.features.stated import statement
+from syncheck.features.groundedness import ContextChunks, Rarity, groundedness
 from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 from syncheck.schemas import TEXT_FEATURES
 
-__all__ = ["TextFeatures", "text_features"]
+__all__ = ["TextFeatures", "statement", "text_features"]
+
+_NUMBERS = r"(?:\s+#?\d+(?:\s*(?:,|and|&|-)\s*(?:passage\s+)?\d+)*)?"
+_SOURCE = (
+    r"(?:the\s+|these\s+|this\s+)?(?:(?:given|provided|above|available|following|supplied|relevant)\s+)*"
+    r"(?:passages?|contexts?|texts?|sources?|information|documents?|article)(?:\s+(?:given|provided|above))?" + _NUMBERS
+)
+_BEFORE = r"\b(?:according\s+to|based\s+(?:up)?on|from|as\s+(?:stated|mentioned|per|described)\s+in|in|per)\s+"
+_SAYS = r"\s+(?:states?|says?|mentions?|notes?|explains?|suggests?|indicates?|provides?|describes?)(?:\s+that)?\b"
+_ASIDE = re.compile(
+    rf"{_BEFORE}{_SOURCE}\s*[,:]?|\b{_SOURCE}(?:\s+also)?{_SAYS}|\(\s*{_SOURCE}\s*\)"
+    r"|(?:^|\n)\s*\d+[.)](?!\d)|\[\d+\]",
+    re.IGNORECASE,
+)
 
 CONTRASTS: tuple[ContrastKind, ...] = ("negation", "number", "unit", "antonym", "comparison", "quantifier")
-"""Kinds that are columns. Exchanged names are not: on answers to questions they are wrong as often as right, and count
-in ``agreement`` alone."""
+"""Contrasts that are features. Exchanged names count in ``agreement`` alone: in answers to questions they are wrong as
+often as right."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """One sentence's features, and what they were read from.
-
-    Attributes
-    ----------
-    values : dict of str to float
-        By name, in the order of :data:`~syncheck.schemas.TEXT_FEATURES`; NaN means not measured.
-    contrasted : Contrasted
-        What the sentence says otherwise than the context, for a report.
-    """
+    """The features of one sentence by name, in the order of ``TEXT_FEATURES``, and its contrasts for a report."""
 
     values: dict[str, float]
     contrasted: Contrasted
+
+
+def statement(sentence: str) -> str:
+    """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
+
+    A sentence of nothing else is returned as it is.
+
+    Examples
+    --------
+    >>> statement("1. According to passage 2, the bridge opened in 1967 [3].")
+    'the bridge opened in 1967 .'
+    """
+    rest = " ".join(_ASIDE.sub(" ", sentence).split())
+    return rest if re.search(r"\w", rest) else sentence
 
 
 def text_features(
@@ -51,13 +69,13 @@ def text_features(
     ----------
     sentence
     logit
-        Log-odds of support, to which no measure of wording is added; None is not measured.
+        Log-odds of support; None is not measured.
     chunks, lexicon
-        Of the context.
+        The context.
     best
-        The four chunks, or fewer, that share most with the sentence, the best first.
+        Numbers of the chunks that share most with the sentence, at most four, the best first.
     rarity
-        Weighs stems.
+        Weights of stems.
     """
     stated = statement(sentence)
     contrasted = contrast_with(stated, [chunks.texts[number] for number in best])

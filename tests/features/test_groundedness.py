@@ -2,9 +2,7 @@ from math import isnan, log, log1p
 
 import pytest
 
-from syncheck.features.groundedness import ContextChunks, groundedness, says_not_stated
-from syncheck.features.rarity import Rarity, packaged_rarity
-from syncheck.features.stated import statement
+from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, packaged_rarity, says_not_stated
 
 RARITY = Rarity(1, {"the": 1})  # the: 0, any other stem: ln 2
 CHUNKS = ContextChunks.from_texts(["The bridge opened in 1967.", "It has two lanes.", "Norra Bridge is blue."])
@@ -73,21 +71,6 @@ def test_a_context_without_text_holds_nothing():
 )
 def test_sentences_that_something_is_not_stated_are_recognised(sentence, says):
     assert says_not_stated(sentence) is says
-
-
-@pytest.mark.parametrize(
-    ("sentence", "stated"),
-    [
-        ("According to passage 2, the bridge is blue.", "the bridge is blue."),
-        ("1. The bridge is blue (passage 3).", "The bridge is blue ."),
-        ("Passage 1 states that it is blue [2].", "it is blue ."),
-        ("Based on the given passages, it is blue.", "it is blue."),
-        ("Rents rose by 1.5 percent.", "Rents rose by 1.5 percent."),
-        ("According to passage 2,", "According to passage 2,"),
-    ],
-)
-def test_a_statement_is_without_what_names_its_source(sentence, stated):
-    assert statement(sentence) == stated
 
 
 def test_rarity_is_the_formula_and_the_packaged_table_is_whole():

@@ -1,8 +1,9 @@
 from math import isnan
 
-from syncheck.features.groundedness import ContextChunks
-from syncheck.features.rarity import packaged_rarity
-from syncheck.features.text import text_features
+import pytest
+
+from syncheck.features.groundedness import ContextChunks, packaged_rarity
+from syncheck.features.text import statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import TEXT_FEATURES, feature_schema
 
@@ -42,3 +43,18 @@ def test_a_logit_that_was_not_asked_for_is_not_measured():
 def test_what_names_the_source_changes_nothing():
     plain, named = of("The bridge opened in 1967."), of("According to passage 1, The bridge opened in 1967.")
     assert plain == named
+
+
+@pytest.mark.parametrize(
+    ("sentence", "stated"),
+    [
+        ("According to passage 2, the bridge is blue.", "the bridge is blue."),
+        ("1. The bridge is blue (passage 3).", "The bridge is blue ."),
+        ("Passage 1 states that it is blue [2].", "it is blue ."),
+        ("Based on the given passages, it is blue.", "it is blue."),
+        ("Rents rose by 1.5 percent.", "Rents rose by 1.5 percent."),
+        ("According to passage 2,", "According to passage 2,"),
+    ],
+)
+def test_a_statement_is_without_what_names_its_source(sentence, stated):
+    assert statement(sentence) == stated
