@@ -18,7 +18,7 @@ from syncheck.features.groundedness import NUMBER_WORDS
 from syncheck.features.opposites import NEGATIVE_PREFIXES, NEGATORS, OPPOSITES, UNITS
 from syncheck.lexical import content_words, stem, words
 
-__all__ = ["Contrast", "ContrastKind", "Contrasted", "contrast_with"]
+__all__ = ["Contrast", "ContrastKind", "Contrasted", "Side", "Token", "contrast_with"]
 
 ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier"]
 
