@@ -29,7 +29,7 @@ from syncheck import Monitor
 from syncheck.alignment import load_aligner
 from syncheck.errors import InputError, SyncheckError
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.jsonlines import field, parsed_record
+from syncheck.files import field, parsed_record
 from syncheck.kit import kit_language_model, load_kit
 from syncheck.stats import BootstrapSamples, bootstrap_interval
 

@@ -15,7 +15,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck.config import SegmenterConfig
 from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
-from syncheck.decoding.scoped import Scoped
+from syncheck.decoding.rows import Scoped
 from syncheck.decoding.scored import ScoredSession
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report

@@ -1,7 +1,8 @@
-"""Chats written by a tokenizer's template, which is a program from wherever the tokenizer came from: bounded.
+"""Chats written by a tokenizer's template, which is a program of whoever made the tokenizer: bounded.
 
-The template runs in a process of its own (:mod:`syncheck.chat_worker`), started with the first chat and kept. A loop or
-a product inside Python's own code can be stopped in no other way, on whatever thread it runs.
+The template runs in a process of its own, which is this module run as a program: one JSON object per line in, one out.
+It is started with the first chat and kept. A loop or a product inside Python's own code can be stopped in no other way,
+on whatever thread it runs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,12 @@ MAX_CHARACTERS = 10_000_000
 START_SECONDS = 60.0
 """Longest that the process may take to start; one to two seconds are usual."""
 
-WORKER = Path(__file__).with_name("chat_worker.py")
+MAX_MEMORY_BYTES = 2 << 30
+"""Address space of the process, on systems that can limit it (not Windows)."""
+
+ORPHAN_SECONDS = 60
+"""Time on one chat after which the process ends itself, should nobody be left to stop it."""
+
 REMEDY = "leave the system prompt out, use template='plain', or write prompts of your own with prompt_from_texts"
 
 
@@ -106,10 +113,10 @@ class _Worker:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # -P: the folder of the file, in which a types.py lies, stays off the path.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"}
+    paths = [*filter(None, sys.path), str(Path(__file__).parents[1])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-P", str(WORKER)],
+        [sys.executable, "-P", "-m", "syncheck.chats"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -155,3 +162,57 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+def _serve() -> None:
+    """Answer each line of standard input until it ends."""
+    _limit_memory()
+    from transformers.utils import chat_template_utils  # loaded before the first chat, whose time is measured
+
+    _send({"ready": chat_template_utils.__name__})
+    for line in sys.stdin.buffer:
+        if hasattr(signal, "alarm"):
+            signal.alarm(ORPHAN_SECONDS)
+        _send(_written(json.loads(line)))
+        if hasattr(signal, "alarm"):
+            signal.alarm(0)
+
+
+def _written(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a chat as ``text``, or as ``error`` what the template did instead of writing one."""
+    from jinja2 import TemplateError
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        (text,), _ = render_jinja_template(
+            conversations=[request["turns"]],
+            chat_template=request["template"],
+            add_generation_prompt=True,
+            **request["special_tokens"],
+        )
+    except TemplateError as error:
+        return {"error": str(error)[:500]}
+    except Exception as error:  # noqa: BLE001 (whatever a template calls may raise anything)
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+    if len(text) > request["most"]:
+        return {"error": f"it writes {len(text)} characters, of which at most {request['most']} are taken"}
+    return {"text": text}
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MAX_MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_MEMORY_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+
+
+def _send(answer: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    _serve()

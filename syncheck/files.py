@@ -1,6 +1,7 @@
-"""Files of a checkpoint, which may come from anybody: regular, not too large, their JSON finite, their digests kept.
+"""Files: new ones that exist whole or not at all, JSON Lines record by record, and the checked files of a checkpoint.
 
-A digest that lies in the folder shows damage and half-written copies, not intent. So whatever is read is validated too.
+A checkpoint may come from anybody: its files are regular and not too large, their JSON finite, their digests kept. A
+digest that lies in the folder reveals damage and half-written copies, not intent, so whatever is read is validated too.
 """
 
 from __future__ import annotations
@@ -8,23 +9,34 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from syncheck.errors import CheckpointError
+from syncheck.errors import CheckpointError, InputError, RecordError
 
 __all__ = [
+    "RefusedRecord",
+    "UNFINISHED",
     "check_digests",
+    "field",
+    "fields_found",
     "parse_arrays",
     "parse_object",
+    "parsed_record",
     "read_bytes",
+    "read_json",
     "read_object",
+    "record_lines",
+    "replaced",
     "require_regular",
     "write_digests",
 ]
@@ -145,3 +157,159 @@ def _whole(text: str) -> int:
     if len(text) > 17 or abs(value := int(text)) > MAX_INTEGER:
         raise ValueError(f"{text[:40]} is beyond 2^53")
     return value
+
+
+UNFINISHED = ".unfinished-"
+"""In the name of a file that is still being written, or was when its process ended."""
+
+
+@contextmanager
+def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """Yield a new file, which takes its place when the block ends without an error, and is removed otherwise.
+
+    It is made for this block alone: what has its name already, a link among others, is neither followed nor opened.
+    Its mode follows the umask.
+
+    Parameters
+    ----------
+    place
+        What the file becomes; an older file there is replaced.
+
+    Yields
+    ------
+    tuple of BinaryIO and Path
+        The file to write to, and what it is called until then, to read it back once it was flushed.
+    """
+    path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
+    file = path.open("x+b")  # exclusively
+    try:
+        with file:
+            yield file, path
+        path.replace(place)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+_CALLED_HERE: Mapping[str, str] = {
+    "answer": "response",
+    "completion": "response",
+    "context_list": "context",
+    "contexts": "context",
+    "documents": "context",
+    "generated_answer": "response",
+    "input": "question",
+    "instruction": "question",
+    "output": "response",
+    "passages": "context",
+    "prediction": "response",
+    "prompt": "question",
+    "query": "question",
+    "reference_contexts": "context",
+    "retrieved_contexts": "context",
+    "source_documents": "context",
+    "user_input": "question",
+}
+"""Ragas has ``user_input``, ``retrieved_contexts`` and ``response``, before 0.2 ``question``, ``contexts`` and
+``answer``; LettuceDetect ``context``, ``question`` and ``answer``, in its data ``prompt`` and ``answer``."""
+_SHOWN = 12
+
+
+def fields_found(name: str, found: Collection[str]) -> str:
+    """Return which fields a record has that lacks this one, and which of them to rename."""
+    others = [other for other in found if other != name]
+    listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
+    renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
+    remedy = ", ".join(f"{other!r} to {wanted!r}" for other, wanted in renamed.items())
+    return f"found {listed or 'no other field'}" + (f"; rename {remedy}" if remedy else "")
+
+
+JsonDict = dict[str, Any]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that could not be used.
+
+    Attributes
+    ----------
+    source : str
+        The file, ``-`` for standard input.
+    line : int
+        Counted from 1.
+    id : str
+        Empty where the record has none, or could not be read.
+    reason : str
+        What was expected, what was found, what to do.
+    """
+
+    source: str
+    line: int
+    id: str
+    reason: str
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read one JSON file in UTF-8."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, from 1, without byte-order marks; blank ones are passed over."""
+    for number, line in enumerate(lines, 1):
+        text = line.removeprefix(_BOM).strip()
+        if text:
+            yield number, text
+
+
+def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
+    """Return a field of the right type, or the default where it is absent or null.
+
+    Raises
+    ------
+    InputError
+        If it is missing without a default, or of another type.
+    """
+    value = record.get(name)
+    if value is None:
+        if default is ...:
+            raise InputError(f"field {name!r} is missing; {fields_found(name, record)}; every record needs it")
+        return default
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise InputError(f"field {name!r} must be {wanted}; found {type(value).__name__}")
+    return value
+
+
+def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
+    """Return the object of a line of JSON Lines.
+
+    Parameters
+    ----------
+    line
+    source, number
+        The file and the line's number in it, from 1, for the message.
+
+    Raises
+    ------
+    RecordError
+        If it is not JSON in UTF-8, nested too deeply to be read, no object, or a field holds half a character, NaN or
+        an infinite number: those would fail later, in a tokenizer or the output.
+    """
+    try:
+        record = json.loads(line.decode() if isinstance(line, bytes) else line)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
+    if not isinstance(record, dict):
+        raise RecordError(f"expected an object, found {type(record).__name__}", source=source, line=number)
+    for name, value in record.items():
+        try:
+            json.dumps({name: value}, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError as error:
+            message = f"not JSON in UTF-8: {error}; write whole characters"
+            raise RecordError(message, source=source, line=number, field=name) from error
+        except (ValueError, RecursionError) as error:
+            message = f"expected a value that JSON can carry: {error}; write null for a number that is not there"
+            raise RecordError(message, source=source, line=number, field=name) from error
+    return record

@@ -14,7 +14,7 @@ from transformers.utils.logging import disable_progress_bar, enable_progress_bar
 from syncheck.alignment import load_aligner
 from syncheck.checkpoint import packaged_monitor
 from syncheck.errors import InputError
-from syncheck.jsonlines import read_json
+from syncheck.files import read_json
 from syncheck.monitor import Monitor
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from syncheck.errors import CheckpointError
-from syncheck.failures import describe_failure, is_out_of_memory
+from syncheck.errors import CheckpointError, describe_failure, is_out_of_memory
 from syncheck.files import require_regular
 
 __all__ = [

@@ -14,8 +14,7 @@ import numpy as np
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
-from syncheck.errors import InputError, SyncheckError, WrongTypeError
-from syncheck.failures import describe_failure
+from syncheck.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.schemas import needs_signals
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given

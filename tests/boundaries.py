@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
     """
-    chat_worker chats config errors failures files given jsonlines languages lexical pretrained printable schemas stats
-    types unfinished
+    chats config errors files given languages lexical pretrained printable schemas stats types
     """.split()
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})

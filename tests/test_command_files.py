@@ -12,7 +12,7 @@ from doubles import QUESTION
 from test_cli import GOLDEN
 
 from syncheck.cli import main
-from syncheck.unfinished import replaced
+from syncheck.files import replaced
 
 MODEL = ["--model", str(GOLDEN), "--aligner", "none"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from syncheck.cli import main
 from syncheck.errors import RecordError
-from syncheck.jsonlines import fields_found
+from syncheck.files import fields_found
 from syncheck.labelling import labelled_responses
 
 RAGAS = {"user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna.", "reference": "Anna."}

@@ -29,7 +29,7 @@ from syncheck.cli.options import count as _count
 from syncheck.cli.outputs import check_files, held
 from syncheck.cli.span_options import add_opening, add_spans, add_spans_score
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, LineBreaks
-from syncheck.failures import describe_failure
+from syncheck.errors import describe_failure
 
 __all__ = ["main"]
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from syncheck.failures import describe_failure
+from syncheck.errors import describe_failure
 
 __all__ = ["INTERRUPTED", "one_line_logs", "reader_left"]
 

@@ -13,7 +13,7 @@ from syncheck.alignment import Aligner, load_aligner
 from syncheck.cli.options import aligner_options
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
-from syncheck.jsonlines import field, fields_found
+from syncheck.files import field, fields_found
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
 from syncheck.pretrained import load_pretrained, load_tokenizer

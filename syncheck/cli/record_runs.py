@@ -16,9 +16,8 @@ from typing import IO, Any
 
 from tqdm import tqdm
 
-from syncheck.errors import InputError, SyncheckError
-from syncheck.failures import describe_failure
-from syncheck.jsonlines import RefusedRecord, parsed_record, record_lines
+from syncheck.errors import InputError, SyncheckError, describe_failure
+from syncheck.files import RefusedRecord, parsed_record, record_lines
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
 from syncheck.training.provenance import instrument_of

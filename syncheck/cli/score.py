@@ -12,7 +12,7 @@ from syncheck.cli.monitors import monitor_for, prompt_for
 from syncheck.cli.record_runs import digest_of_run, process
 from syncheck.cli.span_sources import unread
 from syncheck.errors import InputError
-from syncheck.jsonlines import field
+from syncheck.files import field
 from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals

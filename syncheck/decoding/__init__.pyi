@@ -1,5 +1,6 @@
 from .generation import (
     GenerationSetup as GenerationSetup,
+    OverheardStops as OverheardStops,
     check_reach as check_reach,
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
@@ -16,5 +17,4 @@ from .loop import (
 from .measuring import Transcript as Transcript
 from .rows import Row as Row, Sequences as Sequences
 from .session import DecodingSession as DecodingSession, require_rewindable as require_rewindable
-from .stopping import OverheardStops as OverheardStops
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

@@ -1,9 +1,12 @@
-"""The rows of a session: their ids, text and sentences."""
+"""The rows of a session: their ids, text and sentences; and the context manager that holds them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -14,7 +17,28 @@ from syncheck.types import RagPrompt, SentenceSpan
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Row", "Sequences"]
+__all__ = ["Row", "Scoped", "Sequences"]
+
+
+class Scoped(ABC):
+    """Used in a ``with`` statement; what was entered is left in reverse order, also when entering it breaks off."""
+
+    _scope: ExitStack
+
+    def __enter__(self) -> Self:
+        with ExitStack() as scope:
+            self._enter(scope)
+            self._scope = scope.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.close()
+
+    @abstractmethod
+    def _enter(self, scope: ExitStack) -> None:
+        """Enter what is held, and register what is to be undone."""
 
 
 _SPARE_COLUMNS = 64

@@ -11,7 +11,7 @@ import torch
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.loop import StopReason, decode
 from syncheck.decoding.measuring import Transcript
-from syncheck.decoding.scoped import Scoped
+from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
 from syncheck.printable import counted, quoted, summary
 from syncheck.report import Report

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from syncheck.config import SegmenterConfig
 from syncheck.decoding.measuring import Columns, Transcript, measure_tokens, tokenless
-from syncheck.decoding.rows import Row, Sequences
-from syncheck.decoding.scoped import Scoped
+from syncheck.decoding.rows import Row, Scoped, Sequences
 from syncheck.errors import NotReadyError
 from syncheck.segments import IncrementalSegmenter
 from syncheck.signals import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.errors import InputError, RecordError, WrongTypeError
-from syncheck.jsonlines import parsed_record
+from syncheck.files import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import LabelledSentence, shortened

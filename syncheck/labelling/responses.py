@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from syncheck.errors import InputError, RecordError
-from syncheck.jsonlines import fields_found, parsed_record, record_lines
+from syncheck.files import fields_found, parsed_record, record_lines
 from syncheck.labelling.labels import LabelledSentence, UnfaithfulSpan
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from syncheck.jsonlines import RefusedRecord
+from syncheck.files import RefusedRecord
 from syncheck.report.colours import tint
 from syncheck.report.labels import VERDICTS
 from syncheck.report.layout import case_view, glossary

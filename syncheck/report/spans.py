@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncheck.jsonlines import RefusedRecord
+from syncheck.files import RefusedRecord
 from syncheck.report.colours import ShadeView, shades_of
 from syncheck.spans.items import SpanItem, SpanLabels
 

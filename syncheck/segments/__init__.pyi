@@ -1,8 +1,12 @@
-from .assignment import in_given as in_given, last_text_token as last_text_token, positions_in as positions_in
-from .detokenizer import Detokenizer as Detokenizer
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .segmenter import (
     IncrementalSegmenter as IncrementalSegmenter,
     is_checkable as is_checkable,
     segment_given as segment_given,
+)
+from .token_text import (
+    Detokenizer as Detokenizer,
+    in_given as in_given,
+    last_text_token as last_text_token,
+    positions_in as positions_in,
 )

@@ -8,8 +8,8 @@ from os.path import commonprefix
 
 from syncheck.config import SegmenterConfig
 from syncheck.errors import InputError
-from syncheck.segments.assignment import CharSpan, first_token_from, visible
 from syncheck.segments.boundaries import Boundary, BoundaryFinder
+from syncheck.segments.token_text import CharSpan, first_token_from, visible
 from syncheck.types import SentenceSpan
 
 __all__ = ["IncrementalSegmenter", "is_checkable", "segment_given"]

@@ -5,15 +5,16 @@ from .cache import (
     is_rewindable as is_rewindable,
     require_rewindable as require_rewindable,
 )
-from .forward import ForwardArguments as ForwardArguments, require_watchable as require_watchable
-from .lid import LidVariant as LidVariant, LidReferences as LidReferences
-from .positions import (
+from .forward import (
+    ForwardArguments as ForwardArguments,
     check_one_encoding as check_one_encoding,
     check_same_encoding as check_same_encoding,
     encoding_of as encoding_of,
+    require_watchable as require_watchable,
     switches_of as switches_of,
+    take_turns_in_rotary as take_turns_in_rotary,
 )
-from .rotary import take_turns_in_rotary as take_turns_in_rotary
+from .lid import LidVariant as LidVariant, LidReferences as LidReferences
 from .taps import Taps as Taps, decoder_blocks as decoder_blocks
 from .token_tree import reads_less as reads_less, takes_token_tree as takes_token_tree
 from .tokenwise import (

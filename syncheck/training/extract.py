@@ -15,8 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.errors import CheckpointError, InputError, MismatchError, PromptError, SyncheckError, TextGeneratorError
-from syncheck.failures import describe_failure
+from syncheck.errors import (
+    CheckpointError,
+    InputError,
+    MismatchError,
+    PromptError,
+    SyncheckError,
+    TextGeneratorError,
+    describe_failure,
+)
+from syncheck.files import UNFINISHED, replaced
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.labelling.labels import check_cut
 from syncheck.prompts import prompt_from_texts
@@ -26,7 +34,6 @@ from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
 from syncheck.types import RagPrompt
-from syncheck.unfinished import UNFINISHED, replaced
 
 if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer

@@ -14,10 +14,10 @@ import numpy as np
 
 from syncheck.config import SegmenterConfig
 from syncheck.errors import CheckpointError, MissingExtraError
+from syncheck.files import replaced
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.schemas import feature_schema
 from syncheck.training.measured import MeasuredSentences
-from syncheck.unfinished import replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from pathlib import Path
 from test_html import Page
 
 from syncheck.cli import main
-from syncheck.jsonlines import RefusedRecord
+from syncheck.files import RefusedRecord
 from syncheck.report import SpanReport
 
 LLAMA = Path(__file__).parents[1] / "golden" / "signals" / "llama"
