@@ -60,28 +60,26 @@ def cross_validate(
     Parameters
     ----------
     X : array-like of shape (N, F), or callable
-        NaN means not measured. A callable is given the indices of each fold's training sentences and returns the
-        (N, F) features, for features that depend on them as LID does.
+        NaN means not measured. A callable takes the indices of a fold's training sentences and returns the (N, F)
+        features, for those that depend on them as LID does.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,)
         Sentences of one group, in practice of one question, are never on both sides.
     aggregator
-        Which kind; imputing and scaling are refitted in each fold with it.
+        The kind; imputing and scaling are refitted in each fold with it.
     folds
-        Parts the groups are split into, with about the same share of unfaithful sentences each.
-    repeats
-        Shuffles; repeat ``r`` uses ``seed + r`` for the folds and the classifier.
-    seed
-        Of the first shuffle.
+        Parts of the groups, each with about the same share of unfaithful sentences.
+    repeats, seed
+        Repeat ``r`` uses ``seed + r`` for the folds and the classifier.
     same_folds
-        Whether all repeats use the folds of the first, and differ by the seed of the classifier alone.
+        Gives all repeats the folds of the first, so that only the classifier's seed differs.
     train_on : ndarray of shape (N,), bool, or None
-        Sentences that serve for training, those of one task, say; all are scored. None takes all.
+        Sentences that serve for training; all are scored. None takes all.
     numbers : ndarray of shape (repeats, N), int64, or None
-        Fold of each sentence in each repeat; None makes them with :func:`fold_numbers`.
+        Fold of each sentence in each repeat; None takes :func:`fold_numbers`.
     names
-        Of the F features, for kinds that read their directions from them.
+        Names of the F features, for kinds that read their directions from them.
 
     Returns
     -------
@@ -91,8 +89,8 @@ def cross_validate(
     Raises
     ------
     InputError
-        If there are fewer than two folds or no repeats; fewer groups, or fewer sentences of either label, than
-        folds; or a fold's training part cannot be used.
+        If there are fewer than two folds, no repeats, too few groups or sentences of a label, or a fold's training part
+        cannot be used.
     """
     labels = real_numbers(y, "labels")
     if numbers is None:
@@ -113,7 +111,7 @@ def fitted_folds(
     train_on: NDArray[np.bool_] | None = None,
     names: Sequence[str] = (),
 ) -> Iterator[FittedFold]:
-    """Yield the fitted models of :func:`cross_validate`, which has the parameters; ``numbers`` are given."""
+    """Yield the fitted models of :func:`cross_validate`, which documents the parameters."""
     labels = real_numbers(y, "labels")
     features_for = fold_features(X)
     usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
@@ -134,10 +132,7 @@ def fold_numbers(
     seed: int = 0,
     same_folds: bool = False,
 ) -> NDArray[np.int64]:
-    """Return the fold of each sentence in each repeat, (repeats, N), 0 to ``folds - 1``.
-
-    The parameters and errors are those of :func:`cross_validate`.
-    """
+    """Return the fold of each sentence in each repeat, (repeats, N); see :func:`cross_validate`."""
     from sklearn.model_selection import StratifiedGroupKFold
 
     if folds < 2 or repeats < 1:
@@ -164,7 +159,7 @@ def fold_numbers(
 
 
 def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
-    """Return how features follow from the training sentences: as a callable says, or the same whichever those are."""
+    """Return a function from training sentences to features, also for features that do not depend on them."""
     if callable(X):
         return X
     rows = real_numbers(X, "features").astype(np.float64)

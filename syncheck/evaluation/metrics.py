@@ -1,8 +1,8 @@
-"""What is said of scores beside AUROC, on all sentences and on each resample of their groups.
+"""Measures of scores other than AUROC, on all sentences and on each resample of their groups.
 
 Every function takes ``scores`` (R, N), one row per repeat, the labels ``y`` (N,), 1 faithful, and ``chosen`` (N,), the
-sentences that count. It returns the value, averaged over the repeats, and that of each of the D resamples, (D,); NaN
-where a label that it needs is absent.
+sentences that count. It returns the value, averaged over the repeats, and those of the D resamples, (D,); NaN where a
+label that it needs is absent.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ DRAWS_AT_ONCE = 128
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
     """Return the average precision of finding the unfaithful sentences, the least faithful first; in [0, 1].
 
-    At random it is the share of unfaithful sentences. Sentences of equal score count together, as in scikit-learn's
-    ``average_precision_score`` for the label 0.
+    Sentences of equal score count together, as in scikit-learn's ``average_precision_score``. At random it is the share
+    of unfaithful sentences.
     """
     kept = np.flatnonzero(chosen)
     bad = (y[kept] == 0).astype(np.float64)
-    counts = draws.counts[:, draws.group[kept]]  # (D, n)
-    whole, resampled = [], []
+    weights = np.vstack([np.ones(len(kept)), draws.counts[:, draws.group[kept]]])  # (1 + D, n)
+    blocks = [weights[first : first + DRAWS_AT_ONCE] for first in range(0, len(weights), DRAWS_AT_ONCE)]
+    found = []
     for row in scores[:, kept]:
         order = np.argsort(row, kind="stable")
         ends = np.flatnonzero(np.append(np.diff(row[order]) != 0, True)) if len(row) else np.empty(0, np.int64)
-        whole.append(_average_precision(np.ones((1, len(kept))), bad[order], ends)[0])
-        blocks = [counts[first : first + DRAWS_AT_ONCE] for first in range(0, len(counts), DRAWS_AT_ONCE)]
-        resampled.append(np.concatenate([_average_precision(b[:, order], bad[order], ends) for b in blocks]))
-    return float(np.mean(whole)), _known(draws, np.mean(resampled, axis=0), kept[bad == 1])
+        found.append(np.concatenate([_average_precision(block[:, order], bad[order], ends) for block in blocks]))
+    whole, *resampled = np.mean(found, axis=0)
+    return float(whole), _known(draws, np.array(resampled), kept[bad == 1])
 
 
 def balanced_accuracy(
     draws: BootstrapSamples, scores: Floats, thresholds: Floats, y: Labels, chosen: Flags
 ) -> tuple[float, Floats]:
-    """Return the mean of the shares of faithful and of unfaithful sentences that are told right; in [0, 1].
+    """Return the mean recall of faithful and unfaithful sentences; in [0, 1].
 
-    A sentence is called faithful if its score is at least its threshold, of shape (R, N) as ``scores``.
+    A sentence is called faithful if its score is at least its threshold, (R, N) as ``scores``.
     """
     good, bad = chosen & (y == 1), chosen & (y == 0)
     called = scores >= thresholds  # (R, N)
@@ -61,10 +61,9 @@ def balanced_accuracy(
 
 
 def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Return how far P(faithful) is from the share of faithful sentences, on average; in [0, 1].
+    """Return the expected calibration error over ten bins of equal width (Guo et al., 2017); in [0, 1].
 
-    The expected calibration error over ten bins of equal width, weighted by their sentences (Naeini et al., 2015;
-    Guo et al., 2017). NaN throughout if a score is not in [0, 1]: it is no probability.
+    NaN throughout if a score is not in [0, 1], and so no probability.
     """
     kept = np.flatnonzero(chosen)
     values, groups = scores[:, kept], draws.counts.shape[1]
@@ -90,19 +89,18 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
     scores : ndarray of shape (R, N) or (1, N), float64
         Out of fold; one row serves all repeats, for a system that is not trained.
     y : ndarray of shape (N,)
-        1 faithful, 0 unfaithful.
     folds : ndarray of shape (R, N), int64
-        Fold of each sentence in each repeat, from :func:`~syncheck.evaluation.crossval.fold_numbers`.
+        From :func:`~syncheck.evaluation.crossval.fold_numbers`.
 
     Returns
     -------
     ndarray of shape (R, N), float64
-        The same for all sentences of a fold. Of thresholds that are equally good it is the lowest.
+        The same for all sentences of a fold; the lowest of equally good thresholds.
 
     Notes
     -----
-    No label of a fold is looked at to choose its threshold. The scores of the other folds are out of fold themselves,
-    so they are spread as new ones are; the models that gave them had this fold among their training data.
+    No label of a fold is used to choose its threshold. The scores of the other folds are spread as new ones are, being
+    out of fold themselves; the models that gave them had this fold among their training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)
@@ -113,7 +111,7 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
 
 
 def best_threshold(scores: Floats, y: Labels) -> float:
-    """Return the threshold, one of the scores (N,), with the best balanced accuracy; the lowest of equals."""
+    """Return the score with the best balanced accuracy as a threshold; the lowest of equals."""
     order = np.argsort(scores, kind="stable")
     values, good = scores[order], (y[order] == 1).astype(np.float64)
     starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
@@ -123,7 +121,7 @@ def best_threshold(scores: Floats, y: Labels) -> float:
 
 
 def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) -> Floats:
-    """Return that of each row of weights (D, n); NaN without an unfaithful sentence."""
+    """Return the average precision for each row of weights (D, n); NaN without an unfaithful sentence."""
     found = np.cumsum(weights * bad, axis=1)[:, ends]
     seen = np.cumsum(weights, axis=1)[:, ends]
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
@@ -144,5 +142,5 @@ def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float
 
 
 def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]) -> Floats:
-    """Say nothing of other groups if the sentences that are needed are all in one."""
+    """Return NaN if the sentences needed are all in one group, which says nothing of other groups."""
     return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)

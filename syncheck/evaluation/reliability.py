@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
 from syncheck.errors import InputError
+from syncheck.evaluation.crossval import fold_numbers
 from syncheck.report.plots import check_plot, wrapped
 
 __all__ = [
@@ -28,17 +29,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The sentences whose score is in [low, high), the last bin with its upper end.
-
-    Attributes
-    ----------
-    low, high : float
-    sentences : int
-        Above 0: empty bins are left out.
-    mean_score : float
-    faithful : float
-        Share of the sentences that are faithful, in [0, 1].
-    """
+    """Sentences with a score in [low, high), the last bin with its upper end, and the share that is faithful."""
 
     low: float
     high: float
@@ -48,7 +39,7 @@ class ReliabilityBin:
 
 
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """Compare mean score and share of faithful sentences in bins of equal width.
+    """Compare mean score and share of faithful sentences in bins of equal width; empty bins are left out.
 
     Parameters
     ----------
@@ -57,7 +48,7 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     bins
-        How many bins divide [0, 1].
+        Number of bins.
 
     Raises
     ------
@@ -89,10 +80,9 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Return the mean distance, over sentences, of their bin's mean score from its share of faithful ones; in [0, 1].
+    """Return the mean distance between the score and the share of faithful sentences of each sentence's bin; in [0, 1].
 
-    ``sum_b n_b / N * |mean score of b - share of faithful in b|`` (Naeini et al., 2015; Guo et al., 2017). Parameters
-    and errors as in :func:`reliability_bins`.
+    Naeini et al. (2015), Guo et al. (2017). Parameters and errors as in :func:`reliability_bins`.
     """
     found = reliability_bins(scores, y, bins=bins)
     total = sum(b.sentences for b in found)
@@ -102,9 +92,7 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
 def cross_fitted_calibration(
     scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
 ) -> Floats:
-    """Calibrate each sentence by a map that was fitted without its group.
-
-    What a calibration is worth shows only on sentences it was not fitted to.
+    """Calibrate each sentence by a map that was fitted without its group, which shows what a calibration is worth.
 
     Parameters
     ----------
@@ -116,10 +104,8 @@ def cross_fitted_calibration(
         In practice the question.
     method
         As in :func:`syncheck.aggregators.fit_calibration`.
-    folds
-        Parts the groups are split into.
-    seed
-        Of the split.
+    folds, seed
+        Of the split of the groups.
 
     Returns
     -------
@@ -130,19 +116,12 @@ def cross_fitted_calibration(
     InputError
         If there are fewer groups, or fewer sentences of either label, than folds.
     """
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    raw, labels, names = np.asarray(scores, dtype=np.float64), np.asarray(y), np.asarray(groups)
-    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
-    if not 2 <= folds <= smallest:
-        raise InputError(
-            f"{folds} folds need at least 2 folds and as many groups, faithful and unfaithful sentences as folds; the "
-            f"least of these is {smallest}. Pass more data, or fewer folds"
-        )
+    raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
+    (numbers,) = fold_numbers(labels, groups, folds=folds, repeats=1, seed=seed)
     calibrated = np.empty(len(raw))
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    for train, test in splitter.split(raw, labels, names):
-        calibrated[test] = fit_calibration(raw[train], labels[train], method=method).probability(raw[test])
+    for fold in range(folds):
+        own = numbers == fold
+        calibrated[own] = fit_calibration(raw[~own], labels[~own], method=method).probability(raw[own])
     return calibrated
 
 
@@ -163,12 +142,12 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
     path
         Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
     bins
-        Name of the scores -> their bins, from :func:`syncheck.evaluation.reliability_bins`.
+        Name of the scores -> their bins, from :func:`reliability_bins`.
 
     Raises
     ------
     InputError
-        If the folder does not exist, or the ending is none that matplotlib writes.
+        If the folder does not exist, or matplotlib does not write the format.
     MissingExtraError
         If matplotlib is not installed.
     """

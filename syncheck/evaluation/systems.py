@@ -51,8 +51,8 @@ class System:
     columns : tuple of str
     trained : bool
         False takes the value of a single column as the score, higher being faithful.
-    aggregator : {"lr", "xgb", "mlp", "ensemble"} or None
-        Which kind is trained, where it is not the one that is being evaluated.
+    aggregator : AggregatorKind or None
+        The kind to train, where it is not the one that is being evaluated.
     """
 
     name: str
@@ -62,16 +62,9 @@ class System:
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """Return the systems worth comparing that the columns allow, the cheapest first.
+    """Return the systems worth comparing that the columns ``names`` allow, the cheapest first.
 
-    Content-word overlap as it is; the same with word pairs, numbers and length, an MLP; FLARE's measure and the
-    aligner as they are; the paper's features, trained; those of ``syncheck.v1``; and everything. A signal is worth its
-    cost by what it adds to the first.
-
-    Parameters
-    ----------
-    names
-        Names of the columns, in order.
+    A signal is worth its cost by what it adds to the first, content-word overlap.
     """
     published = set(SCHEMAS["paper.v1"])
     own = {name for schema in SCHEMAS.values() for name in schema} - published
@@ -95,8 +88,8 @@ def aggregator_systems(
 ) -> tuple[System, ...]:
     """Return kinds of aggregator on all the columns, named by their kind, the simplest first.
 
-    None takes those whose probabilities hold at the share of faithful sentences that they were trained on: all but
-    ``monotone``.
+    None takes all but ``monotone``: those whose probabilities hold at the share of faithful sentences they were trained
+    on.
     """
     kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
     compared = [kind for kind in kinds if kind != "monotone"] if aggregators is None else aggregators
@@ -120,21 +113,17 @@ def out_of_fold_scores(
 
     Parameters
     ----------
-    X : array-like of shape (N, F), or callable
-    y, groups : array-like of shape (N,)
+    X, y, groups, aggregator, folds, repeats, seed, same_folds
         As in :func:`~syncheck.evaluation.crossval.cross_validate`.
     names
         Names of the F columns.
     systems
-        What to compare.
-    aggregator, folds, repeats, seed, same_folds
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
 
     Returns
     -------
     dict of str to ndarray of shape (R, N), float64
-        By name of the system; R is 1 for an untrained one. Where an untrained one was not measured it takes the
-        median of its column.
+        By name of the system; R is 1 for an untrained one, which takes the median of its column where it was not
+        measured.
 
     Raises
     ------
@@ -174,17 +163,17 @@ def held_out_scores(
     train : ndarray of shape (N,), bool
         The sentences that trained systems are fitted on.
     repeats, seed
-        Runs; run ``r`` seeds the classifier with ``seed + r``.
+        Run ``r`` seeds the classifier with ``seed + r``.
 
     Returns
     -------
     dict of str to ndarray of shape (R, M), float64
-        By name of the system: scores of the M sentences outside ``train``; R is 1 for an untrained one.
+        Scores of the M sentences outside ``train``; R is 1 for an untrained system.
 
     Raises
     ------
     InputError
-        If there is no sentence outside ``train``, the training part cannot be used, or as ``out_of_fold_scores``.
+        If no sentence is outside ``train``, the training part cannot be used, or as in :func:`out_of_fold_scores`.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
@@ -202,10 +191,9 @@ def held_out_scores(
 
 
 def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
-    """Choose each system's threshold on training sentences, for what :func:`held_out_scores` scores of others.
+    """Choose each system's threshold for :func:`held_out_scores` on the out-of-fold scores of the training sentences.
 
-    It is the one with the best balanced accuracy on the training sentences, which a trained system has to score out of
-    fold: so the scores are spread as those of new sentences are, and no label of the others is looked at.
+    It has the best balanced accuracy there; no label of the others is used.
 
     Parameters
     ----------
@@ -217,7 +205,7 @@ def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str,
     Returns
     -------
     dict of str to ndarray of shape (R,), float64
-        By name of the system, for :func:`~syncheck.evaluation.tables.auroc_table`; R is 1 for an untrained one.
+        For :func:`~syncheck.evaluation.tables.auroc_table`.
     """
     labels = np.asarray(y)
     return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
@@ -230,7 +218,7 @@ def _scores(
     systems: Sequence[System],
     trained: Callable[[FoldFeatures, System], Floats],
 ) -> dict[str, Floats]:
-    """Score some of the sentences: by a trained model, or by the column of a system that is not trained."""
+    """Score some of the sentences, by a trained model or by the column of an untrained system."""
     features_for = fold_features(X)
     scores = {}
     for system in systems:
@@ -277,24 +265,22 @@ def best_aggregator(
 
     Parameters
     ----------
-    X, y, groups, folds, repeats, seed, same_folds
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
-    names
-        Names of the F columns.
+    X, y, groups, names, folds, repeats, seed, same_folds
+        As in :func:`out_of_fold_scores`.
     draws
         Resamples of the groups for the intervals.
     aggregators
-        Which kinds are compared; None takes those of :func:`aggregator_systems`.
+        The kinds to compare; None takes those of :func:`aggregator_systems`.
 
     Returns
     -------
     aggregator
-        The kind with the highest AUROC, averaged over the repeats; of equals the simplest.
+        The kind with the highest AUROC, averaged over the repeats; the simplest of equals.
     table
-        All kinds, the simplest first. The best one's figure is a little too good, since it was chosen by it; the
+        All kinds, the simplest first. The figure of the best is a little optimistic, since it was chosen by it; the
         interval of its gain says how sure the choice is.
     scores : ndarray of shape (repeats, N), float64
-        Out-of-fold P(faithful) of each sentence, by that kind.
+        Out-of-fold P(faithful) by that kind.
     """
     systems = aggregator_systems(names, aggregators=aggregators)
     scores = out_of_fold_scores(
@@ -314,13 +300,12 @@ def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]])
     names
         Names of the columns, in order.
     signals
-        Columns by signal, such as :func:`~syncheck.schemas.feature_groups` returns.
+        Columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them.
 
     Returns
     -------
     tuple of System
-        ``"all features"``, then ``"without <signal>"`` in the order of ``signals``; for
-        :func:`~syncheck.evaluation.systems.out_of_fold_scores`, which trains each anew.
+        ``"all features"``, then ``"without <signal>"`` in the order of ``signals``.
 
     Raises
     ------
@@ -354,18 +339,15 @@ def permuted_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
-    Nothing is trained anew, so the fall in AUROC says what the aggregator made of the signal; what other signals
-    would have made up for is said by dropping it, see :func:`~syncheck.evaluation.systems.ablation_systems`.
+    Nothing is trained anew, so the fall in AUROC says what the aggregator made of the signal; :func:`ablation_systems`
+    says what other signals make up for.
 
     Parameters
     ----------
-    X, y, groups, aggregator, folds, repeats, seed, same_folds
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
-    names
-        Names of the F columns.
+    X, y, groups, names, aggregator, folds, repeats, seed, same_folds
+        As in :func:`out_of_fold_scores`.
     signals
-        Columns by signal, such as :func:`~syncheck.schemas.feature_groups` returns; those of one signal are
-        permuted together.
+        As in :func:`ablation_systems`; the columns of one signal are permuted together.
 
     Returns
     -------
@@ -379,8 +361,8 @@ def permuted_scores(
 
     Notes
     -----
-    Permutation importance (Breiman, 2001) by groups of columns, on the held-out fold alone, one permutation a fold and
-    repeat, drawn with ``seed + repeat``.
+    Permutation importance (Breiman, 2001) by groups of columns, one permutation a fold and repeat, drawn with
+    ``seed + repeat``.
     """
     unknown = sorted({column for columns in signals.values() for column in columns} - set(names))
     if unknown:

@@ -20,15 +20,7 @@ __all__ = ["EvaluationRow", "EvaluationTable", "aligned", "auroc_table", "best_s
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Pad cells to the widest of their column, the columns two spaces apart; columns without any text are left out.
-
-    What would steer a terminal is written out.
-
-    Returns
-    -------
-    list of str
-        One line for each row, without white space at its end.
-    """
+    """Pad cells to the width of their column; leave out columns without text, and escape control characters."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
     return [
@@ -62,18 +54,17 @@ class EvaluationRow:
     system, subset : str
         ``subset`` is ``"all"`` or a generator, a task, ...
     auroc, low, high : float
-        P(a faithful sentence scores above an unfaithful one), in [0, 1].
     gain, gain_low, gain_high : float
         AUROC minus that of the table's first system on the same resamples.
     sentences, unfaithful : int
     deviation : float
-        Standard deviation of the AUROC over the repeats (of a sample: R - 1); NaN for a single one.
+        Standard deviation of the AUROC over the repeats (R - 1); NaN for a single one.
     auprc, auprc_low, auprc_high : float
-        Average precision of finding the unfaithful, in [0, 1].
+        Average precision of finding the unfaithful.
     balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : float
-        At a threshold chosen on other sentences, in [0, 1]; NaN if there is none.
+        At a threshold chosen on other sentences; NaN if there is none.
     ece, ece_low, ece_high : float
-        Expected calibration error, in [0, 1]; NaN for scores that are not in [0, 1].
+        Expected calibration error; NaN for scores that are not in [0, 1].
     """
 
     system: str
@@ -137,7 +128,7 @@ def auroc_table(
     draws: int = 1000,
     seed: int = 0,
 ) -> EvaluationTable:
-    """Compare systems by AUROC, on all sentences and on parts of them.
+    """Compare systems by AUROC and more, on all sentences and on subsets of them.
 
     Parameters
     ----------
@@ -146,17 +137,14 @@ def auroc_table(
     y, groups : array-like of shape (N,)
         Labels (1 faithful, 0 unfaithful) and the unit of the bootstrap.
     by
-        What to divide by besides, such as ``{"generator": [...]}`` with N names; each name makes a subset.
+        What makes subsets, such as ``{"generator": [...]}`` with N names.
     folds : ndarray of shape (R, N), int64, or None
-        From :func:`~syncheck.evaluation.crossval.fold_numbers`: the threshold of the balanced accuracy is then
-        chosen on the other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
+        From :func:`~syncheck.evaluation.crossval.fold_numbers`, to choose the threshold of the balanced accuracy on the
+        other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
     thresholds
-        By name of the system, for those that have one already, or one for each repeat, (R,); a score at it or above
-        counts as faithful.
-    draws
-        Resamples of the groups; those in which a subset lacks a label are left out of its interval.
-    seed
-        Of the resamples.
+        By name of the system, for those that have one already, or one for each repeat, (R,).
+    draws, seed
+        Of the bootstrap; resamples in which a subset lacks a label are left out of its interval.
 
     Raises
     ------
@@ -207,7 +195,7 @@ def _cut(
     folds: NDArray[np.int64] | None,
     given: Mapping[str, float | Floats],
 ) -> Floats | None:
-    """Return the thresholds of a system's sentences, (R, N); None when there is nothing to choose them by."""
+    """Return the thresholds of a system's sentences, (R, N); None if there is nothing to choose them by."""
     if name in given:
         cuts = np.asarray(given[name])
         if cuts.shape not in ((), (len(scores),)):

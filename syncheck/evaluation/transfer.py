@@ -24,16 +24,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """AUROC of one row's scores on one column's sentences; intervals are 95 %.
+    """AUROC of one row's scores on one column's sentences, with its 95 % interval.
 
-    Attributes
-    ----------
-    auroc, low, high : float
-        In [0, 1]; NaN where a label is absent, the interval also where a label is in one group only, and throughout
-        where there is nothing to score.
-    deviation : float
-        Standard deviation over the repeats (of a sample: R - 1); NaN for a single one.
-    sentences, unfaithful : int
+    NaN where a label is absent, the interval also where a label is in one group only. ``deviation`` is over the repeats
+    (R - 1), NaN for a single one.
     """
 
     auroc: float
@@ -49,16 +43,7 @@ EMPTY = Cell(float("nan"), float("nan"), float("nan"), float("nan"), 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AurocMatrix:
-    """Cells by row and column.
-
-    Attributes
-    ----------
-    corner : str
-        What rows and columns are.
-    rows, columns : tuple of str
-    cells : mapping of (str, str) to Cell
-        By row and column; a pair that is not there has nothing to score.
-    """
+    """Cells by row and column; ``corner`` says what these are, and a pair without a cell has nothing to score."""
 
     corner: str
     rows: tuple[str, ...]
@@ -98,18 +83,7 @@ class AurocMatrix:
 
 
 def cell(scores: Floats, y: NDArray[np.int64], draws: BootstrapSamples, chosen: NDArray[np.bool_]) -> Cell:
-    """Measure the chosen sentences.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (R, N), float64
-        One row per repeat, not NaN where chosen.
-    y : ndarray of shape (N,), int64
-        1 faithful, 0 unfaithful.
-    draws
-        Resamples of the groups of all N.
-    chosen : ndarray of shape (N,), bool
-    """
+    """Measure the ``chosen`` sentences, (N,), by scores (R, N) that are not NaN there."""
     value, resampled = draws.auroc(scores, y, chosen)
     spread = deviation(scores[:, chosen], y[chosen])
     return Cell(value, *bootstrap_interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
@@ -141,25 +115,25 @@ def transfer_matrix(
 ) -> AurocMatrix:
     """Train on each part, and on all but each part, and measure the AUROC on every part.
 
-    Every cell is cross-validated over groups: its models are trained on the sentences of its row that are in the other
-    folds, and score those of its column in this one. So no question is on both sides, also where the parts are answers
-    of several generators to the same questions, and the diagonal is no easier than the rest. Parts that share no group,
-    several corpora say, are cut into folds each on its own, so that a small one is in every fold. For corpora that may
-    ask the same under other groups, see :func:`~syncheck.training.grouped_by_question`.
+    Every cell is cross-validated over groups: its models are trained on the sentences of its row in the other folds,
+    and score those of its column in this one. So no question is on both sides, even where the parts are answers of
+    several generators to the same questions. Parts that share no group, such as several corpora, are cut into folds
+    separately, so that a small one is in every fold. For corpora that may ask the same under other groups, see
+    :func:`~syncheck.training.grouped_by_question`.
 
     Parameters
     ----------
     X, y, groups, aggregator, folds, repeats, seed, same_folds
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`; a callable is given training sentences of one row.
-        The defaults are the paper's three runs, which differ by their seeds.
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`. The defaults are the paper's three runs, which
+        differ by their seeds.
     parts
         Part of each sentence: its generator, task or file.
     without
-        Parts that are left out: neither trained nor tested on.
+        Parts that are neither trained nor tested on.
     draws
         Resamples of the groups for the intervals.
     feature_names
-        Of the F features, for kinds that read their directions from them.
+        Names of the F features, for kinds that read their directions from them.
 
     Returns
     -------
@@ -169,8 +143,8 @@ def transfer_matrix(
     Raises
     ------
     InputError
-        If there is only one part, a part lacks a label in the training part of a fold, or there is none of a name in
-        ``without``.
+        If there is only one part, a part lacks a label in the training part of a fold, or a name in ``without`` is
+        none.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -256,16 +230,14 @@ def left_out_scores(X: ArrayLike, y: ArrayLike, sources: Sequence[str], *, estim
     InputError
         If there is only one source, or the others of one lack a label.
     """
-    from sklearn.base import clone
+    from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
     rows, labels, names = np.asarray(X, dtype=np.float64), np.asarray(y), np.asarray(sources)
-    known = _check_sources(rows, labels, names)
-    scores = np.empty(len(rows))
-    for source in known:
-        own = names == source
-        trained = clone(estimator).fit(rows[~own], labels[~own])
-        scores[own] = trained.predict_proba(rows[own])[:, list(trained.classes_).index(1)]
-    return scores
+    _check_sources(rows, labels, names)
+    found: Floats = cross_val_predict(
+        estimator, rows, labels, groups=names, cv=LeaveOneGroupOut(), method="predict_proba"
+    )
+    return found[:, 1]
 
 
 def left_out_matrix(
@@ -282,19 +254,13 @@ def left_out_matrix(
     Parameters
     ----------
     systems
-        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or of a signal as it is.
+        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or a signal as it is.
     y, sources
-        As there.
+        As in :func:`left_out_scores`.
     groups
-        What is drawn anew for the intervals: the question or context of each row. Groups of one name in two sources
-        count as two.
+        Unit of the bootstrap: the question or context of each row. Groups of one name in two sources count as two.
     draws, seed
         Of the bootstrap.
-
-    Returns
-    -------
-    AurocMatrix
-        Systems by sources, in the order given.
 
     Raises
     ------
@@ -302,9 +268,10 @@ def left_out_matrix(
         If a score is NaN, or the lengths do not fit.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
-    resamples = {}
-    for source in dict.fromkeys(names.tolist()):
-        resamples[source] = BootstrapSamples.of(np.asarray(groups)[names == source], draws=draws, seed=seed)
+    resamples = {
+        source: BootstrapSamples.of(np.asarray(groups)[names == source], draws=draws, seed=seed)
+        for source in dict.fromkeys(names.tolist())
+    }
     cells = {}
     for system, found in systems.items():
         scores = np.asarray(found, dtype=np.float64)
@@ -317,13 +284,12 @@ def left_out_matrix(
     return AurocMatrix("system \\ source left out", tuple(systems), tuple(resamples), cells)
 
 
-def _check_sources(rows: NDArray[np.float64], y: NDArray[np.int64], names: NDArray[np.str_]) -> list[str]:
+def _check_sources(rows: NDArray[np.float64], y: NDArray[np.int64], names: NDArray[np.str_]) -> None:
     if not len(rows) == len(y) == len(names):
         raise InputError(f"expected a label and a source for each of {len(rows)} rows; found {len(y)} and {len(names)}")
-    known: list[str] = list(dict.fromkeys(names.tolist()))
+    known = list(dict.fromkeys(names.tolist()))
     if len(known) < 2:
         raise InputError(f"leaving one source out needs at least two; found {', '.join(known) or 'none'}")
     for source in known:
         if len(np.unique(y[names != source])) < 2:
             raise InputError(f"without {source!r} only one label is left to train on; add sources with both")
-    return known
