@@ -9,7 +9,7 @@ from syncheck.testing import WordAligner
 from syncheck.types import SentenceSignals, SentenceSpan
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
-JUDGE = SentenceScorer(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
+SCORER = SentenceScorer(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
 
 
 def sentence(text):
@@ -23,7 +23,7 @@ def earlier_of(score):
 
 
 def test_answers_are_held_apart_and_go_on_where_they_were():
-    first, second = JUDGE.answers(
+    first, second = SCORER.answers(
         [[sentence("Ann met Bob."), sentence("Ann met Eve Fox.")], [sentence("Eve met Ann.")]], earlier=[[], []]
     )
     supports = [first[0].features["align_score"], first[1].features["align_score"], second[0].features["align_score"]]
@@ -31,28 +31,28 @@ def test_answers_are_held_apart_and_go_on_where_they_were():
     assert earlier_of(first[0]) == [1.0, 0.0, None, None]
     assert earlier_of(first[1]) == [0.5, pytest.approx(np.log(2)), 1.0, 1.0]
     assert earlier_of(second[0])[1:] == [0.0, None, None]
-    ((third,), nothing) = JUDGE.answers([[sentence("Bob met Ann.")], []], earlier=[first, second])
+    ((third,), nothing) = SCORER.answers([[sentence("Bob met Ann.")], []], earlier=[first, second])
     assert earlier_of(third) == [1.0, pytest.approx(np.log(3)), 0.75, 0.5]
     assert nothing == []
-    assert JUDGE([sentence("Bob met Ann.")], earlier=first) == [third]
+    assert SCORER([sentence("Bob met Ann.")], earlier=first) == [third]
 
 
 def test_the_number_of_a_list_item_is_no_earlier_sentence():
-    scores = JUDGE([sentence("1."), sentence("Ann met Bob."), sentence("2."), sentence("Bob met Ann.")])
+    scores = SCORER([sentence("1."), sentence("Ann met Bob."), sentence("2."), sentence("Bob met Ann.")])
     assert [score.features["sentence_index"] for score in scores] == pytest.approx([0, 0, np.log(2), np.log(2)])
     assert earlier_of(scores[3])[2:] == [1.0, 1.0]
-    assert earlier_of(JUDGE([sentence("Bob met Ann.")], earlier=scores[:3])[0]) == earlier_of(scores[3])
+    assert earlier_of(SCORER([sentence("Bob met Ann.")], earlier=scores[:3])[0]) == earlier_of(scores[3])
 
 
 def test_the_number_of_a_list_item_inherits_from_the_sentence_before_it():
-    scores = JUDGE([sentence("Ann met Eve Fox."), sentence("2."), sentence("3."), sentence("Bob met Ann.")])
+    scores = SCORER([sentence("Ann met Eve Fox."), sentence("2."), sentence("3."), sentence("Bob met Ann.")])
     inherited = [score.features["inherited_support"] for score in scores]
     assert inherited == [None, 0.5, 0.5, None]
     assert [score.features["previous_support"] for score in scores] == [None, 0.5, 0.5, 0.5]
-    (later,) = JUDGE([sentence("4.")], earlier=scores)
+    (later,) = SCORER([sentence("4.")], earlier=scores)
     assert (later.features["inherited_support"], later.features["previous_pair_overlap"]) == (1.0, 1.0)
 
 
 def test_no_answers():
-    assert JUDGE.answers([[], []], earlier=[[], []]) == [[], []]
-    assert JUDGE([]) == []
+    assert SCORER.answers([[], []], earlier=[[], []]) == [[], []]
+    assert SCORER([]) == []

@@ -13,7 +13,7 @@ from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, UnsupportedModelError
 from syncheck.testing import Script
 
-GOLDEN = Path(__file__).parent / "golden" / "signals"
+GOLDEN = Path(__file__).parents[1] / "golden" / "signals"
 
 
 @pytest.fixture
