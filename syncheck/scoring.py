@@ -13,16 +13,17 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.features.text import statement, text_features
 from syncheck.languages import foreign_language
-from syncheck.lexical import LexicalShares, content_words
+from syncheck.lexical import LexicalShares, content_words, stem
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
 from syncheck.types import (
     FeatureSchema,
     RagPrompt,
+    Remark,
     SentenceFeatures,
     SentenceScore,
     SentenceSignals,
@@ -139,6 +140,7 @@ class SentenceScorer:
                 latency_ms=latency_ms,
                 truncated=sentence.span.truncated,
                 verdict=self._verdict_on(score, support),
+                remarks=self._remarks_on(sentence.text),
             )
             for sentence, support, values, (status, reason), score, attribution in zip(
                 sentences, supports, features, found, scores, attributions, strict=True
@@ -229,6 +231,14 @@ class SentenceScorer:
             return "supported" if score >= max(self._thresholds) else "doubtful"
         against = None if support is None else support.contradicted
         return "contradicted" if against is not None and against > CONTRADICTED_ABOVE else "unsupported"
+
+    def _remarks_on(self, sentence: str) -> tuple[Remark, ...]:
+        if self._lexicon is None or not is_checkable(sentence):
+            return ()
+        if says_not_stated(sentence):
+            return ("says_not_stated",)
+        stems = {stem(word) for word in content_words(statement(sentence))}
+        return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
 
     def _status(
         self, sentence: SentenceSignals, foreign: str | None, unaligned: str | None

@@ -22,6 +22,7 @@ __all__ = [
     "Evidence",
     "FeatureSchema",
     "RagPrompt",
+    "Remark",
     "SentenceFeatures",
     "SentenceScore",
     "SentenceSignals",
@@ -36,6 +37,7 @@ Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsu
 """Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
 of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
+Remark = Literal["says_not_stated", "no_passage_touches"]
 
 FloatArray = NDArray[np.float32]
 
@@ -298,6 +300,9 @@ class SentenceScore:
         The score in words, by the monitor's thresholds: ``supported`` from the higher one up, ``doubtful`` down to the
         lower one, below it ``contradicted`` where the aligner finds that the evidence says
         otherwise, else ``unsupported``. None without a score.
+    remarks : tuple of Remark
+        ``says_not_stated``: the sentence is a refusal or says that the passages do not tell something.
+        ``no_passage_touches``: no passage holds any of its content words.
     """
 
     text: str
@@ -314,6 +319,7 @@ class SentenceScore:
     latency_ms: float | None = None
     truncated: bool = False
     verdict: Verdict | None = None
+    remarks: tuple[Remark, ...] = ()
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))

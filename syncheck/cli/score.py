@@ -29,6 +29,7 @@ _SENTENCE_FIELDS = (
     "score",
     "status",
     "verdict",
+    "remarks",
     "features",
     "reason",
     "evidence",

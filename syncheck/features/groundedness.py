@@ -40,11 +40,20 @@ NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split()
 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
 """A capitalised word after a lower-case letter or a comma: not the first of a sentence or title."""
+_SOURCE = r"(?:passages?|contexts?|texts?|sources?|documents?|articles?|excerpts?|information)"
+_TELLS = (
+    r"(?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list)"
+)
 _NOT_STATED = re.compile(
-    r"""
-    \b(?:do(?:es)?|did|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){0,2}?
-        (?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list)
-    | \bno\s+(?:\w+\s+){0,2}?(?:information|evidence|details?|mention|indication|data)\b
+    rf"""
+    (?<!\bhe\ )(?<!\bshe\ )(?<!\bthey\ )
+        \b(?:do(?:es)?|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
+    | \b{_SOURCE}\s+(?:\w+\s+){{0,2}}?did(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
+    | \b(?:none\s+of|nothing\s+in)\s+(?:\w+\s+){{0,2}}?{_SOURCE}
+    | \b{_SOURCE}\s+(?:\w+\s+)?(?:gives?|provides?|contains?|makes?|offers?)\s+no\b
+    | \bI(?:\s+(?:do|can|could)\s*not|\s+(?:do|ca|could)n['\u2019]t)\s+(?:know|answer|help|find|tell|say|determine)
+    | \bimpossible\s+to\s+(?:answer|determine|know|say|tell)
+    | \bno\s+(?:\w+\s+){{0,2}}?(?:information|evidence|details?|mention|indication|data)\b
     | \bun(?:able\s+to\s+(?:answer|determine|find|provide|say|tell)|clear|known|specified)\b
     | \bcannot\s+(?:be\s+)?(?:answer|determin|sa(?:y|id)|tell|told|find|found)
     | \bnot\s+(?:\w+\s+)?(?:mentioned|specified|provided|stated|given|clear|known|available|addressed)\b

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from syncheck.schemas import FEATURES, LID
-from syncheck.types import SentenceScore, Status, Verdict
+from syncheck.types import Remark, SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer
 
 __all__ = [
     "FeatureLabel",
+    "REMARKS",
     "VERDICTS",
     "answer_facts",
     "feature_label",
@@ -38,6 +39,11 @@ _STATUS_WORDS: dict[Status, str] = {
     "not_checkable": "nothing to check",
     "unsupported_language": "language not supported",
     "failed": "failed",
+}
+
+REMARKS: dict[Remark, str] = {
+    "says_not_stated": "it says that something is not stated",
+    "no_passage_touches": "no passage touches it",
 }
 
 _LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
@@ -76,8 +82,10 @@ def feature_value(name: str, value: float | None) -> str:
 
 
 def verdict(sentence: SentenceScore) -> str:
-    """Return a sentence's verdict, or why it has none."""
+    """Return a sentence's verdict, or why it has none, with the remarks on it."""
     words = sentence.verdict or _STATUS_WORDS[sentence.status]
+    if sentence.verdict is not None:
+        words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])
     return f"{words}: {sentence.reason}" if sentence.reason else words
 
 

@@ -278,6 +278,7 @@ def _sentence_dict(sentence: SentenceScore) -> JsonDict:
         "latency_ms": sentence.latency_ms,
         "truncated": sentence.truncated,
         "verdict": sentence.verdict,
+        "remarks": list(sentence.remarks),
     }
 
 

@@ -76,6 +76,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "latency_ms": 1.5,
                 "truncated": False,
                 "verdict": None,
+                "remarks": [],
             },
             {
                 "text": "?",
@@ -92,6 +93,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "latency_ms": None,
                 "truncated": False,
                 "verdict": None,
+                "remarks": [],
             },
         ],
         "tokens": [

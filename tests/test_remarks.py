@@ -1,0 +1,48 @@
+"""Remarks: a refusal and a sentence that no passage touches say so beside their score."""
+
+import pytest
+
+from syncheck import load_kit
+from syncheck.features.groundedness import says_not_stated
+from syncheck.report import Case, render_text
+
+PASSAGES = ["Refunds are paid within 14 days of the return. Shipping costs are not refunded."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("I'm sorry, but I cannot answer this question.", True),
+        ("I don't know.", True),
+        ("None of the passages mentions a fee.", True),
+        ("The provided text gives no date.", True),
+        ("It is not clear from the passages who won.", True),
+        ("He did not mention his wife in the will.", False),
+        ("She does not say why.", False),
+        ("Shipping costs are not refunded.", False),
+    ],
+)
+def test_only_what_speaks_of_the_sources_or_refuses_says_that_something_is_not_stated(
+    sentence: str, expected: bool
+) -> None:
+    assert says_not_stated(sentence) is expected
+
+
+def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="How long do refunds take?", context=PASSAGES)
+    report = monitor.score(
+        prompt, "Refunds are paid within 14 days. The moon is cheese. The passages do not say who pays the tax."
+    )
+    remarks = [(), ("no_passage_touches",), ("says_not_stated",)]
+    assert [s.remarks for s in report.sentences] == remarks
+    assert [s.status for s in report.sentences] == ["scored"] * 3
+    assert [s["remarks"] for s in report.to_dict()["sentences"]] == [list(r) for r in remarks]
+    text = " ".join(render_text([Case.of(report)], width=200).split())
+    assert "The moon is cheese. [no passage touches it]" in text
+
+
+def test_without_passages_there_are_no_remarks() -> None:
+    monitor = load_kit("generic")
+    report = monitor.score(monitor.prompt(question="How long?", context=[]), "The moon is cheese.")
+    assert [s.remarks for s in report.sentences] == [()]
