@@ -99,6 +99,12 @@ class Draft:
             evidence=self._evidence(sentence.evidence, prompt),
         )
 
+    def placed_event(self, event: SentenceEvent, prompt: RagPrompt) -> SentenceEvent:
+        """Return the event of a sentence of the next part as that of one of the whole."""
+        before = self.text if event.sentence.start == len(event.lead) else ""
+        lead = before[len(before.rstrip()) :] + event.lead
+        return replace(event, sentence=self.placed(event.sentence, prompt), lead=lead)
+
     def report(self, *, stop: str | None, seconds: float | None) -> Report:
         """Return all parts as one answer."""
         tokens = [part.tokens for part in self._parts]
@@ -143,6 +149,7 @@ class ImmediateReveal:
 
     def __init__(self) -> None:
         self._shown: tuple[SentenceScore, ...] = ()
+        self._is_tried = False
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
         """Return what changes the answer that was shown into the best one."""
@@ -151,15 +158,16 @@ class ImmediateReveal:
         for beam in (*tried, best_of(progress.beams)):
             kept = _common(self._shown, beam.sentences)
             if self._shown[kept:]:
-                events.append(RetractEvent(self._shown[kept:]))
+                reason = "below the threshold" if self._is_tried else "another continuation has a higher score"
+                events.append(RetractEvent(self._shown[kept:], reason))
             events += _events(beam, kept, len(beam.sentences))
-            self._shown = beam.sentences
+            self._shown, self._is_tried = beam.sentences, beam is progress.tried
         return events
 
 
 def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
     return [
-        SentenceEvent(sentence, beam.token_ids[sentence.token_start : sentence.token_end], index in beam.marked)
+        SentenceEvent.of(sentence, beam.token_ids, beam.text, marked=index in beam.marked)
         for index, sentence in enumerate(beam.sentences[start:stop], start)
     ]
 
@@ -270,6 +278,6 @@ class Writing:
         """Move the sentences of this part to where they are in the answer."""
         for event in events:
             if isinstance(event, SentenceEvent):
-                yield replace(event, sentence=self.draft.placed(event.sentence, self.prompt))
+                yield self.draft.placed_event(event, self.prompt)
             else:
-                yield RetractEvent(tuple(self.draft.placed(s, self.prompt) for s in event.sentences))
+                yield replace(event, sentences=tuple(self.draft.placed(s, self.prompt) for s in event.sentences))

@@ -133,9 +133,10 @@ class SentenceProposer:
         candidates = []
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
-            self._written[handle] = _Written(measured[row], self._transcript(row), self._decoding.rows[row].end_token)
-            tokens = tuple(self._new_tokens(row))
-            candidates.append(Candidate(row // each, tuple(sentences), tokens, self._stops[row], handle))
+            transcript, parent = self._transcript(row), row // each
+            self._written[handle] = _Written(measured[row], transcript, self._decoding.rows[row].end_token)
+            tokens, text = tuple(self._new_tokens(row)), transcript.text[len(beams[parent].text) :]
+            candidates.append(Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text))
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:

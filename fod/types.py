@@ -36,6 +36,8 @@ class Candidate:
         Set when the text cannot go on.
     handle : tuple of int
         The proposer's own key for this candidate: round and row.
+    text : str
+        What is appended to the beam's text, with the white space between sentences.
     """
 
     parent: int
@@ -43,6 +45,7 @@ class Candidate:
     token_ids: tuple[int, ...]
     stop: CandidateStop | None
     handle: tuple[int, int]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Beam:
     """A partial answer.
 
     ``handles`` are those of the candidates it is made of, in order; ``marked`` are the indices of sentences that were
-    kept although they did not pass.
+    kept although they did not pass; ``text`` holds the sentences and the white space between them.
     """
 
     sentences: tuple[SentenceScore, ...] = ()
@@ -58,6 +61,7 @@ class Beam:
     stop: CandidateStop | None = None
     handles: tuple[tuple[int, int], ...] = ()
     marked: tuple[int, ...] = ()
+    text: str = ""
 
     @property
     def faithfulness(self) -> float:
@@ -74,6 +78,7 @@ class Beam:
             candidate.stop,
             (*self.handles, candidate.handle),
             (*self.marked, *(first + i for i, sentence in enumerate(candidate.sentences) if sentence in failing)),
+            self.text + candidate.text,
         )
 
 

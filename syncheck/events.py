@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,12 +36,22 @@ class SentenceEvent:
         Its tokens.
     marked : bool
         Kept by a search although it did not pass, ``on_exhausted="annotate"`` of :class:`fod.FODConfig`.
+    lead : str
+        White space between the sentence before and this one.
     """
 
     sentence: SentenceScore
     token_ids: tuple[int, ...]
     marked: bool = False
+    lead: str = ""
     type: Literal["sentence"] = "sentence"
+
+    @classmethod
+    def of(cls, sentence: SentenceScore, token_ids: Sequence[int], text: str, *, marked: bool = False) -> SentenceEvent:
+        """Return the event of a sentence in a response of these tokens and this text."""
+        before = text[: sentence.start]
+        tokens = tuple(token_ids[sentence.token_start : sentence.token_end])
+        return cls(sentence, tokens, marked, before[len(before.rstrip()) :])
 
     def __repr__(self) -> str:
         return summary(self, self.sentence.score, self.sentence.status, quoted(self.sentence.text))
@@ -48,9 +59,10 @@ class SentenceEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetractEvent:
-    """The last sentences of the stream are taken back; ``sentences`` are they, in the order of the text."""
+    """The last sentences of the stream are taken back: which, in the order of the text, and why in words."""
 
     sentences: tuple[SentenceScore, ...]
+    reason: str = ""
     type: Literal["retract"] = "retract"
 
 

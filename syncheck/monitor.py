@@ -301,11 +301,13 @@ class Monitor:
                 if not watched.is_due():
                     continue
                 for sentence in watched.score_round()[0]:
-                    tokens = watched.decoding.rows[0].token_ids[sentence.token_start : sentence.token_end]
-                    yield SentenceEvent(sentence, tuple(tokens))
+                    row = watched.decoding.rows[0]
+                    event = SentenceEvent.of(sentence, row.token_ids, row.text)
+                    yield event
                     if reveal == "verified":
-                        yield from held[: len(tokens)]
-                        held = held[len(tokens) :]
+                        tokens = len(event.token_ids)
+                        yield from held[:tokens]
+                        held = held[tokens:]
             yield from held
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)

@@ -14,15 +14,18 @@ FOUNDATION = frozenset(
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
     *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "monitor", "kit"),
-    *("labelling", "evaluation", "training", "spans", "cli", "testing"),
+    *("labelling", "evaluation", "training", "spans", "serving", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
 """Modules of a later room that hold nothing but data, which ``report`` draws."""
 REACHES_UP = frozenset(
-    {("checkpoint", "monitor"), ("replay", "monitor"), ("monitor", "labelling"), ("monitor", "training")}
+    {
+        *(("checkpoint", "monitor"), ("replay", "monitor")),
+        *(("monitor", room) for room in ("labelling", "training", "serving")),
+    }
 )
-"""Lazily, or for a type: ``Monitor.fit``, and what saves a monitor or replays responses for it."""
+"""Lazily, or for a type: ``Monitor.fit`` and ``watch_text``, and what saves a monitor or replays responses for it."""
 COMMAND_LINE = frozenset({"cli"})
 COMPOSERS = frozenset({"__init__", *ROOMS})
 PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,7 +197,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                     answer.take(watched, seen, stop=None)
                     return retrieval
                 event = event_of(judged.sentences[seen], row)
-                yield replace(event, sentence=answer.draft.placed(event.sentence, judged.scorer.prompt))
+                yield answer.draft.placed_event(event, judged.scorer.prompt)
                 seen += 1
         (stop,) = rounds.value
         answer.take(watched, len(judged.sentences), stop=stop)

@@ -28,4 +28,4 @@ def ids_of(row: Row) -> list[int]:
 
 def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
     """Return the event of a row's sentence."""
-    return SentenceEvent(sentence, tuple(row.token_ids[sentence.token_start : sentence.token_end]))
+    return SentenceEvent.of(sentence, row.token_ids, row.text)

@@ -1,0 +1,15 @@
+import numpy as np
+import pytest
+
+from syncheck import RagPrompt, Report, TokenSignals
+
+
+@pytest.fixture
+def report_of():
+    """Makes a report without sentences."""
+
+    def made(response):
+        prompt = RagPrompt("Q?", ("A passage.",), "with", "without", (1, 2), (1,))
+        return Report(prompt, response, (), TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2))))
+
+    return made
