@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -16,33 +16,24 @@ from tqdm import tqdm
 from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import LabelledSentence, labelled_sentences
-from syncheck.labelling.passages import Passage
+from syncheck.labelling.passages import Passage, words_of
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
 from syncheck.prompts import biography_prompt
 
-__all__ = [
-    "JudgedProposition",
-    "KeptPropositions",
-    "Proposition",
-    "asks_models",
-    "is_biography",
-    "label_by_propositions",
-    "load_biographies",
-]
+__all__ = ["Proposition", "asks_models", "is_biography", "label_by_propositions", "load_biographies"]
 
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
 """Passages of ``ctxs`` that a biography is written from (appendix B.1 and the published code)."""
 
-_WORD = re.compile(r"\w+")
 _PREFIX = "Question: "
 
 
 @dataclass(frozen=True, slots=True)
 class Proposition:
-    """A statement of a response, and whether the passages support it; None if nobody has said."""
+    """A statement of a response, and whether the passages support it; None if it is not judged."""
 
     text: str
     faithful: bool | None = None
@@ -68,7 +59,7 @@ class _Biography:
 
 
 def is_biography(record: Record) -> bool:
-    """Whether a record has retrieved passages in ``ctxs``, or what else only a biography has."""
+    """Return whether a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
     given = record.values.keys()
     return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
 
@@ -86,29 +77,27 @@ def load_biographies(
     """Read biographies from JSON Lines and label their sentences by propositions (paper, appendix B.2).
 
     Each line has ``ctxs``, a list of objects with ``text`` and, mostly, ``title``, best first; ``output``, the
-    response; and ``topic``, or else ``question`` or ``input``. Optional: ``propositions``, ``id``, ``group`` (else the
-    topic), ``generator``, ``split``, ``task``. A proposition is a string, or an object with ``text`` and, where it was
-    judged, ``label`` (1 faithful, 0 unfaithful).
+    response; and ``topic``, ``question`` or ``input``. Optional: ``propositions``, ``id``, ``group`` (default: the
+    topic), ``generator``, ``split``, ``task``. A proposition is a string, or an object with ``text`` and, if judged,
+    ``label`` (1 faithful, 0 unfaithful).
 
     Parameters
     ----------
     path
-        The file.
     propositioner
-        Cuts the outputs of records without ``propositions``; for instance a :class:`SequencePropositioner`.
+        Cuts the outputs of records without ``propositions``, such as a :class:`SequencePropositioner`.
     judge
-        Judges propositions without a label; for instance an :class:`AutoAis`.
+        Judges propositions without a label, such as an :class:`AutoAis`.
     max_passages
-        How many of ``ctxs`` count, from the first; the others were not shown to the generator.
+        How many of ``ctxs``, from the first, the generator was shown.
     prompts
         ``task``: the published code's prompts, with the passages and the instruction only. ``monitor``: those of the
         monitor's template.
     kept
-        A file that gets what the models made of each record at once, and is there for the next run: on after a kill, or
-        after records were changed, only those are labelled that are not in it. One file for each propositioner and
-        judge: it does not tell them. None keeps nothing.
+        A file to which the propositions of each record are written at once; a later run labels only records that are
+        new or changed. Use one file for each propositioner and judge, since it does not tell them apart.
     show_progress
-        Of what the models label; None shows a bar on a terminal.
+        None shows a bar on a terminal.
 
     Returns
     -------
@@ -120,17 +109,17 @@ def load_biographies(
     CheckpointError
         If ``kept`` is damaged or another file.
     InputError
-        If the file is missing or empty, or a parameter is of no use.
+        If the file is missing or empty, or a parameter is invalid.
     RecordError
-        At the first record that cannot be used, also one whose propositions or labels are missing while there is no
-        propositioner or judge, before any is labelled; and at one that the propositioner or the judge cannot label.
+        At the first record that cannot be used or labelled; without a propositioner or judge that is needed, before
+        any is labelled.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
     if max_passages < 1:
         raise InputError(f"max_passages must be 1 or more; found {max_passages}")
     path = Path(path)
-    known = KeptPropositions(kept)
+    known = _KeptPropositions(kept)
     responses, biographies = ResponseCollection(), []
     for record in read_records(path):
         found = _biography(record, max_passages)
@@ -139,7 +128,15 @@ def load_biographies(
         responses.add(_response(found, path.stem, prompts), record)
         biographies.append(found)
     unlabelled = responses.found_in(path)
-    _label(biographies, unlabelled, known, propositioner, judge, show_progress)
+    asked = [pair for pair in zip(biographies, unlabelled, strict=True) if not pair[0].is_labelled]
+    missing = [pair for pair in asked if pair[0].key not in known]
+    disable = not missing or (None if show_progress is None else not show_progress)
+    done = len(asked) - len(missing)
+    with tqdm(total=len(asked), initial=done, desc="labelling", unit=" responses", disable=disable) as bar:
+        for found, response in missing:
+            if found.key not in known:  # nor the same under another id
+                known.add(found.key, response.id, _labelled(found, propositioner, judge))
+            bar.update()
     return [
         replace(response, sentences=label_by_propositions(response.response, _propositions(found, known)))
         for response, found in zip(unlabelled, biographies, strict=True)
@@ -147,8 +144,8 @@ def load_biographies(
 
 
 def asks_models(path: str | Path, kept: str | Path) -> bool:
-    """Whether :func:`load_biographies` needs a propositioner or a judge for a record that is not in ``kept``."""
-    known = KeptPropositions(kept)
+    """Return whether :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
+    known = _KeptPropositions(kept)
     found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
     return any(not each.is_labelled and each.key not in known for each in found)
 
@@ -161,99 +158,34 @@ def label_by_propositions(response: str, propositions: Iterable[Proposition]) ->
     response
         Cut with NLTK's untrained Punkt.
     propositions
-        Judged ones; those that are faithful, or not judged, mark nothing.
+        Those that are faithful, or not judged, mark nothing.
 
     Notes
     -----
     Token recall (appendix B.2): the share of a proposition's words, repeated ones counted as often, that the sentence
-    holds; words are runs of letters and digits, case aside. The first of equals is marked. A proposition without
-    a word in common with the response marks none.
+    holds. The first of equals is marked. A proposition without a word in common with the response marks none.
     """
     sentences = labelled_sentences(response, (), with_letter=False)
-    words = [Counter(_words(response[s.start : s.end])) for s in sentences]
+    words = [Counter(words_of(response[s.start : s.end])) for s in sentences]
     unfaithful: set[int] = set()
     for proposition in propositions:
         if proposition.faithful is False:
-            wanted = Counter(_words(proposition.text))
+            wanted = Counter(words_of(proposition.text))
             shared = [(wanted & held).total() for held in words]
             if any(shared):
                 unfaithful.add(shared.index(max(shared)))
     return tuple(LabelledSentence(s.start, s.end, i not in unfaithful) for i, s in enumerate(sentences))
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _ctxs(record: Record) -> list[Passage]:
-    passages = [Passage(c.optional("title", str) or "", c.get("text", str)) for c in record.objects("ctxs")]
-    if not any(passage.text.strip() for passage in passages):
-        raise record.error("expected at least one passage with text", "ctxs")
-    return passages
-
-
 def _biography(record: Record, max_passages: int) -> _Biography:
-    passages = tuple(str(passage) for passage in _ctxs(record)[:max_passages])
+    ctxs = [Passage(c.optional("title", str) or "", c.get("text", str)) for c in record.objects("ctxs")]
+    if not any(passage.text.strip() for passage in ctxs):
+        raise record.error("expected at least one passage with text", "ctxs")
+    passages = tuple(str(passage) for passage in ctxs[:max_passages])
     if record.values.get("propositions") is None:
         return _Biography(record, passages, None)
     values = record.get("propositions", list)
     return _Biography(record, passages, tuple(_proposition(record, i, value) for i, value in enumerate(values)))
-
-
-def _check_models(found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
-    if found.given is None and propositioner is None:
-        raise _uncut(found.record)
-    if found.given is not None and judge is None:
-        pending = next(index for index, p in enumerate(found.given) if p.faithful is None)
-        raise _unjudged(found.record, f"propositions[{pending}].label")
-
-
-def _uncut(record: Record) -> RecordError:
-    return record.error(
-        "missing; give a list, or pass propositioner= (--propositioner) to have the output cut", "propositions"
-    )
-
-
-def _unjudged(record: Record, place: str) -> RecordError:
-    return record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
-
-
-def _label(
-    biographies: Sequence[_Biography],
-    responses: Sequence[LabelledResponse],
-    known: KeptPropositions,
-    propositioner: Propositioner | None,
-    judge: PropositionJudge | None,
-    show_progress: bool | None,
-) -> None:
-    """Have those labelled that are not, and add what was made of each to ``known``."""
-    asked = [pair for pair in zip(biographies, responses, strict=True) if not pair[0].is_labelled]
-    missing = [(found, response) for found, response in asked if found.key not in known]
-    if not missing:
-        return
-    disable = None if show_progress is None else not show_progress
-    left = len(asked) - len(missing)
-    with tqdm(total=len(asked), initial=left, desc="labelling", unit=" responses", disable=disable) as bar:
-        for found, response in missing:
-            if found.key not in known:  # nor the same under another id
-                cut = _cut(found.record, propositioner) if found.given is None else found.given
-                known.add(found.key, response.id, _judged(found, cut, judge))
-            bar.update()
-
-
-def _propositions(found: _Biography, known: KeptPropositions) -> Iterable[Proposition]:
-    if found.given is not None and found.is_labelled:
-        return found.given
-    return (Proposition(text, faithful) for text, faithful in known[found.key])
-
-
-def _cut(record: Record, propositioner: Propositioner | None) -> tuple[Proposition, ...]:
-    if propositioner is None:
-        raise _uncut(record)
-    try:
-        return tuple(Proposition(text) for text in propositioner(record.get("output", str)))
-    except (InputError, TextGeneratorError) as error:
-        raise record.error(str(error), "output") from error
 
 
 def _proposition(record: Record, index: int, value: object) -> Proposition:
@@ -269,29 +201,6 @@ def _proposition(record: Record, index: int, value: object) -> Proposition:
     if label not in (None, 0, 1):
         raise inner.error(f"expected 1 (faithful) or 0 (unfaithful), found {json.dumps(label)}", "label")
     return Proposition(text, None if label is None else bool(label))
-
-
-def _judged(
-    found: _Biography, propositions: Sequence[Proposition], judge: PropositionJudge | None
-) -> list[JudgedProposition]:
-    """Have those judged that have no label yet."""
-    pending = [p.text for p in propositions if p.faithful is None]
-    verdicts = iter(_verdicts(found, pending, judge) if pending else ())
-    return [(p.text, bool(next(verdicts)) if p.faithful is None else p.faithful) for p in propositions]
-
-
-def _verdicts(found: _Biography, texts: list[str], judge: PropositionJudge | None) -> Sequence[bool]:
-    if judge is None:
-        raise _unjudged(found.record, "propositions")
-    try:
-        verdicts = judge(found.passages, texts)
-    except (InputError, TextGeneratorError) as error:
-        raise found.record.error(str(error), "propositions") from error
-    if len(verdicts) != len(texts):
-        raise found.record.error(
-            f"expected of judge a verdict for each of {len(texts)} propositions, found {len(verdicts)}", "propositions"
-        )
-    return verdicts
 
 
 def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
@@ -322,33 +231,78 @@ def _question(record: Record) -> str:
     return BIOGRAPHY_QUESTION.format(topic=record.get("topic", str))
 
 
-JudgedProposition = tuple[str, bool]
-"""A statement, and whether the passages support it."""
+def _check_models(found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
+    if found.given is None and propositioner is None:
+        remedy = "give a list, or pass propositioner= (--propositioner) to have the output cut"
+        raise found.record.error(f"missing; {remedy}", "propositions")
+    if found.given is not None and judge is None:
+        pending = next(index for index, p in enumerate(found.given) if p.faithful is None)
+        raise _unjudged(found.record, f"propositions[{pending}].label")
 
-_START = b'{"record": "'
+
+def _unjudged(record: Record, place: str) -> RecordError:
+    return record.error("not labelled; give 1 (faithful) or 0, or pass judge= (--judge) to have it judged", place)
 
 
-class KeptPropositions:
-    """The propositions of records by what they were made from, kept in JSON Lines as they come.
+def _labelled(
+    found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
+) -> tuple[Proposition, ...]:
+    """Have the output cut if it has no propositions, and those judged that have no label."""
+    record, propositions = found.record, found.given
+    if propositions is None:
+        assert propositioner is not None
+        with _naming(record, "output"):
+            propositions = tuple(Proposition(text) for text in propositioner(record.get("output", str)))
+    pending = [p.text for p in propositions if p.faithful is None]
+    if not pending:
+        return propositions
+    if judge is None:
+        raise _unjudged(record, "propositions")
+    with _naming(record, "propositions"):
+        verdicts = judge(found.passages, pending)
+    if len(verdicts) != len(pending):
+        message = f"expected of judge a verdict for each of {len(pending)} propositions, found {len(verdicts)}"
+        raise record.error(message, "propositions")
+    judged = iter(verdicts)
+    return tuple(replace(p, faithful=bool(next(judged))) if p.faithful is None else p for p in propositions)
 
-    A line that a kill left half written at the end of the file is dropped; what is whole stays.
+
+@contextmanager
+def _naming(record: Record, field: str) -> Iterator[None]:
+    """Name the record and field in the errors of a model that labels it."""
+    try:
+        yield
+    except (InputError, TextGeneratorError) as error:
+        raise record.error(str(error), field) from error
+
+
+def _propositions(found: _Biography, known: _KeptPropositions) -> tuple[Proposition, ...]:
+    return found.given if found.given is not None and found.is_labelled else known[found.key]
+
+
+class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
+    """Judged propositions by the key of their record, written to JSON Lines as they are added.
+
+    An incomplete line that a kill left at the end of the file is dropped.
 
     Parameters
     ----------
     path
-        None keeps them for as long as this object.
+        None keeps them in memory alone.
 
     Raises
     ------
     CheckpointError
-        If another line is none of these.
+        If another line cannot be read.
     InputError
         If the folder does not exist.
     """
 
+    _START = b'{"record": "'
+
     def __init__(self, path: str | Path | None) -> None:
+        super().__init__()
         self._path = None if path is None else Path(path)
-        self._found: dict[str, list[JudgedProposition]] = {}
         if self._path is None:
             return
         if not self._path.parent.is_dir():
@@ -356,20 +310,12 @@ class KeptPropositions:
         if self._path.exists():
             self._read(self._path)
 
-    def __contains__(self, key: str) -> bool:
-        """Whether the propositions of a record are known."""
-        return key in self._found
-
-    def __getitem__(self, key: str) -> list[JudgedProposition]:
-        """Return the propositions of a record that is known."""
-        return self._found[key]
-
-    def add(self, key: str, name: str, propositions: list[JudgedProposition]) -> None:
-        """Keep the propositions of a record; ``name`` is for who reads the file."""
-        self._found[key] = propositions
+    def add(self, key: str, name: str, propositions: tuple[Proposition, ...]) -> None:
+        """Keep the propositions of a record; ``name`` is for those who read the file."""
+        self[key] = propositions
         if self._path is None:
             return
-        judged = [{"text": text, "label": int(faithful)} for text, faithful in propositions]
+        judged = [{"text": p.text, "label": int(bool(p.faithful))} for p in propositions]
         line = json.dumps({"record": key, "id": name, "propositions": judged}, ensure_ascii=False)
         with self._path.open("ab") as file:
             file.write(f"{line}\n".encode(errors="surrogatepass"))  # as json.loads reads it
@@ -379,9 +325,9 @@ class KeptPropositions:
         for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
-                self._found[_string(entry["record"])] = [_kept(given) for given in entry["propositions"]]
+                self[_string(entry["record"])] = tuple(_kept(given) for given in entry["propositions"])
             except (KeyError, TypeError, ValueError) as error:
-                if not line.endswith(b"\n") and line[: len(_START)] == _START[: len(line)]:
+                if not line.endswith(b"\n") and line[: len(self._START)] == self._START[: len(line)]:
                     with path.open("r+b") as file:
                         file.truncate(sum(map(len, lines[:-1])))
                     return
@@ -394,10 +340,10 @@ class KeptPropositions:
                 file.write(b"\n")
 
 
-def _kept(given: dict[str, Any]) -> JudgedProposition:
+def _kept(given: dict[str, Any]) -> Proposition:
     if given["label"] not in (0, 1):
         raise ValueError(f"a label is {given['label']!r}, not 0 or 1")
-    return _string(given["text"]), bool(given["label"])
+    return Proposition(_string(given["text"]), bool(given["label"]))
 
 
 def _string(value: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from syncheck.errors import InputError
 from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION
-from syncheck.labelling.passages import Bm25, Passage
+from syncheck.labelling.passages import Bm25, Passage, words_of
 from syncheck.labelling.responses import PromptSource
 from syncheck.prompts import biography_prompt
 
@@ -43,7 +43,6 @@ F100_ENTITIES = (
 """The people of the paper's figure 5, in its order and spelling."""
 
 _TRIES = 1000
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ def _check_entities(entities: Sequence[str]) -> None:
 
 def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
     """Index of the entity that lends to each: one cycle through all of them."""
-    words = [set(_WORD.findall(topic.casefold())) for topic in topics]
+    words = [set(words_of(topic)) for topic in topics]
     for _ in range(_TRIES):
         order = random.permutation(len(topics))
         after = dict(zip(order.tolist(), np.roll(order, -1).tolist(), strict=True))

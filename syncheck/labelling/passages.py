@@ -13,7 +13,7 @@ import numpy as np
 from syncheck.errors import InputError, MissingExtraError
 from syncheck.labelling.responses import read_records
 
-__all__ = ["Bm25", "Passage", "load_passages"]
+__all__ = ["Bm25", "Passage", "load_passages", "words_of"]
 
 
 _WORD = re.compile(r"\w+")
@@ -51,8 +51,13 @@ def load_passages(path: str | Path) -> list[Passage]:
     return passages
 
 
+def words_of(text: str) -> list[str]:
+    """Return the runs of letters and digits in a text, in lower case."""
+    return _WORD.findall(text.casefold())
+
+
 class Bm25:
-    """Ranks passages for a query by BM25, through the package ``bm25s``.
+    """A ranking of passages for a query by BM25, through the package ``bm25s``.
 
     Parameters
     ----------
@@ -68,12 +73,12 @@ class Bm25:
 
     Notes
     -----
-    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Words are runs of
-    letters and digits, case aside, and none is left out: "X" and "I" belong to names.
+    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. No word is left out:
+    "X" and "I" belong to names.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        words = [_words(str(passage)) for passage in passages]
+        words = [words_of(str(passage)) for passage in passages]
         if not any(words):
             raise InputError("expected passages to search in; found none with a word")
         self._passages = tuple(passages)
@@ -81,32 +86,15 @@ class Bm25:
         self._index.index(words, show_progress=False)
 
     def best(self, query: str, count: int) -> tuple[Passage, ...]:
-        """Return the best passages, best first, the earlier of equals first.
-
-        Parameters
-        ----------
-        query
-            A question.
-        count
-            How many; fewer are returned if not so many share a word with the query.
-
-        Raises
-        ------
-        InputError
-            If ``count`` is below 1.
-        """
+        """Return up to ``count`` passages that share a word with a query, best first, the earlier of equals first."""
         if count < 1:
             raise InputError(f"count must be 1 or more; found {count}")
-        words = _words(query)
+        words = words_of(query)
         if not words:
             return ()
         scores = np.asarray(self._index.get_scores(words))  # (N,)
         order = np.argsort(-scores, kind="stable")[:count]
         return tuple(self._passages[i] for i in order if scores[i] > 0)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
 
 
 def _bm25s() -> Any:
