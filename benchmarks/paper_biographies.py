@@ -16,7 +16,7 @@ import shlex
 from pathlib import Path
 
 import syncheck
-from syncheck.cli.labelling_models import proposition_models
+from syncheck.cli.labelled import proposition_models
 from syncheck.errors import InputError
 from syncheck.labelling import LabelledResponse, load_biographies
 
@@ -88,7 +88,7 @@ def labelled_files(args: argparse.Namespace) -> dict[str, Path]:
     }
     missing = [name for name in files if not labelled[name].exists()]
     if missing:
-        propositioner, judge = proposition_models(args, measured=lambda: None)  # the aligners were compared by name
+        propositioner, judge = proposition_models(args, aligner=lambda: None)  # the aligners were compared by name
         for name in missing:
             kept = args.output / f"{args.generator}-{name}-propositions-{_digest(_models(args))}.jsonl"
             records = load_biographies(files[name], propositioner=propositioner, judge=judge, prompts="task", kept=kept)

@@ -1,4 +1,4 @@
-"""``syncheck evaluate``: what a monitor's signals are worth on labelled responses."""
+"""``syncheck evaluate``, ``ablate`` and ``transfer``: how much a monitor's signals are worth on labelled responses."""
 
 from __future__ import annotations
 
@@ -7,29 +7,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.cli.labelled import (
-    check_outputs,
-    chosen_sentences,
-    chosen_sets,
-    folds_of,
-    measured_by,
-    panels_of,
-    parts_of,
-    refuse_measuring_options,
-    report_left_out,
-    runs_of,
-    write_json,
-)
+from syncheck.cli.labelled import measured_by, measuring_monitor, panels_of, refuse_idle
 from syncheck.cli.monitors import monitor_for
+from syncheck.cli.outputs import check_file, write_json
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation import (
+    AurocMatrix,
     EvaluationTable,
     System,
+    ablation_systems,
     aggregator_systems,
     auroc_table,
     benchmark_systems,
@@ -40,23 +32,26 @@ from syncheck.evaluation import (
     out_of_fold_scores,
     permuted_scores,
     training_thresholds,
+    transfer_matrix,
 )
 from syncheck.labelling import LabelledResponse
 from syncheck.monitor import Monitor
-from syncheck.report.plots import IntervalPanel, plot_intervals
+from syncheck.report.plots import IntervalPanel, plot_intervals, plot_matrix
 from syncheck.schemas import feature_groups
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
     SetName,
     against_references,
+    grouped_by_question,
     joined,
     labelled_set,
     question_digests,
     refuse_seen,
+    surrogate_matrix,
 )
 
-__all__ = ["run"]
+__all__ = ["ablate", "evaluate", "transfer"]
 
 
 PERMUTED = "signals permuted"
@@ -66,22 +61,21 @@ FOLDS = 5
 QUESTIONS = ("source_id", "group")
 """Both name the group that a record comes with; RAGTruth calls it source_id."""
 
+Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
+"""The table of the systems, and those that are made on request, by name."""
 
-def run(args: argparse.Namespace) -> int:
+
+def evaluate(args: argparse.Namespace) -> int:
     """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
-    _check(args)
+    _check_evaluation(args)
     args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (args.data, args.train) if path is not None]
-    alone = args.cv and args.aggregator is not None and args.model is None
-    if alone and all(file.suffix == ".parquet" for file in files):
-        refuse_measuring_options(args, [str(file) for file in files])
-        monitor = None
-    else:
-        monitor = monitor_for(args, "surrogate")
+    trains_alone = args.cv and args.aggregator is not None and args.model is None
+    monitor = measuring_monitor(args, files) if trains_alone else monitor_for(args, "surrogate")
     measured, *training = [_measured(monitor, args, path) for path in files]
     output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     panels: list[IntervalPanel] = []
-    for name in chosen_sets(args.set):
+    for name in _chosen_sets(args):
         table, more = _tables(monitor, measured, training, name, args)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         found = table.to_dict()
@@ -98,12 +92,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_evaluation(args: argparse.Namespace) -> None:
+    given = {
+        "--cv": args.cv is not None,
+        "--permute": args.permute,
+        "--compare-aggregators": args.compare_aggregators,
+        "--aggregator": args.aggregator is not None,
+        "--repeats": args.repeats is not None,
+        "--seeds": args.seeds is not None,
+        "--group": args.group not in QUESTIONS,
+    }
+    if args.train is not None:
+        idle = {name: given[name] for name in ("--cv", "--permute", "--group")}
+        refuse_idle(idle, "--train has no folds. Leave out one or the other")
+    if args.cv == 0:
+        idle = {name: given[name] for name in given if name not in ("--cv", "--group")}
+        refuse_idle(idle, "--cv 0 evaluates the monitor as it is, and trains nothing. Leave out one or the other")
+    else:
+        reason = "a monitor trained on folds has not seen the sentences it scores. Pass --cv 0 too, or leave it out"
+        refuse_idle({"--allow-train": args.allow_train}, reason)
+    check_file("--output", args.output)
+
+
 def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
-    if monitor is None:  # a file of features stands for itself
-        measured = chosen_sentences(args, path)
-        report_left_out(measured, path)
-        return measured
-    if args.cv:
+    if monitor is None or args.cv:
         return measured_by(monitor, args, path)
 
     def check(records: Sequence[LabelledResponse]) -> None:
@@ -112,10 +124,6 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
             refuse_seen(monitor, records, reason=reason)
 
     return against_references(measured_by(monitor, args, path, check=check), monitor)
-
-
-Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
-"""The table of the systems, and those that are made on request, by name."""
 
 
 def _tables(
@@ -149,7 +157,7 @@ def _trained_elsewhere(
     systems = {"systems": _benchmark(name, known, tested)}
     if args.compare_aggregators:
         systems[AGGREGATORS] = aggregator_systems(names)
-    repeats, _ = runs_of(args)
+    repeats, _ = _runs(args)
     thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], kind, repeats, args)
     tables = {}
     for what, compared in systems.items():
@@ -164,7 +172,7 @@ def _trained_elsewhere(
             seed=args.seed,
         )
         tables[what] = auroc_table(
-            scores, tested.y, tested.groups, by=parts_of(tested), thresholds=thresholds, seed=args.seed
+            scores, tested.y, tested.groups, by=_parts(tested), thresholds=thresholds, seed=args.seed
         )
     return tables.pop("systems"), tables
 
@@ -177,7 +185,7 @@ def _chosen_on(
     repeats: int,
     args: argparse.Namespace,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the thresholds of systems, chosen on the training file; none, which is said, where it is too small."""
+    """Return thresholds chosen on the training file, by system; none, with a note, where it is too small."""
     try:
         scores = out_of_fold_scores(
             known.features,
@@ -197,8 +205,23 @@ def _chosen_on(
         return {}
 
 
+def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
+    known = question_digests(_records(training))
+    shared = sorted({r.group for r in _records(tested) if not known.isdisjoint(question_digests([r]))})
+    if shared:
+        raise InputError(
+            f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
+            f"{', ...' if len(shared) > 3 else ''}), so the AUROC would flatter the signals; pass files of different "
+            "questions, or one file and --cv 5"
+        )
+
+
+def _records(chosen: LabelledSet) -> list[LabelledResponse]:
+    return [chosen.measured.records[owner] for owner in np.unique(chosen.measured.owners[chosen.used])]
+
+
 def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
-    """Return the systems to compare, without those that are one signal which a part has not measured; that is said."""
+    """Return the systems to compare; a single signal that a part has not measured is left out, with a note."""
     names = parts[0].measured.schema.names
     kept = []
     for system in benchmark_systems(names):
@@ -213,11 +236,11 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
 def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
-    folds = folds_of(args)
+    folds = _folds(args)
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
     scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
-    table = auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), folds=numbers, seed=args.seed)
+    table = auroc_table(scores, chosen.y, chosen.groups, by=_parts(chosen), folds=numbers, seed=args.seed)
     more = {}
     if args.permute:
         permuted = permuted_scores(*data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
@@ -242,7 +265,7 @@ def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -
     scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
     # Chosen on held-out folds of its own training data.
     thresholds = {"monitor": monitor.config.backtrack_threshold}
-    return auroc_table(scores, chosen.y, chosen.groups, by=parts_of(chosen), thresholds=thresholds, seed=args.seed)
+    return auroc_table(scores, chosen.y, chosen.groups, by=_parts(chosen), thresholds=thresholds, seed=args.seed)
 
 
 def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
@@ -252,41 +275,134 @@ def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
     return replace(measured, records=records)
 
 
-def _check(args: argparse.Namespace) -> None:
-    given = {
-        "--cv": args.cv is not None,
-        "--permute": args.permute,
-        "--compare-aggregators": args.compare_aggregators,
-        "--aggregator": args.aggregator is not None,
-        "--repeats": args.repeats is not None,
-        "--seeds": args.seeds is not None,
-        "--group": args.group not in QUESTIONS,
-    }
-    if args.train is not None:
-        _refuse([name for name in ("--cv", "--permute", "--group") if given[name]], "--train has no folds")
-    if args.cv == 0:
-        folds = ("--permute", "--compare-aggregators", "--aggregator", "--repeats", "--seeds")
-        _refuse([name for name in folds if given[name]], "--cv 0 evaluates the monitor as it is, and trains nothing")
-    elif args.allow_train:
-        _refuse(["--allow-train"], "what is trained on folds has not seen the sentences it scores; it is for --cv 0")
-    check_outputs(args)
-
-
-def _refuse(options: Sequence[str], reason: str) -> None:
-    if options:
-        raise InputError(f"{', '.join(options)} would have no effect: {reason}. Leave out one or the other")
-
-
-def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
-    known = question_digests(_records(training))
-    shared = sorted({r.group for r in _records(tested) if not known.isdisjoint(question_digests([r]))})
-    if shared:
-        raise InputError(
-            f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
-            f"{', ...' if len(shared) > 3 else ''}), so the AUROC would flatter the signals; pass files of different "
-            "questions, or one file and --cv 5"
+def ablate(args: argparse.Namespace) -> int:
+    """Print the AUROC without each signal in turn; returns the exit code."""
+    check_file("--output", args.output)
+    path = Path(args.data)
+    measured = measured_by(measuring_monitor(args, [path]), args, path)
+    names = measured.schema.names
+    signals = feature_groups(names)
+    systems = ablation_systems(names, signals)
+    folds = _folds(args)
+    output: dict[str, object] = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
+    panels: list[IntervalPanel] = []
+    for name in _chosen_sets(args):
+        chosen = labelled_set(measured, name)
+        y, groups = chosen.y, chosen.groups
+        scores = out_of_fold_scores(
+            chosen.features, y, groups, names=names, systems=systems, aggregator=args.aggregator, **folds
         )
+        numbers = fold_numbers(y, groups, **folds)
+        table = auroc_table(scores, y, groups, by=_parts(chosen), folds=numbers, seed=args.seed)
+        sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
+        output[name] = table.to_dict()
+        panels += panels_of(name, table)
+    write_json(args.output, output)
+    if args.plot is not None:
+        plot_intervals(panels, args.plot, label=f"AUROC of {args.aggregator}, with 95 % intervals over groups")
+    return 0
 
 
-def _records(chosen: LabelledSet) -> list[LabelledResponse]:
-    return [chosen.measured.records[owner] for owner in np.unique(chosen.measured.owners[chosen.used])]
+def transfer(args: argparse.Namespace) -> int:
+    """Print the matrix of each benchmark set; returns the exit code."""
+    _check_transfer(args)
+    paths = {Path(path).stem: Path(path) for path in args.data}
+    monitor = measuring_monitor(args, list(paths.values()))
+    measured = {name: measured_by(monitor, args, path) for name, path in paths.items()}
+    output: dict[str, object] = {"over": args.over, "aggregator": args.aggregator}
+    names = _chosen_sets(args)
+    for name in names:
+        matrix = _matrix(measured, name, args)
+        sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
+        output[name] = matrix.to_dict()
+        if args.plot is not None:
+            _plot(matrix, name, _path_of(args.plot, name, several=len(names) > 1))
+    write_json(args.output, output)
+    return 0
+
+
+def _check_transfer(args: argparse.Namespace) -> None:
+    names = [Path(path).stem for path in args.data]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
+    if args.over == "surrogate" and not all(path.endswith(".parquet") for path in args.data):
+        raise InputError(
+            "--over surrogate compares models by what each measured; pass one file of `syncheck features` for each, "
+            "named after its model"
+        )
+    if args.without and args.over == "surrogate":
+        raise InputError("--without leaves out generators, tasks or files; with --over surrogate leave the file out")
+    if args.train_on is not None and args.over != "surrogate":
+        raise InputError(
+            f"--train-on is for --over surrogate; with --over {args.over} every part is trained on in its row"
+        )
+    if args.over == "data" and len(args.data) < 2:
+        raise InputError("--over data needs two or more files in --data; found one")
+    check_file("--output", args.output)
+
+
+def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
+    options = {"aggregator": args.aggregator, **_folds(args)}
+    if args.over == "surrogate":
+        sets = {file: labelled_set(found, name) for file, found in measured.items()}
+        return surrogate_matrix(sets, trained_on=args.train_on, **options)
+    everything = joined(list(measured.values()))
+    files = np.repeat(list(measured), [len(found.texts) for found in measured.values()])
+    # Files name their groups each in its own way.
+    chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
+    parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files[chosen.used]}[args.over]
+    return transfer_matrix(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        parts.tolist(),
+        feature_names=chosen.measured.schema.names,
+        without=args.without,
+        **options,
+    )
+
+
+def _plot(matrix: AurocMatrix, name: str, path: Path) -> None:
+    rows, columns = matrix.corner.split(" \\ ")
+    plot_matrix(
+        matrix.values.tolist(),
+        matrix.rows,
+        matrix.columns,
+        path,
+        label="AUROC",
+        row_label=rows,
+        column_label=columns,
+        title=f"{name} set",
+    )
+
+
+def _path_of(plot: str, name: str, *, several: bool) -> Path:
+    path = Path(plot)
+    return path.with_name(f"{path.stem}-{name}{path.suffix}") if several else path
+
+
+def _chosen_sets(args: argparse.Namespace) -> tuple[SetName, ...]:
+    return tuple(name for name in get_args(SetName) if args.set in (name, "both"))
+
+
+def _parts(chosen: LabelledSet) -> dict[str, list[str]]:
+    """Return what a table is divided by: generators, and tasks where there are several."""
+    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
+    return ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": generators}
+
+
+def _runs(args: argparse.Namespace) -> tuple[int, bool]:
+    """Return how often everything is repeated, and whether on the same folds, which ``--seeds`` asks for."""
+    if args.repeats is not None:
+        return args.repeats, False
+    if args.seeds is not None:
+        return args.seeds, True
+    repeats, same_folds = args.default_runs
+    return repeats, same_folds
+
+
+def _folds(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the folds that are asked for, as the functions of :mod:`syncheck.evaluation` take them."""
+    repeats, same_folds = _runs(args)
+    return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}

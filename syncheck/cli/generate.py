@@ -1,42 +1,67 @@
-"""``syncheck generate``: answers by any of the decoders."""
+"""``syncheck generate``: answers by any of the decoders; ``syncheck demo``: those of the bundled model."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from syncheck.cli.decoder_options import chosen_options
 from syncheck.cli.monitors import monitor_for, prompt_for, read_passages
 from syncheck.cli.record_runs import digest_of_run, process
 from syncheck.cli.score import sentence_dicts
 from syncheck.errors import InputError, NotReadyError
+from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
 from syncheck.types import SentenceScore
 
-__all__ = ["run"]
+__all__ = ["demo", "run"]
 
 
 Work = Callable[[dict[str, Any]], dict[str, Any]]
 """A record to its answer."""
+
+_OF: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("sample", "fod", "rerank", "best-of-n"),
+    "top_p": ("sample", "fod", "rerank", "best-of-n"),
+    "backtrack_threshold": ("fod", "fod-backtrack", "abstain"),
+    "prune_threshold": ("fod",),
+    "beam_size": ("fod",),
+    "samples_per_step": ("fod",),
+    "share_samples": ("fod",),
+    "until": ("fod",),
+    "max_sentences": ("fod", "fod-backtrack"),
+    "on_exhausted": ("fod",),
+    "message": ("fod", "abstain"),
+    "samples": ("rerank", "best-of-n"),
+    "rerank_by": ("rerank",),
+    "reward": ("best-of-n",),
+    "alpha": ("cad",),
+    "plausibility": ("cad",),
+    "flare_threshold": ("flare",),
+    "max_retrievals": ("flare",),
+    "passages": ("flare",),
+}
+"""Decoders that take each option; an option that is not given is None."""
 
 _PARAMETERS = {
     ("abstain", "backtrack_threshold"): "threshold",
     ("rerank", "rerank_by"): "by",
     ("flare", "flare_threshold"): "threshold",
 }
-"""Parameters that are not called as their option is."""
+"""Parameters with another name than their option."""
 
 _NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Answer the questions of a file; returns the exit code."""
-    options = chosen_options(args)
+    options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
     monitor = monitor_for(args, "generation")
@@ -47,6 +72,20 @@ def run(args: argparse.Namespace) -> int:
     work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
     run_digest = digest_of_run(args, monitor)
     return 2 if process(args.input, args.output, work, run=run_digest, resume=args.resume) else 0
+
+
+def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the decoder's options that were given, by name; refuse those of other decoders."""
+    given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
+    foreign = [name for name in given if args.decoder not in _OF[name]]
+    if foreign:
+        of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
+        raise InputError(f"--decoder {args.decoder} would ignore options of other decoders: {of}. Leave them out")
+    if "message" in given and args.decoder == "fod" and args.on_exhausted != "abstain":
+        raise InputError(
+            "--decoder fod writes a --message only with --on-exhausted abstain; add that, or leave --message out"
+        )
+    return given
 
 
 def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
@@ -144,3 +183,35 @@ def _trace(output: Any) -> dict[str, Any]:
 
 def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
     return [{"text": s.text, "score": s.score, "status": s.status} for s in sentences]
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Answer, print and write the page; returns the exit code."""
+    import fod
+
+    questions = _questions(args)
+    target = Path(args.report)
+    monitor = load_kit("generation")
+    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor)
+    cases = []
+    for question, passages in questions:
+        prompt = monitor.prompt(question=question, context=passages)
+        greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
+        found = generator.generate(
+            prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
+        )
+        answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped, trace=found.trace))
+        cases.append(Case(question, prompt.passages, answers))
+        sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
+        sys.stdout.flush()
+    target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
+    sys.stdout.write(f"Report: {target.resolve()}\n")
+    return 0
+
+
+def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
+    if (args.question is None) != (args.context is None):
+        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
+    if args.question is None:
+        return [(q.question, list(q.passages)) for q in demo_questions()]
+    return [(args.question, read_passages(args.context, option="--context"))]

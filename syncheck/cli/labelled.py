@@ -1,29 +1,39 @@
-"""The measured sentences that a command's ``--data`` asks for, and the files it writes about them."""
+"""The labelled responses that a command's ``--data`` asks for, as they are measured and judged."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
-from syncheck.alignment import Aligner
-from syncheck.cli.labelling_models import kept_labels, proposition_models
+from syncheck.alignment import Aligner, identity_of, is_same_aligner, weights_of
 from syncheck.cli.monitors import monitor_for
 from syncheck.errors import InputError
-from syncheck.labelling import LabelledResponse, Selection, carried_line, load_records
+from syncheck.labelling import (
+    LabelledResponse,
+    Propositioner,
+    PropositionJudge,
+    Selection,
+    SupportJudge,
+    carried_line,
+    load_judge,
+    load_propositioner,
+    load_records,
+)
+from syncheck.labelling.biographies import asks_models, is_biography
+from syncheck.labelling.responses import read_records
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
-from syncheck.report.plots import IntervalPanel, check_plot
+from syncheck.report.plots import IntervalPanel
 from syncheck.training import (
-    LabelledSet,
     MeasuredSentences,
-    SetName,
     check_measured_by,
     left_out_lines,
     measure,
@@ -35,75 +45,48 @@ if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable
 
 __all__ = [
-    "check_folder",
-    "check_outputs",
     "chosen_responses",
-    "chosen_sentences",
-    "chosen_sets",
-    "folds_of",
     "measured_by",
-    "measured_files",
+    "measuring_monitor",
     "panels_of",
-    "parts_of",
-    "refuse_measuring_options",
+    "proposition_models",
+    "refuse_idle",
     "report_left_out",
-    "runs_of",
-    "write_json",
 ]
 
 
-_MEASURING: Mapping[str, object] = {
-    "model": None,
-    "monitor": None,
-    "aligner": None,
-    "aligner_backbone": None,
-    "aligner_mode": None,
-    "aligner_overflow": None,
-    "aligner_entailment": None,
-    "schema": None,
-    "device": "cpu",
-    "abbreviations": None,
-    "line_breaks": None,
-    "cjk_stops": False,
-    "clauses": False,
-    "sentences_together": None,
-}
-"""Options that say how labelled responses are measured, and what each is where it was not given."""
+_MEASURING = (
+    *("model", "monitor", "device", "schema", "abbreviations", "line_breaks", "cjk_stops", "clauses"),
+    *("sentences_together", "aligner", "aligner_backbone", "aligner_mode", "aligner_overflow", "aligner_entailment"),
+)
+"""Options that say how labelled responses are measured."""
 
 
 def chosen_responses(
-    args: argparse.Namespace, path: Path, *, measured: Callable[[], Aligner | None], output: Path | None = None
+    args: argparse.Namespace, path: Path, *, aligner: Callable[[], Aligner | None], output: Path | None = None
 ) -> list[LabelledResponse]:
-    """Return the labelled responses at a path that the options ask for; of a file of features, those in it.
+    """Return the labelled responses at a path that the options ask for.
 
-    ``measured`` returns the aligner that will measure them, which may not be the judge that labels them. Labels that a
+    ``aligner`` returns the one that will measure them, which may not be the judge that labels them. Labels that a
     propositioner or a judge makes are kept beside ``output``, where there is one, as they are made.
     """
-    if path.suffix == ".parquet":
-        return list(chosen_sentences(args, path).records)
     selection = _selection(args)
-    if output is None or (args.propositioner, args.judge) == (None, None) or not path.is_file():
-        propositioner, judge = proposition_models(args, measured=measured)
-        return load_records(
-            path,
-            selection,
-            prompts=args.prompts,
-            propositioner=propositioner,
-            judge=judge,
-            carry_labels=args.carry_labels,
-        )
-    # All of the file is labelled either way, so that another selection finds the labels too.
-    return selection.of_responses(kept_labels(args, path, output, measured=measured), source=path)
+    if output is not None and (args.propositioner, args.judge) != (None, None) and path.is_file():
+        # All of the file is labelled, so that another selection finds the labels too.
+        return selection.of_responses(_kept_labels(args, path, output, aligner=aligner), source=path)
+    propositioner, judge = proposition_models(args, aligner=aligner)
+    return load_records(
+        path,
+        selection,
+        prompts=args.prompts,
+        propositioner=propositioner,
+        judge=judge,
+        carry_labels=args.carry_labels,
+    )
 
 
-def chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
-    """Read the sentences of a file of features that the options ask for.
-
-    Raises
-    ------
-    InputError
-        If none is left, or prompts, a propositioner or a judge are asked for: it was measured with some already.
-    """
+def _chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
+    """Read the sentences of a file of features that the options ask for."""
     if args.prompts != "monitor":
         raise InputError(f"{path} is measured already; pass --prompts {args.prompts} to `syncheck features`")
     if args.propositioner is not None or args.judge is not None:
@@ -125,8 +108,28 @@ def _selection(args: argparse.Namespace) -> Selection:
     )
 
 
+def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | None:
+    """Return the monitor that the options name; None, and no model is loaded, where all paths are files of features.
+
+    Raises
+    ------
+    InputError
+        If nothing is to be measured and an option says how to.
+    """
+    if not all(path.suffix == ".parquet" for path in paths):
+        return monitor_for(args, "surrogate")
+    # The default of each is one of these.
+    given = [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")]
+    refuse_idle(
+        {f"--{name.replace('_', '-')}": True for name in given},
+        f"{', '.join(map(str, paths))} was measured already, by the model and with the options of its `syncheck "
+        "features`. Leave them out, or pass the labelled responses themselves",
+    )
+    return None
+
+
 def measured_by(
-    monitor: Monitor,
+    monitor: Monitor | None,
     args: argparse.Namespace,
     path: Path,
     *,
@@ -134,7 +137,14 @@ def measured_by(
 ) -> MeasuredSentences:
     """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
 
-    ``check`` is given the records before the work of measuring, and may refuse them.
+    Parameters
+    ----------
+    monitor
+        None only for a file of features, which is then taken as it is.
+    args, path
+        The options, and where the responses are.
+    check
+        Is given the records before the work of measuring, and may refuse them.
 
     Raises
     ------
@@ -142,14 +152,16 @@ def measured_by(
         If a file was measured by another model or aligner, holds other features than the monitor reads, or sentences
         that were cut otherwise.
     """
-    if path.suffix != ".parquet":
-        records = chosen_responses(args, path, measured=lambda: monitor.aligner)
+    if path.suffix == ".parquet":
+        measured = _chosen_sentences(args, path)
+        check(measured.records)
+        if monitor is not None:
+            check_measured_by(measured, monitor, source=path)
+    else:
+        assert monitor is not None
+        records = chosen_responses(args, path, aligner=lambda: monitor.aligner)
         check(records)
         measured = measure(monitor, records)
-    else:
-        measured = chosen_sentences(args, path)
-        check(measured.records)
-        check_measured_by(measured, monitor, source=path)
     report_left_out(measured, path)
     return measured
 
@@ -161,130 +173,66 @@ def report_left_out(measured: MeasuredSentences, path: Path) -> None:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 
 
-def refuse_measuring_options(args: argparse.Namespace, paths: Sequence[str]) -> None:
-    """Refuse options that say how to measure where nothing is measured.
-
-    Raises
-    ------
-    InputError
-        If one was given.
-    """
-    given = [name for name, default in _MEASURING.items() if getattr(args, name, default) != default]
-    if given:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InputError(
-            f"{options} would have no effect: {', '.join(paths)} was measured already, by the model and with "
-            "the options of its `syncheck features`. Leave them out, or pass the labelled responses themselves"
-        )
-
-
-def measured_files(args: argparse.Namespace, paths: Sequence[str]) -> dict[str, MeasuredSentences]:
-    """Read or measure several files; names are those of the files without their ending.
-
-    Files of features stand for themselves; a model is loaded only where there is something to measure.
-
-    Raises
-    ------
-    InputError
-        If two files have the same name, or an option says how to measure and there is nothing to measure.
-    """
-    names = [Path(path).stem for path in paths]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
-    if all(Path(path).suffix == ".parquet" for path in paths):
-        refuse_measuring_options(args, paths)
-        found = {name: chosen_sentences(args, Path(path)) for name, path in zip(names, paths, strict=True)}
-        for path, measured in zip(paths, found.values(), strict=True):
-            report_left_out(measured, Path(path))
-        return found
-    monitor = monitor_for(args, "surrogate")
-    return {name: measured_by(monitor, args, Path(path)) for name, path in zip(names, paths, strict=True)}
-
-
-def chosen_sets(chosen: str) -> tuple[SetName, ...]:
-    """Return the benchmark sets that ``--set`` asks for."""
-    return tuple(name for name in get_args(SetName) if chosen in (name, "both"))
-
-
-def parts_of(chosen: LabelledSet) -> dict[str, list[str]]:
-    """Return what a table is divided by: generators, and tasks where there are several."""
-    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
-    return ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": generators}
-
-
-def runs_of(args: argparse.Namespace) -> tuple[int, bool]:
-    """Return how often everything is repeated, and whether on the same folds, which ``--seeds`` asks for."""
-    if args.repeats is not None:
-        return args.repeats, False
-    if args.seeds is not None:
-        return args.seeds, True
-    repeats, same_folds = args.default_runs
-    return repeats, same_folds
-
-
-def folds_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the folds that are asked for, as the functions of :mod:`syncheck.evaluation` take them."""
-    repeats, same_folds = runs_of(args)
-    return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}
+def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
+    """Refuse those options that were given, for a reason that they would have no effect."""
+    options = [option for option, was_given in given.items() if was_given]
+    if options:
+        raise InputError(f"{', '.join(options)} would have no effect: {reason}")
 
 
 def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
     """Return one panel of AUROC for each subset of a table; ``name`` is that of the set."""
     panels = []
     for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
-        rows = list(grouped)
-        panels.append(
-            IntervalPanel(
-                f"{name} set, {subset}",
-                tuple(row.system for row in rows),
-                tuple(row.auroc for row in rows),
-                tuple(row.low for row in rows),
-                tuple(row.high for row in rows),
-            )
-        )
+        columns = zip(*((row.system, row.auroc, row.low, row.high) for row in grouped), strict=True)
+        panels.append(IntervalPanel(f"{name} set, {subset}", *columns))
     return panels
 
 
-def check_outputs(args: argparse.Namespace) -> None:
-    """Refuse ``--output`` and ``--plot`` that cannot be written, before the work.
+def _kept_labels(
+    args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], Aligner | None]
+) -> list[LabelledResponse]:
+    """Return the labelled responses of a file; those labelled in an earlier run are read from beside ``output``.
+
+    Each record is kept as it is labelled. The name of the file tells the options, the version, the name of the data
+    and the aligner that measures, which must not be the judge; its lines tell the passages and the output they were
+    made from. The models are loaded only where there is something to label.
+    """
+    measuring = None if args.judge is None else aligner()
+    made_by = [args.propositioner, args.judge, args.prompts, identity_of(measuring), weights_of(measuring)]
+    made = hashlib.sha256(json.dumps([*made_by, data.stem, version("syncheck")]).encode())
+    kept = output.with_name(f"{output.name}.labelled-{made.hexdigest()[:12]}.jsonl")
+    first = next(read_records(data), None)
+    if first is not None and is_biography(first) and not asks_models(data, kept):
+        return load_records(data, prompts=args.prompts, kept=kept)
+    propositioner, judge = proposition_models(args, aligner=aligner)
+    return load_records(data, prompts=args.prompts, propositioner=propositioner, judge=judge, kept=kept)
+
+
+def proposition_models(
+    args: argparse.Namespace, *, aligner: Callable[[], Aligner | None]
+) -> tuple[Propositioner | None, PropositionJudge | None]:
+    """Load the model that splits biographies into propositions and the one that judges these; None for those not named.
+
+    ``aligner`` returns the one whose support is a feature of the sentences, and is called only for a judge.
 
     Raises
     ------
+    CheckpointError
+        If a checkpoint cannot be loaded.
     InputError
-        If a folder does not exist or is given for a file, or the plot's format is unknown.
-    MissingExtraError
-        If a plot is asked for and matplotlib is not installed.
+        If the judge is the aligner that measures, by name or weights: the labels would then be one of the features.
     """
-    if args.output is not None and not Path(args.output).parent.is_dir():
-        raise InputError(f"--output {args.output!r}: the folder does not exist; make it first")
-    if args.output is not None and Path(args.output).is_dir():
-        raise InputError(f"--output {args.output!r} is a folder; name a file")
-    if args.plot is not None:
-        check_plot(args.plot)
-
-
-def check_folder(path: str) -> None:
-    """Refuse an ``--output`` that is no folder and cannot be made one, before the work.
-
-    Raises
-    ------
-    InputError
-        If it, or what it would be made in, is a file or cannot be written.
-    """
-    place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
-    if not place.is_dir():
-        raise InputError(
-            f"--output {path!r}: expected a folder, or a path where one can be made; found a file at {str(place)!r}. "
-            "Move it, or pass another path"
-        )
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(
-            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
-        )
-
-
-def write_json(path: str | None, values: Mapping[str, object]) -> None:
-    """Write what a command found, if a file was named."""
-    if path is not None:
-        Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    propositioner = judge = None
+    if args.propositioner is not None:
+        propositioner = load_propositioner(args.propositioner, device=args.device)
+    if args.judge is not None:
+        judge = load_judge(args.judge, device=args.device)
+    if isinstance(judge, SupportJudge):
+        measuring = aligner()
+        if measuring is not None and is_same_aligner(judge.aligner, measuring):
+            raise InputError(
+                f"--judge {args.judge!r} is the aligner that is measured too, so that a feature would be its own "
+                "label; pass another judge, or another --aligner"
+            )
+    return propositioner, judge

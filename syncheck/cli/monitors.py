@@ -1,15 +1,16 @@
-"""The monitor that the options name, and its passages."""
+"""The models and the monitor that the options name, their prompts and passages; ``syncheck convert-aligner``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.alignment import Aligner, load_aligner
+from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.cli.options import aligner_options
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
@@ -23,7 +24,17 @@ from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
 from syncheck.types import RagPrompt
 
-__all__ = ["aligner_for", "check_device", "load_model", "monitor_for", "prompt_for", "read_passages", "segmenter_of"]
+__all__ = [
+    "aligner_for",
+    "check_device",
+    "convert_aligner",
+    "load_model",
+    "monitor_for",
+    "prompt_for",
+    "read_passages",
+    "segmenter_of",
+]
+
 
 GENERIC = "generic"
 """The bundled monitor that reads text alone, as ``--monitor`` names it."""
@@ -170,3 +181,10 @@ def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
         with_context=with_context,
         without_context=without_context,
     )
+
+
+def convert_aligner(args: argparse.Namespace) -> int:
+    """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
+    convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
+    sys.stderr.write(f"converted; pass --aligner {args.output}\n")
+    return 0

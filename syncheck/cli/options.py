@@ -1,21 +1,26 @@
-"""Options that several commands share."""
+"""Options of the commands; loads no model library, so that ``--help`` is quick."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, get_args
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar, get_args
 
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, LineBreaks
 
 __all__ = [
-    "add_ablation",
+    "add_ablate",
     "add_aligner",
+    "add_calibrate",
     "add_conversion",
-    "add_corpus",
-    "add_evaluation",
-    "add_extraction",
-    "add_gate",
-    "add_labels",
+    "add_demo",
+    "add_evaluate",
+    "add_features",
+    "add_generate",
+    "add_score",
+    "add_train",
     "add_transfer",
     "aligner_options",
     "count",
@@ -23,68 +28,87 @@ __all__ = [
 ]
 
 
-MODES = ("nli_sp", "nli", "bin_sp", "bin")
-OVERFLOWS = ("split", "cut")
+DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
+SEEDS = 3
+"""Runs of the paper's Figures 3 and 4."""
+
+_Number = TypeVar("_Number", int, float)
 
 
-def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
+def _number(
+    kind: Callable[[str], _Number], accepts: Callable[[_Number], bool], expected: str
+) -> Callable[[str], _Number]:
+    def read(text: str) -> _Number:
+        with suppress(ValueError):
+            if accepts(value := kind(text)):  # no comparison accepts NaN
+                return value
+        raise argparse.ArgumentTypeError(f"must be {expected}; found {text}")
+
+    return read
+
+
+count = _number(int, lambda value: value >= 1, "a whole number of at least 1")
+share = _number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+_index = _number(int, lambda value: value >= 0, "a whole number of at least 0")
+_folds = _number(int, lambda value: value >= 2, "a whole number of at least 2")
+_folds_or_none = _number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
+_positive = _number(float, lambda value: 0 < value < math.inf, "a finite number above 0")
+_positive_share = _number(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+_open_share = _number(float, lambda value: 0 < value < 1, "a number above 0 and below 1")
+
+
+def _threshold(text: str) -> float | str:
+    return text if text == "calibrated" else share(text)
+
+
+def _risk(text: str) -> float | None:
+    return None if text == "none" else _open_share(text)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, slash, total = text.partition("/")
+    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
+    return int(number), int(total)
+
+
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``demo``."""
     parser.add_argument(
-        "--aligner",
-        help="'bundled', 'none', an AlignScore .ckpt or converted folder, the folder or name of a classifier, or one "
-        f"of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
+        "--question", metavar="TEXT", help="a question of your own; needs --context (six bundled questions)"
     )
-    group = parser.add_argument_group("aligner", "for some kinds of --aligner")
-    _add_backbone(group)
-    group.add_argument("--aligner-mode", choices=MODES, help="for AlignScore: the mode (nli_sp)")
-    group.add_argument(
-        "--aligner-overflow",
-        choices=OVERFLOWS,
-        help="for AlignScore, contexts beyond its window: score every part, or cut the end as its code does (split)",
-    )
-    group.add_argument(
-        "--aligner-entailment",
-        type=_index,
-        metavar="N",
-        help="for a classifier: the number of the class that means supported",
-    )
+    parser.add_argument("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
+    parser.add_argument("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
+    _add_length(parser, default=160)
+    parser.add_argument("--seed", type=int, default=0, help="seed for the sampling of FOD (%(default)s)")
 
 
-def add_conversion(parser: argparse.ArgumentParser) -> None:
-    """Add what ``convert-aligner`` takes."""
-    parser.add_argument("--aligner", required=True, metavar="FILE", help="an AlignScore .ckpt")
-    _add_backbone(parser)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to pass to --aligner afterwards")
-
-
-def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options beside ``--aligner``, as keywords of ``load_aligner``; None where nothing was said."""
-    return {
-        "backbone": args.aligner_backbone,
-        "mode": args.aligner_mode,
-        "overflow": args.aligner_overflow,
-        "entailment": args.aligner_entailment,
-    }
-
-
-def _add_backbone(parser: argparse._ActionsContainer) -> None:
+def add_score(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``score``."""
+    _add_model(parser)
+    _add_files(parser)
+    parser.add_argument("--tokens", action="store_true", help="also write the signals of every token (off)")
     parser.add_argument(
-        "--aligner-backbone",
-        metavar="DIR_OR_ID",
-        help="for an AlignScore .ckpt: where the config and tokenizer of its RoBERTa are (the folder beside it, or the "
-        "model, that the checkpoint names)",
+        "--sentences",
+        choices=("found", "given"),
+        default="found",
+        help="find the sentences in the response, or take those given in the record (%(default)s)",
     )
-
-
-def _index(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more; found {text}")
-    return value
-
-
-def add_gate(parser: argparse.ArgumentParser) -> None:
-    """Add what makes ``score`` a gate."""
+    parser.add_argument(
+        "--lid-reference",
+        metavar="FILE",
+        help="reference activations for a --model without --monitor: arrays layer_<k>, (T, H) (none: LID is null)",
+    )
+    parser.add_argument(
+        "--spans",
+        nargs="?",
+        const="bundled",
+        metavar="DIR",
+        help="also mark the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a span model's folder",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character"
+    )
     parser.add_argument(
         "--fail-under",
         type=share,
@@ -97,16 +121,312 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def share(text: str) -> float:
-    """Read a number from 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:  # NaN too
-        raise argparse.ArgumentTypeError(f"must be from 0 to 1; found {text}")
-    return value
+def add_generate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
+    _add_model(parser)
+    _add_files(parser)
+    group = parser.add_argument_group("answers")
+    group.add_argument("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
+    _add_length(group, default=256)
+    group.add_argument("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
+    group.add_argument(
+        "--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)"
+    )
+    group.add_argument(
+        "--top-p", type=_positive_share, metavar="P", help="for sample (1), fod, rerank and best-of-n (0.95)"
+    )
+    _add_search(parser)
+    choice = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n")
+    choice.add_argument("--samples", type=count, metavar="N", help="number of answers to choose from (6)")
+    choice.add_argument(
+        "--rerank-by",
+        choices=("syncheck", "likelihood", "aligner"),
+        help="for rerank: choose by the mean score, log-probability or support (syncheck)",
+    )
+    choice.add_argument(
+        "--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)"
+    )
+    cad = parser.add_argument_group("CAD", "for --decoder cad")
+    cad.add_argument("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
+    cad.add_argument(
+        "--plausibility",
+        type=float,
+        metavar="SHARE",
+        help="drop tokens less likely than this share of the likeliest (0, none)",
+    )
+    flare = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two")
+    flare.add_argument(
+        "--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this"
+    )
+    flare.add_argument("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
+    flare.add_argument("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
 
 
-def add_corpus(parser: argparse.ArgumentParser) -> None:
-    """Add those of :class:`~syncheck.labelling.Selection`, and whose prompts are measured."""
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "FOD",
+        "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate --risk`; "
+        "no sentence below it is released. Its guarantee does not cover the search of fod",
+    )
+    for name, of in (("--backtrack-threshold", "tau 1, for all three"), ("--prune-threshold", "tau 2, for fod")):
+        group.add_argument(
+            name, type=_threshold, metavar="SCORE", help=f"{of}: 0 to 1, or 'calibrated' (the monitor's own)"
+        )
+    group.add_argument(
+        "--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)"
+    )
+    group.add_argument(
+        "--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)"
+    )
+    group.add_argument(
+        "--share-samples",
+        action="store_true",
+        default=None,
+        help="for fod: sample S sentences even in a round with fewer than K beams (ceil(S / K) for each beam)",
+    )
+    group.add_argument(
+        "--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or all have (any)"
+    )
+    group.add_argument(
+        "--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)"
+    )
+    group.add_argument(
+        "--on-exhausted",
+        choices=("stop", "abstain", "annotate"),
+        help="for fod: what to do when no sentence passes (stop)",
+    )
+    group.add_argument(
+        "--message",
+        metavar="TEXT",
+        help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
+    )
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``train``."""
+    _add_model(parser, monitor=False)
+    _add_data(parser)
+    _add_labels(parser)
+    parser.add_argument(
+        "--aggregator",
+        choices=(*get_args(AggregatorKind), "best"),
+        default="best",
+        help="kind of aggregator; best chooses by grouped cross-validation (%(default)s)",
+    )
+    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    _add_plot(parser, "plot of the AUROC of each kind on held-out folds")
+    parser.add_argument("--output", required=True, metavar="DIR")
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``features``."""
+    _add_model(parser)
+    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    _add_schema(parser)
+    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
+    _add_corpus(parser)
+    parser.add_argument(
+        "--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)"
+    )
+    parser.add_argument(
+        "--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)"
+    )
+    parser.add_argument(
+        "--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th"
+    )
+
+
+def add_calibrate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``calibrate``."""
+    _add_model(parser)
+    _add_data(parser)
+    _add_labels(parser)
+    parser.add_argument("--method", choices=("isotonic", "platt"), default="isotonic")
+    parser.add_argument(
+        "--risk",
+        type=_risk,
+        default=0.05,
+        help="largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
+    )
+    parser.add_argument("--confidence", type=_open_share, help="probability that --risk is not exceeded (0.9)")
+    parser.add_argument(
+        "--every-sentence",
+        action="store_true",
+        help="choose the threshold on all sentences, which must be independent of each other, instead of one random "
+        "sentence of each question",
+    )
+    _add_plot(parser, "reliability diagram")
+    parser.add_argument("--output", metavar="DIR", help="folder for the calibrated monitor")
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``evaluate``."""
+    _add_model(parser)
+    _add_data(parser)
+    _add_schema(parser)
+    parser.add_argument(
+        "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
+    )
+    parser.add_argument(
+        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or mlp)"
+    )
+    parser.add_argument(
+        "--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)"
+    )
+    _add_tables(parser, benchmark_set="both", runs=(5, False), repeats="number of shuffles of the folds (5)")
+    parser.add_argument(
+        "--group",
+        choices=("source_id", "group", "generator", "task"),
+        default="source_id",
+        help="what stays on one side of a fold and is resampled together for the intervals: the answers to one "
+        "question (source_id or group), by one model, or for one task (%(default)s)",
+    )
+    parser.add_argument(
+        "--permute", action="store_true", help="also evaluate with each signal permuted among held-out sentences"
+    )
+    parser.add_argument("--compare-aggregators", action="store_true", help="also evaluate every kind of aggregator")
+    parser.add_argument(
+        "--allow-train", action="store_true", help="with --cv 0: allow questions that the monitor was trained on"
+    )
+
+
+def add_ablate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``ablate``."""
+    _add_model(parser)
+    _add_data(parser)
+    _add_comparison(parser)
+
+
+def add_transfer(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``transfer``."""
+    _add_model(parser)
+    _add_data(parser, nargs="+")
+    parser.add_argument(
+        "--over",
+        choices=("generator", "task", "data", "surrogate"),
+        default="generator",
+        help="how the parts differ (%(default)s); data: by file; surrogate: one corpus measured by several "
+        "models, a file each",
+    )
+    parser.add_argument(
+        "--train-on", metavar="GENERATOR", help="with --over surrogate: train only on this generator's answers (all)"
+    )
+    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
+    _add_comparison(parser)
+
+
+def add_conversion(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``convert-aligner``."""
+    parser.add_argument("--aligner", required=True, metavar="FILE", help="an AlignScore .ckpt")
+    _add_backbone(parser)
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to pass to --aligner afterwards")
+
+
+def _add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
+    """Add the model, its aligner and how text is cut; ``monitor`` is False for the command that trains one."""
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
+    if monitor:
+        group.add_argument(
+            "--monitor",
+            metavar="DIR",
+            help="a monitor trained for --model, or generic, the bundled one that reads text alone (the kit's own)",
+        )
+    group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
+    untrained = "for a --model without --monitor" if monitor else ""
+    add_aligner(parser, f"{untrained} (bundled)".lstrip())
+    text = parser.add_argument_group(
+        "sentences", f"by default those of NLTK's untrained Punkt{untrained and '; only '}{untrained}"
+    )
+    text.add_argument(
+        "--abbreviations", choices=("english",), help="words whose full stop does not end a sentence (none)"
+    )
+    text.add_argument("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
+    text.add_argument(
+        "--cjk-stops", action="store_true", help="let Chinese and Japanese full stops end sentences (off)"
+    )
+    text.add_argument(
+        "--clauses", action="store_true", help="let commas, semicolons and colons end sentences too (off)"
+    )
+    text.add_argument("--sentences-together", type=count, metavar="N", help="treat N sentences as one (1)")
+
+
+def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
+    parser.add_argument(
+        "--aligner",
+        help="'bundled', 'none', an AlignScore .ckpt or converted folder, the folder or name of a classifier, or one "
+        f"of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
+    )
+    group = parser.add_argument_group("aligner", "for some kinds of --aligner")
+    _add_backbone(group)
+    group.add_argument(
+        "--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: the mode (nli_sp)"
+    )
+    group.add_argument(
+        "--aligner-overflow",
+        choices=("split", "cut"),
+        help="for AlignScore, contexts beyond its window: score every part, or cut the end as its code does (split)",
+    )
+    group.add_argument(
+        "--aligner-entailment",
+        type=_index,
+        metavar="N",
+        help="for a classifier: the number of the class that means supported",
+    )
+
+
+def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
+    return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
+
+
+def _add_backbone(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--aligner-backbone",
+        metavar="DIR_OR_ID",
+        help="for an AlignScore .ckpt: where the config and tokenizer of its RoBERTa are (the folder beside it, or the "
+        "model that the checkpoint names)",
+    )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    for name, stream in (("--input", "input"), ("--output", "output")):
+        parser.add_argument(
+            name, default="-", metavar="FILE", help=f"JSON Lines file, or - for standard {stream} (%(default)s)"
+        )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue after what --output already answers; refused if records, models or options changed (off)",
+    )
+
+
+def _add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
+    parser.add_argument(
+        "--max-new-tokens",
+        type=count,
+        default=default,
+        metavar="N",
+        help="largest number of tokens in an answer (%(default)s)",
+    )
+
+
+def _add_data(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    several = "; several are combined" if nargs else ""
+    parser.add_argument(
+        "--data",
+        required=True,
+        nargs=nargs,
+        metavar="PATH",
+        help=f"RAGTruth folder, labelled JSON Lines, or the output of features{several}",
+    )
+    _add_corpus(parser)
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
+    """Add the fields of :class:`~syncheck.labelling.Selection`, and the models that label."""
     group = parser.add_argument_group(
         "labelled data", "by default all of a file; from a RAGTruth folder, all answers to questions"
     )
@@ -148,18 +468,18 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--propositioner",
         metavar="NAME",
-        help="what splits biographies without propositions: 'rules', or a checkpoint that writes propositions (none)",
+        help="model that splits biographies into propositions where they come without: 'rules', or a checkpoint (none)",
     )
     group.add_argument(
         "--judge",
         metavar="NAME",
-        help="what judges propositions without a label: 'autoais:' and a checkpoint, as in the paper, or anything that "
-        "--aligner takes (none)",
+        help="model that judges propositions without a label: 'autoais:' and a checkpoint, as in the paper, or "
+        "anything that --aligner takes (none)",
     )
 
 
-def add_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the rule by which spans become labels, for commands that have no benchmark sets to choose from."""
+def _add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the rule by which spans become labels, for commands without ``--set``."""
     parser.add_argument(
         "--labels",
         choices=("overlap", "paper"),
@@ -169,115 +489,24 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     )
 
 
-SEEDS = 3
-"""Runs of the paper's Figures 3 and 4."""
-
-
-def count(text: str) -> int:
-    """Read a whole number of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more; found {text}")
-    return value
-
-
-def add_evaluation(parser: argparse.ArgumentParser) -> None:
-    """Add what ``evaluate`` takes."""
-    parser.add_argument(
-        "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
-    )
-    parser.add_argument(
-        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or mlp)"
-    )
-    parser.add_argument(
-        "--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)"
-    )
-    _add_runs(parser, repeats="number of shuffles of the folds (5)")
-    parser.set_defaults(default_runs=(5, False))
-    parser.add_argument(
-        "--group",
-        choices=("source_id", "group", "generator", "task"),
-        default="source_id",
-        help="what stays on one side of a fold and is resampled together for the intervals: the answers to one "
-        "question (source_id or group), by one model, or for one task (%(default)s)",
-    )
-    parser.add_argument("--set", choices=("strict", "paper", "both"), default="both")
-    parser.add_argument(
-        "--permute", action="store_true", help="also evaluate with each signal permuted among held-out sentences"
-    )
-    parser.add_argument("--compare-aggregators", action="store_true", help="also evaluate every kind of aggregator")
-    parser.add_argument(
-        "--allow-train", action="store_true", help="with --cv 0: allow questions that the monitor was trained on"
-    )
-    _add_outputs(parser)
-
-
-def add_ablation(parser: argparse.ArgumentParser) -> None:
-    """Add what ``ablate`` takes."""
-    parser.add_argument(
-        "--data",
-        required=True,
-        metavar="PATH",
-        help="the output of features, a RAGTruth folder, or labelled JSON Lines",
-    )
-    _add_comparison(parser)
-
-
-def add_transfer(parser: argparse.ArgumentParser) -> None:
-    """Add what ``transfer`` takes."""
-    parser.add_argument(
-        "--data",
-        required=True,
-        nargs="+",
-        metavar="PATH",
-        help="the output of features, RAGTruth folders, or labelled JSON Lines; several are combined",
-    )
-    parser.add_argument(
-        "--over",
-        choices=("generator", "task", "data", "surrogate"),
-        default="generator",
-        help="how the parts differ (%(default)s); data: by file; surrogate: one corpus measured by several "
-        "models, a file each",
-    )
-    parser.add_argument(
-        "--train-on", metavar="GENERATOR", help="with --over surrogate: train only on this generator's answers (all)"
-    )
-    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
-    _add_comparison(parser)
-
-
-def add_extraction(parser: argparse.ArgumentParser) -> None:
-    """Add what ``features`` takes."""
-    add_corpus(parser)
-    parser.add_argument(
-        "--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)"
-    )
-    parser.add_argument(
-        "--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)"
-    )
-    parser.add_argument(
-        "--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th"
-    )
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
 
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    add_corpus(parser)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
+    _add_schema(parser)
     parser.add_argument(
         "--aggregator",
         choices=get_args(AggregatorKind),
         default="mlp",
         help="kind of aggregator (%(default)s, as in the paper)",
     )
-    parser.add_argument("--cv", type=_folds, default=5, metavar="FOLDS")
-    _add_runs(parser, repeats="number of shuffles of the folds, instead of --seeds")
-    parser.set_defaults(default_runs=(SEEDS, True))
-    parser.add_argument("--set", choices=("strict", "paper", "both"), default="strict")
-    _add_outputs(parser)
+    parser.add_argument("--cv", type=_folds, default=5, metavar="FOLDS", help="number of folds (%(default)s)")
+    repeats = "number of shuffles of the folds, instead of --seeds"
+    _add_tables(parser, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
 
 
-def _add_runs(parser: argparse.ArgumentParser, *, repeats: str) -> None:
+def _add_tables(parser: argparse.ArgumentParser, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--repeats", type=count, metavar="N", help=repeats)
     group.add_argument(
@@ -286,28 +515,11 @@ def _add_runs(parser: argparse.ArgumentParser, *, repeats: str) -> None:
         metavar="N",
         help=f"number of runs on the same folds with different seeds; the paper has {SEEDS}",
     )
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(default_runs=runs)
+    parser.add_argument("--set", choices=("strict", "paper", "both"), default=benchmark_set)
     parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
-    parser.add_argument(
-        "--plot", metavar="FILE", help="plot of the AUROC with intervals, in the format of the ending: .png, .svg, ..."
-    )
+    _add_plot(parser, "plot of the AUROC with intervals")
 
 
-def _folds_or_none(text: str) -> int:
-    return 0 if text == "0" else _folds(text)
-
-
-def _folds(text: str) -> int:
-    value = int(text)
-    if value < 2:
-        raise argparse.ArgumentTypeError(f"must be 2 or more; found {text}")
-    return value
-
-
-def _shard(text: str) -> tuple[int, int]:
-    number, slash, total = text.partition("/")
-    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
-        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
-    return int(number), int(total)
+def _add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
+    parser.add_argument("--plot", metavar="FILE", help=f"{drawn}, in the format of the ending: .png, .svg, ...")

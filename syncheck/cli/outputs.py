@@ -1,35 +1,55 @@
-"""The files that a command names: none is written over what it reads, and each is written by one run at a time."""
+"""What a command writes: files that no other run writes and nothing else reads, logs of one line, and how it ends."""
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import json
+import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from syncheck.errors import InputError
+from syncheck.errors import InputError, describe_failure
+from syncheck.report.plots import check_plot
 
-__all__ = ["check_files", "held"]
+__all__ = [
+    "INTERRUPTED",
+    "check_file",
+    "check_files",
+    "check_folder",
+    "held",
+    "one_line_logs",
+    "reader_left",
+    "write_json",
+]
 
 
 _READ = ("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions", "fit_thresholds")
 _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
 _WRITTEN = ("output", "html", "report", "plot")
 
+INTERRUPTED = 130
+"""128 and the number of SIGINT."""
+
+READER_LEFT = 141
+"""128 and the number of SIGPIPE."""
+
 LOCK = ".syncheck-lock"
 """Ending of the file that holds an output; no other program's (``uv.lock``), since it is removed at the end."""
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a file that is written over one that is read, or over another that is written.
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another.
 
     Raises
     ------
     InputError
-        If two options name one file or folder.
+        If a folder does not exist, a plot's format is unknown, or an output is what another option names too.
+    MissingExtraError
+        If a plot is asked for and matplotlib is not installed.
     """
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
@@ -43,6 +63,14 @@ def check_files(args: argparse.Namespace) -> None:
     for option, path in taken:
         if path.is_file() and _is_standard_output(path):
             raise InputError(f"{option} {str(path)!r} is what standard output is written to; redirect it elsewhere")
+    for name in ("html", "report"):
+        page = getattr(args, name, None)
+        if page is not None and Path(page).parent != Path(
+            getattr(args, "output", None) or "-"
+        ):  # `spans` makes that folder
+            check_file(f"--{name}", page)
+    if getattr(args, "plot", None) is not None:
+        check_plot(args.plot)
 
 
 @contextmanager
@@ -123,3 +151,71 @@ def _lock(option: str, path: Path, lock: Path) -> int:
             os.truncate(handle, 0)
             return handle
         os.close(handle)
+
+
+def check_file(option: str, name: str | None) -> None:
+    """Refuse a file whose folder does not exist, or that is a folder itself; None is no file."""
+    if name is None:
+        return
+    if not Path(name).parent.is_dir():
+        raise InputError(f"{option} {name!r}: the folder does not exist; make it first")
+    if Path(name).is_dir():
+        raise InputError(f"{option} {name!r} is a folder; name a file")
+
+
+def check_folder(path: str | None) -> None:
+    """Refuse an ``--output`` that is no folder and cannot be made one; None is no folder."""
+    if path is None:
+        return
+    place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
+    if not place.is_dir():
+        raise InputError(
+            f"--output {path!r}: expected a folder, or a path where one can be made; found a file at {str(place)!r}. "
+            "Move it, or pass another path"
+        )
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(
+            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
+        )
+
+
+def write_json(path: str | None, values: Mapping[str, object]) -> None:
+    """Write what a command found, if a file was named."""
+    if path is not None:
+        Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def reader_left() -> int:
+    """Let what is still to be written go nowhere, without a word; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with suppress(OSError):  # a stream without a descriptor is not flushed again at the end of the process
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return READER_LEFT
+
+
+class _OneLine(logging.Formatter):
+    """Says of an error that was logged what it is, without its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        error = record.exc_info[1] if record.exc_info else None
+        return message if error is None else f"{message}: {describe_failure(error)}"
+
+
+@contextmanager
+def one_line_logs() -> Iterator[None]:
+    """Show warnings and errors that are logged as one line each until the block ends."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_OneLine())
+    loggers = [logging.getLogger(name) for name in ("syncheck", "fod")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)

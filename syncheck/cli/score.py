@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from syncheck.cli.gate import ScoreGate
 from syncheck.cli.monitors import monitor_for, prompt_for
 from syncheck.cli.record_runs import digest_of_run, process
 from syncheck.cli.span_sources import unread
@@ -15,24 +15,14 @@ from syncheck.errors import InputError
 from syncheck.files import field
 from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html
+from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
 
-__all__ = ["page_file", "run", "sentence_dicts"]
+__all__ = ["run", "sentence_dicts"]
 
 
-_SENTENCE_FIELDS = (
-    "text",
-    "start",
-    "end",
-    "token_start",
-    "token_end",
-    "score",
-    "status",
-    "verdict",
-    "remarks",
-    "features",
-    "reason",
-    "evidence",
+_SENTENCE_FIELDS = tuple(
+    "text start end token_start token_end score status verdict remarks features reason evidence".split()
 )
 
 
@@ -42,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     monitor = monitor_for(args, "surrogate")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
-    gate = ScoreGate(0.0 if args.fail_under is None else args.fail_under)
-    page, (opener, replay) = page_file(args.html), _opener(args, monitor)
+    gate = None if args.fail_under is None else _Gate(args.fail_under)
+    opener, replay = _opener(args, monitor)
     cases: list[Case] = []
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
@@ -53,16 +43,17 @@ def run(args: argparse.Namespace) -> int:
             lang = field(record, "lang", str, default="")
             report = report.with_spans(opener, lang=lang)
             output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
-        if page is not None:
+        if args.html is not None:
             answer = Answer("answer" if record.get("id") is None else str(record["id"]), report)
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     run_digest = digest_of_run(args, monitor)
-    refused = process(args.input, args.output, work, run=run_digest, resume=args.resume, seen=gate.add)
-    if page is not None:
-        page.write_text(render_html(cases, refused=refused), encoding="utf-8")
-    missed = None if args.fail_under is None else gate.missed(allow_unscored=args.allow_unscored)
+    seen = (lambda row: None) if gate is None else gate.add
+    refused = process(args.input, args.output, work, run=run_digest, resume=args.resume, seen=seen)
+    if args.html is not None:
+        Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
+    missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
     if missed is not None:
         sys.stderr.write(f"syncheck score: {missed}\n")
     return 2 if refused else int(missed is not None)
@@ -75,19 +66,6 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             "--html draws the answers of one run, and --resume leaves some to an earlier one; leave one out"
         )
-
-
-def page_file(name: str | None) -> Path | None:
-    """Return where the page of ``--html`` goes, None without it.
-
-    Raises
-    ------
-    InputError
-        If its folder does not exist.
-    """
-    if name is not None and not Path(name).parent.is_dir():
-        raise InputError(f"--html {name!r}: the folder does not exist; make it first")
-    return None if name is None else Path(name)
 
 
 def sentence_dicts(report: Report) -> list[dict[str, Any]]:
@@ -104,14 +82,52 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
 
 
 def _score(monitor: Monitor, record: dict[str, Any], *, given: bool) -> Report:
-    prompt = prompt_for(monitor, record)
+    prompt, ids = prompt_for(monitor, record), field(record, "response_token_ids", list, default=None)
     if given:
         sentences = field(record, "sentences", list)
         if not all(isinstance(s, str) for s in sentences):
             raise InputError("field 'sentences' must be a list of strings")
-        ids = field(record, "response_token_ids", list, default=None)
         return monitor.score(prompt, sentences=sentences, response_token_ids=ids)
-    ids = field(record, "response_token_ids", list, default=None)
     if ids is not None:
         return monitor.score(prompt, response_token_ids=ids)
     return monitor.score(prompt, field(record, "response", str))
+
+
+class _Gate:
+    """Counts what misses the threshold of ``--fail-under`` in the lines that are written.
+
+    A sentence without a letter or digit, such as a bullet, says nothing that could be wrong, and does not count. Any
+    other sentence without a score does, and so does a record with an error or without any sentence that was scored:
+    an empty response has been checked as little as one whose aligner was down.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+        self.below = 0
+        self.scored = 0
+        self.unscored: Counter[str] = Counter()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a line of output."""
+        if "error" in row:
+            self.unscored["records with an error"] += 1
+            return
+        scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
+        missing = [s["status"] for s in row["sentences"] if s["score"] is None and is_checkable(s["text"])]
+        self.below += sum(not score >= self.threshold for score in scores)
+        self.scored += bool(scores)
+        self.unscored.update(f"sentences with status {status}" for status in missing)
+        if not scores and not missing:
+            self.unscored["records without a sentence to check"] += 1
+
+    def missed(self, *, allow_unscored: bool) -> str | None:
+        """Return what missed the threshold, None if nothing did; that there was no record at all is a miss too."""
+        unscored = {} if allow_unscored else dict(self.unscored)
+        if not allow_unscored and not self.scored and not unscored:
+            unscored = {"records": 0}
+        counts = ({f"sentences below {self.threshold:g}": self.below} if self.below else {}) | unscored
+        if not counts:
+            return None
+        found = ", ".join(f"{count} {what}" for what, count in counts.items())
+        remedy = "; --allow-unscored passes what has no score" if unscored else ""
+        return f"--fail-under {self.threshold:g} missed: {found}{remedy}"

@@ -6,7 +6,7 @@ import argparse
 
 from syncheck.cli.options import count, share
 
-__all__ = ["SPAN_METHODS", "add_asked", "add_opening", "add_spans", "add_spans_score", "add_word_sources"]
+__all__ = ["SPAN_METHODS", "add_asked", "add_spans", "add_spans_score", "add_word_sources"]
 
 
 SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all", "mark-none")
@@ -53,20 +53,6 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
     add_word_sources(parser)
     add_asked(parser)
     _add_retrieval(parser)
-
-
-def add_opening(parser: argparse.ArgumentParser) -> None:
-    """Add what opens sentence scores to characters."""
-    parser.add_argument(
-        "--spans",
-        nargs="?",
-        const="bundled",
-        metavar="DIR",
-        help="also mark the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a span model's folder",
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character"
-    )
 
 
 def add_word_sources(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.alignment import LocalTextGenerator
-from syncheck.cli.labelled import write_json
 from syncheck.cli.monitors import load_model
+from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
-from syncheck.cli.score import page_file
 from syncheck.cli.span_sources import asked_model, check_asked, retrieved, retriever_of, unread, word_sources
 from syncheck.errors import InputError, RecordError
 from syncheck.kit import kit_language_model
@@ -48,7 +47,7 @@ __all__ = ["score", "spans"]
 
 def spans(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
-    pairs, page = _files(args.input, args.output), page_file(args.html)
+    pairs = _files(args.input, args.output)
     check_asked(args)
     if args.method != "mikani" and (args.classifier, args.tagger) != (None, None):
         raise InputError(f"--classifier and --tagger are of --method mikani; found {args.method}")
@@ -60,20 +59,19 @@ def spans(args: argparse.Namespace) -> int:
         given = _read(values)
         item = retrieved(given, retriever)
         labels, notes = detector.detect(item), unread(item, replay)
-        if page is not None:
+        if args.html is not None:
             answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
         found = {} if item is given else {"retrieved_context": list(item.passages)}
         return prediction_record(item, labels) | found | notes
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
-    if page is not None:
-        page.write_text(SpanReport(answers, detector.name, refused).to_html(), encoding="utf-8")
+    if args.html is not None:
+        Path(args.html).write_text(SpanReport(answers, detector.name, refused).to_html(), encoding="utf-8")
     return 2 if refused else 0
 
 
 def score(args: argparse.Namespace) -> int:
     """Print IoU and correlation by language; returns the exit code."""
-    page = page_file(args.html)
     items = load_span_items(args.reference)
     found = load_predictions(args.predictions, items, refused=args.refused)
     if refused := refused_predictions(args.predictions):
@@ -81,9 +79,9 @@ def score(args: argparse.Namespace) -> int:
     table = score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())
-    if page is not None:
+    if args.html is not None:
         answers = [SpanAnswer(item, found[item.id]) for item in items]
-        page.write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
+        Path(args.html).write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 

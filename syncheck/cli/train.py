@@ -1,4 +1,4 @@
-"""``syncheck train`` and ``features``: labelled responses to a monitor, or to a file of features."""
+"""``syncheck train``, ``features`` and ``calibrate``: labelled responses to a monitor, or to a file of features."""
 
 from __future__ import annotations
 
@@ -10,17 +10,29 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.cli.labelled import check_folder, chosen_responses, measured_by, panels_of, report_left_out
+from syncheck.aggregators import RiskControlledThreshold
+from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
 from syncheck.cli.monitors import aligner_for, load_model, monitor_for, segmenter_of
+from syncheck.cli.outputs import check_file, check_folder
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
-from syncheck.evaluation import EvaluationTable, best_aggregator
+from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bins
+from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
-from syncheck.report.plots import check_plot, plot_intervals
-from syncheck.training import LabelledSet, MeasuredSentences, Shard, fit_measured, measure_to_parquet
+from syncheck.report.plots import plot_intervals
+from syncheck.training import (
+    Calibrated,
+    LabelledSet,
+    MeasuredSentences,
+    Shard,
+    calibrate_monitor,
+    fit_measured,
+    measure_to_parquet,
+    refuse_seen,
+)
 
-__all__ = ["features", "train"]
+__all__ = ["calibrate", "features", "train"]
 
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
@@ -30,8 +42,6 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print what its kind of aggregator is worth and save it; returns the exit code."""
     check_folder(args.output)
-    if args.plot is not None:
-        check_plot(args.plot)
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
     untrained = Monitor(
         model,
@@ -61,7 +71,7 @@ def features(args: argparse.Namespace) -> int:
     _check_output(args.output)
     monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
     records = chosen_responses(
-        args, _unmeasured(args.data), measured=lambda: monitor().aligner, output=Path(args.output)
+        args, _unmeasured(args.data), aligner=lambda: monitor().aligner, output=Path(args.output)
     )
     measured = measure_to_parquet(
         monitor(),
@@ -86,8 +96,7 @@ def _check_output(path: str) -> None:
         raise InputError(
             f"--output {path!r}: a file of features must end in .parquet, by which the other commands know it"
         )
-    if not Path(path).parent.is_dir():
-        raise InputError(f"--output {path!r}: the folder does not exist; make it first")
+    check_file("--output", path)
 
 
 def _unmeasured(path: str) -> Path:
@@ -110,3 +119,54 @@ def _compared(
         seed=args.seed,
         aggregators=None if args.aggregator == "best" else (args.aggregator,),
     )
+
+
+def calibrate(args: argparse.Namespace) -> int:
+    """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
+    if args.risk is None:
+        idle = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
+        refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
+    check_folder(args.output)
+    monitor = monitor_for(args, "surrogate")
+    if monitor.aggregator is None:
+        raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
+    measured = measured_by(monitor, args, Path(args.data), check=lambda records: refuse_seen(monitor, records))
+    found = calibrate_monitor(
+        monitor,
+        measured,
+        method=args.method,
+        risk=args.risk,
+        confidence=0.9 if args.confidence is None else args.confidence,
+        rule=args.labels,
+        every_sentence=args.every_sentence,
+        seed=args.seed,
+    )
+    sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
+    if args.plot is not None:
+        bins = {"before": reliability_bins(found.raw, found.y), "after": reliability_bins(found.out_of_fold, found.y)}
+        save_reliability_diagram(args.plot, bins)
+    if args.output is not None:
+        found.monitor.save_pretrained(args.output)
+        sys.stderr.write(f"saved to {args.output}\n")
+    return 0
+
+
+def _table(found: Calibrated, *, questions: int) -> str:
+    rows = [
+        ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
+        ("ECE before", f"{found.ece_before:.3f}"),
+        ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
+        *(_promise(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),
+    ]
+    return "".join(f"{name:<20} {value}\n" for name, value in rows)
+
+
+def _promise(promise: RiskControlledThreshold) -> list[tuple[str, str]]:
+    share = promise.released / promise.sentences
+    drawn = ", one of each question" if promise.one_per_question else ", taken to be independent of each other"
+    return [
+        ("calibrated threshold", f"{promise.threshold!r}, chosen on {promise.sentences} sentences{drawn}"),
+        ("released", f"{share:.3f}, {promise.released} of {promise.sentences} sentences"),
+        ("unfaithful of these", f"{promise.observed:.4f}, {promise.unfaithful} of {promise.released} sentences"),
+        ("upper bound", f"{promise.bound:.4f} with confidence {promise.confidence:g}; allowed: {promise.risk:g}"),
+    ]

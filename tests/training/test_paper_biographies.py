@@ -91,7 +91,7 @@ def labels_of(paper_table_1, options):
 def test_labels_are_made_once_and_anew_for_another_file_or_judge(paper_table_1, files, options, tmp_path, monkeypatch):
     judged = []
 
-    def models(args, measured):
+    def models(args, aligner):
         def judge(passages, propositions):
             judged.append(passages[0].partition("\n")[0])
             return ["born" in proposition for proposition in propositions]
