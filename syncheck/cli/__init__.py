@@ -20,7 +20,7 @@ from syncheck.errors import describe_failure
 __all__ = ["main"]
 
 
-class Command(NamedTuple):
+class _Command(NamedTuple):
     """A command; ``run`` names its module in this package and its function, imported when the command is called."""
 
     help: str
@@ -29,26 +29,26 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "demo": Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
-    "score": Command("score given responses, sentence by sentence", options.add_score, "score.run"),
-    "spans": Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
-    "spans-score": Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
-    "generate": Command("answer questions and score the answers", options.add_generate, "generate.run"),
-    "train": Command("train a monitor on labelled responses", options.add_train, "train.train"),
-    "features": Command(
+    "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
+    "score": _Command("score given responses, sentence by sentence", options.add_score, "score.run"),
+    "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
+    "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
+    "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
+    "train": _Command("train a monitor on labelled responses", options.add_train, "train.train"),
+    "features": _Command(
         "measure labelled responses once, for train and evaluate", options.add_features, "train.features"
     ),
-    "evaluate": Command(
+    "evaluate": _Command(
         "compute the AUROC of a monitor's signals on labelled responses", options.add_evaluate, "evaluate.evaluate"
     ),
-    "ablate": Command("compute the AUROC without each signal in turn", options.add_ablate, "evaluate.ablate"),
-    "transfer": Command(
+    "ablate": _Command("compute the AUROC without each signal in turn", options.add_ablate, "evaluate.ablate"),
+    "transfer": _Command(
         "train on one generator, task or file and test on another", options.add_transfer, "evaluate.transfer"
     ),
-    "calibrate": Command(
+    "calibrate": _Command(
         "calibrate scores and choose a threshold on held-out data", options.add_calibrate, "train.calibrate"
     ),
-    "convert-aligner": Command(
+    "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),
 }
