@@ -41,30 +41,27 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
-    A file is taken for biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels
-    of another kind; see :func:`~syncheck.labelling.load_biographies` and :func:`load_jsonl`.
+    A file holds biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels of
+    another kind; see :func:`~syncheck.labelling.load_biographies` and :func:`load_jsonl`.
 
     Parameters
     ----------
     path
     selection
-        Which responses are taken, and which spans count. None takes all; of a RAGTruth folder the questions, as does
-        a selection without tasks.
+        The responses and spans that count. None takes all; of a RAGTruth folder the questions, as does a selection
+        without tasks.
     prompts
         ``task`` takes the prompts that the paper gave the generators; plain labelled responses have none, except those
         in their own records, which are taken either way.
-    propositioner, judge
-        Of biographies: what cuts outputs into propositions, and judges those without a label.
-    kept
-        Of biographies: a file that keeps what these made, see :func:`~syncheck.labelling.load_biographies`.
+    propositioner, judge, kept
+        Of biographies: see :func:`~syncheck.labelling.load_biographies`.
     carry_labels
         Of labelled sentences: see :func:`load_jsonl`.
 
     Raises
     ------
     InputError
-        If there is nothing at ``path``, a choice is unknown to RAGTruth, no response is left, prompts of a task are
-        asked for that has none, or a propositioner, a judge or ``kept`` comes with what are no biographies.
+        If there is nothing at ``path``, no response is left, or an option does not apply to what is there.
     RecordError
         At the first record that cannot be used.
     """
@@ -97,20 +94,19 @@ def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list
 def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
     """Read labelled responses from JSON Lines.
 
-    Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels:
-    ``response`` with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters, none if empty), or
-    ``sentences`` (strings) with ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the
-    response. With sentences the response may be left out: they are then joined, with a space where neither of two has
-    white space. Optional: ``id``, ``group`` (else the question), ``generator``, ``task``, ``split``, ``quality``,
-    ``prompt_with_context``, ``prompt_without_context``.
+    Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
+    with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings) with
+    ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the response. With sentences the
+    response may be left out: they are then joined, with a space where neither of two has white space. Optional: ``id``,
+    ``group`` (default: the question), ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``,
+    ``prompt_without_context``.
 
     Parameters
     ----------
     path
     carry_labels
-        A monitor cuts responses itself. Without this, labelled sentences that it cuts otherwise are refused when they
-        are measured or their labels are used; with it their labels are carried over, and what overlaps an unfaithful
-        sentence is unfaithful.
+        Carries labels over to sentences that a monitor cuts otherwise: those that overlap an unfaithful sentence are
+        unfaithful. Without it such responses are refused when they are measured or their labels are used.
 
     Raises
     ------
@@ -129,13 +125,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 def labelled_responses(
     records: Iterable[LabelledResponse | Mapping[str, Any]], *, carry_labels: bool = False
 ) -> list[LabelledResponse]:
-    """Return labelled responses as they are, and those that come as plain dicts read as :func:`load_jsonl` reads lines.
-
-    Parameters
-    ----------
-    records
-    carry_labels
-        Of the dicts, as in :func:`load_jsonl`.
+    """Return labelled responses as they are, and dicts read as :func:`load_jsonl` reads lines.
 
     Raises
     ------
@@ -203,7 +193,7 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Put sentences after each other, with a space where neither of two has white space: a cutter needs it."""
+    """Join sentences, with a space where neither of two has white space, so that they are cut there again."""
     text = ""
     for sentence in sentences:
         apart = not text or text[-1].isspace() or sentence[:1].isspace()
@@ -212,7 +202,7 @@ def _joined(sentences: Sequence[str]) -> str:
 
 
 def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
-    """Find each sentence in the response, in order; the white space around it is left out."""
+    """Find each sentence in the response, in order, without the white space around it."""
     texts, labels = record.strings("sentences"), record.get("labels", list)
     if len(labels) != len(texts):
         raise record.error(f"expected one label for each of {len(texts)} sentences, found {len(labels)}", "labels")

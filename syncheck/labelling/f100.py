@@ -47,19 +47,17 @@ _TRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class BiographyRequest:
-    """A biography to be written from passages.
+    """A biography of ``topic`` to be written from passages, best first.
 
     Attributes
     ----------
     topic : str
-        Whose.
     passages : tuple of Passage
-        Best first.
     lent_by : str or None
         The entity whose passages these were before its name was replaced (F-100-anti).
     replaced : int
-        How often its name was. 0 in F-100-anti means that the passages never spell it as the list does, and so say
-        nothing about the topic; leave such a request out if that is not wanted.
+        How often its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
+        say nothing about the topic.
     """
 
     topic: str
@@ -69,7 +67,7 @@ class BiographyRequest:
 
     @property
     def question(self) -> str:
-        """What the model is asked."""
+        """The question for the model."""
         return BIOGRAPHY_QUESTION.format(topic=self.topic)
 
 
@@ -83,7 +81,6 @@ def f100_requests(
     passages
         The corpus, cut in paragraphs; the paper's is Wikipedia of October 2021.
     entities
-        Whose biographies.
     count
         Passages for each, at most.
 
@@ -106,19 +103,12 @@ def f100_requests(
 
 
 def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -> list[BiographyRequest]:
-    """Give each entity the passages of another, in which the other's name is replaced by its own.
-
-    Parameters
-    ----------
-    requests
-        Those of F-100.
-    seed
-        Seed of who lends to whom.
+    """Give each entity of F-100 the passages of another, in which the other's name is replaced by its own.
 
     Returns
     -------
     list of BiographyRequest
-        For the same topics in the same order. Each entity lends its passages once.
+        For the same topics in the same order. Each entity lends its passages once, to whom ``seed`` decides.
 
     Raises
     ------
@@ -127,9 +117,9 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -
 
     Notes
     -----
-    The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word
-    are not paired, since some of the list are one person ("Mozart", "Wolfgang Amadeus Mozart"); an occurrence is
-    the whole name between characters that are no letters or digits, whatever its case, in title or text.
+    The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word are
+    not paired, since some are one person ("Mozart", "Wolfgang Amadeus Mozart"); an occurrence is the whole name between
+    characters that are no letters or digits, whatever its case, in title or text.
     """
     topics = [request.topic for request in requests]
     _check_entities(topics)
@@ -145,12 +135,10 @@ def write_requests(
     generator: str | None = None,
     prompts: PromptSource = "monitor",
 ) -> None:
-    """Write requests as JSON Lines, one a line.
+    """Write requests as JSON Lines, for ``syncheck generate``.
 
-    The lines have ``id``, ``question`` and ``context``, which ``syncheck generate`` takes, ``topic`` and ``ctxs``. With
-    one output for each, the file is one that :func:`~syncheck.labelling.load_biographies` reads. With
-    ``prompts="task"`` they have the published code's prompts as well, which ``syncheck generate`` answers; load the
-    biographies so too.
+    With one output for each, :func:`~syncheck.labelling.load_biographies` reads the file. ``prompts="task"`` adds the
+    published code's prompts; load the biographies with the same option.
 
     Raises
     ------
@@ -192,7 +180,7 @@ def _check_entities(entities: Sequence[str]) -> None:
 
 
 def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
-    """Index of the entity that lends to each: one cycle through all of them."""
+    """Return the index of the entity that lends to each: one cycle through all of them."""
     words = [set(words_of(topic)) for topic in topics]
     for _ in range(_TRIES):
         order = random.permutation(len(topics))

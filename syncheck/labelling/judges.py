@@ -40,14 +40,13 @@ class AutoAis:
     model
         In evaluation mode.
     tokenizer
-        Its tokenizer.
     window
         Longest premise with hypothesis, in tokens.
 
     Notes
     -----
-    The passages, joined, are one premise where they fit the window. Longer ones are cut, at passages where possible;
-    a proposition is then supported if one of the premises entails it.
+    The passages, joined, are one premise where they fit the window. Longer ones are cut, at passages where possible; a
+    proposition is then supported if one of the premises entails it.
     """
 
     def __init__(
@@ -59,13 +58,7 @@ class AutoAis:
 
     @classmethod
     def load(cls, path: str | Path, *, window: int = AUTOAIS_WINDOW, device: str | torch.device = "cpu") -> AutoAis:
-        """Load a checkpoint: a folder, or a name such as ``google/t5_xxl_true_nli_mixture``, the paper's.
-
-        Raises
-        ------
-        CheckpointError
-            If it cannot be loaded.
-        """
+        """Load a checkpoint: a folder, or a name such as ``google/t5_xxl_true_nli_mixture``, the paper's."""
         return cls(*load_seq2seq(path, device, what="an AutoAIS checkpoint"), window=window)
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
@@ -112,13 +105,13 @@ class AutoAis:
 
 
 class SupportJudge:
-    """An aligner as a judge: a proposition is faithful if the passages support it well enough.
+    """An aligner as a judge: a proposition is faithful if its support reaches a threshold.
 
     Parameters
     ----------
     aligner
-        Any of :func:`syncheck.load_aligner`; not the one whose support is a feature of the sentences it labels, see
-        :func:`syncheck.is_same_aligner`.
+        Any of :func:`syncheck.load_aligner`, except the one whose support is a feature of the sentences that it labels;
+        see :func:`syncheck.is_same_aligner`.
     threshold
         Smallest P(supported), in (0, 1], of a faithful proposition.
 
@@ -145,10 +138,9 @@ def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> Propo
     Parameters
     ----------
     name
-        ``"autoais:"`` and the folder or name of a checkpoint for :class:`AutoAis`, the paper's
-        ``autoais:google/t5_xxl_true_nli_mixture`` say; otherwise what :func:`syncheck.load_aligner` takes.
+        ``"autoais:"`` and the folder or name of a checkpoint for :class:`AutoAis`, such as the paper's
+        ``autoais:google/t5_xxl_true_nli_mixture``; otherwise as in :func:`syncheck.load_aligner`.
     device
-        Where to run it.
 
     Raises
     ------

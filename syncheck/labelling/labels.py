@@ -35,7 +35,7 @@ contains the other (the published benchmark)."""
 
 @dataclass(frozen=True, slots=True)
 class UnfaithfulSpan:
-    """Characters ``start`` to ``end`` of a response that an annotator marked.
+    """Characters ``start`` to ``end`` of a response that an annotator marked as unfaithful.
 
     Attributes
     ----------
@@ -80,9 +80,8 @@ def label_sentences(
     spans
         The marked characters of the same response.
     rule
-        When a span makes a sentence unfaithful; see :data:`Rule`.
     implicit_true
-        Whether spans that are true of the world, though not said by the context, count.
+        Whether spans count that are true of the world although the context does not say so.
 
     Returns
     -------
@@ -110,12 +109,12 @@ def labelled_sentences(
     spans, rule, implicit_true
         As in :func:`label_sentences`.
     with_letter
-        Whether sentences without a letter (the number of a list item, a row of dashes) are left out.
+        Leaves out sentences without a letter (the number of a list item, a row of dashes).
 
     Notes
     -----
-    The defaults give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives
-    the set that the paper measures.
+    The defaults give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives the set
+    that the paper measures.
     """
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
@@ -156,13 +155,13 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     record
         With labels of sentences; with spans, or with ``carry_labels``, every cut is right.
     bounds
-        Of the measured sentences. Those without a letter or digit, which get no score, do not count.
+        Of the measured sentences. Those without a letter or digit do not count.
 
     Raises
     ------
     RecordError
-        If two labelled sentences share a measured one, or one is measured as several; it has the line of the record.
-        An :class:`InputError` without a line for a record that was not read from a file.
+        If two labelled sentences share a measured one, or one is measured as several. An :class:`InputError` for a
+        record that was not read from a file.
     """
     found = None if record.carry_labels else _cut_otherwise(record, bounds)
     if found is None:
@@ -174,35 +173,31 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
 
 
 def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:
-    """Say how many labelled sentences were carried over to how many others, None if every one was measured as one.
+    """Say how many labelled sentences were carried over to how many others; None if each was measured as one.
 
-    Parameters
-    ----------
-    measured
-        Each response with the bounds of its measured sentences.
+    ``measured`` has each response with the bounds of its measured sentences.
     """
     names, given, became = [], 0, 0
     for record, bounds in measured:
         if _cut_otherwise(record, bounds) is not None:
             names.append(record.id)
-            given += len(_checkable(record.response, _labelled(record)))
-            became += len(_checkable(record.response, bounds))
+            given += len(_labelled(record))
+            became += len(_checkable(record, bounds))
     if not names:
         return None
     return f"labels carried over: in {len(names)} responses, {names[0]} first, {given} sentences became {became}"
 
 
 def shortened(text: str) -> str:
-    """Return the first characters of a text, as a message shows them."""
+    """Return the first characters of a text, for a message."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:
-    """Say where the labelled sentences are not the measured ones, None where they are the same."""
+    """Describe the first difference between the labelled and the measured sentences; None if they are the same."""
     if record.sentences is None:
         return None
-    given = _checkable(record.response, _labelled(record))
-    measured = _checkable(record.response, bounds)
+    given, measured = _labelled(record), _checkable(record, bounds)
     for one in measured:
         shared = _overlapping(one, given)
         if len(shared) > 1:
@@ -214,15 +209,15 @@ def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:
     return None
 
 
-def _labelled(record: LabelledResponse) -> list[tuple[int, int]]:
-    return [(sentence.start, sentence.end) for sentence in record.sentences or ()]
+def _labelled(record: LabelledResponse) -> Bounds:
+    return _checkable(record, [(sentence.start, sentence.end) for sentence in record.sentences or ()])
 
 
-def _checkable(response: str, bounds: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [(start, end) for start, end in bounds if is_checkable(response[start:end])]
+def _checkable(record: LabelledResponse, bounds: Bounds) -> Bounds:
+    return [(start, end) for start, end in bounds if is_checkable(record.response[start:end])]
 
 
-def _overlapping(one: tuple[int, int], others: Bounds) -> list[tuple[int, int]]:
+def _overlapping(one: tuple[int, int], others: Bounds) -> Bounds:
     return [(start, end) for start, end in others if one[0] < end and start < one[1]]
 
 

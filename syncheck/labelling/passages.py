@@ -31,14 +31,14 @@ class Passage:
 
 
 def load_passages(path: str | Path) -> list[Passage]:
-    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of the page it is from.
+    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of its page.
 
     Raises
     ------
     InputError
         If the file is missing or empty.
     RecordError
-        At the first record that cannot be used, also one with a blank text.
+        At the first record that cannot be used or has a blank text.
     """
     passages = []
     for record in read_records(Path(path)):
@@ -59,11 +59,6 @@ def words_of(text: str) -> list[str]:
 class Bm25:
     """A ranking of passages for a query by BM25, through the package ``bm25s``.
 
-    Parameters
-    ----------
-    passages
-        Title and text are searched together.
-
     Raises
     ------
     InputError
@@ -73,8 +68,8 @@ class Bm25:
 
     Notes
     -----
-    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. No word is left out:
-    "X" and "I" belong to names.
+    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Title and text are
+    searched together. No word is left out: "X" and "I" belong to names.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:

@@ -50,18 +50,16 @@ _WORD = re.compile(r"\w+")
 
 
 class RuleBasedPropositioner:
-    """Cuts a text into sentences, and these at semicolons and conjunctions; needs no model.
+    """A splitter of texts at sentences, semicolons and conjunctions, which needs no model.
 
-    This is a stand-in for a trained propositioner, good for a first look without any download: it does not put names in
-    the place of pronouns, nor a subject where a clause lacks one, so that its propositions are not decontextualised as
-    those of the paper are (Chen et al., 2023). Whoever prints figures should say that they rest on it;
-    ``name`` is ``"rules"``.
+    It is a stand-in for a trained propositioner: it does not put names in the place of pronouns, nor a subject where a
+    clause lacks one, so its propositions are not decontextualised as those of the paper are (Chen et al., 2023). Say so
+    where you print figures that rest on it; its ``name`` is ``"rules"``.
 
     Notes
     -----
     Sentences are those of NLTK's untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and",
-    "but", "while" or "whereas" where at least four words stand on either side. What holds no letter or digit is left
-    out.
+    "but", "while" or "whereas" where at least four words stand on either side.
     """
 
     name = RULES
@@ -72,12 +70,12 @@ class RuleBasedPropositioner:
 
 
 class InstructPropositioner:
-    """Asks an instruction-tuned model for the propositions of a text, as a JSON list.
+    """An instruction-tuned model that is asked for the propositions of a text as a JSON list.
 
     Parameters
     ----------
     evaluator
-        Answers a prompt; for instance a :class:`syncheck.LocalTextGenerator`.
+        Answers a prompt, such as a :class:`syncheck.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:
@@ -112,14 +110,13 @@ class SequencePropositioner:
     model
         In evaluation mode.
     tokenizer
-        Its tokenizer.
     max_new_tokens
         Longest list for one text.
 
     Notes
     -----
     A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
-    sentence, and each half is asked for on its own; so nothing of the text is lost.
+    sentence, and each half is asked for on its own, so that nothing of the text is lost.
     """
 
     def __init__(
@@ -135,13 +132,7 @@ class SequencePropositioner:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | torch.device = "cpu") -> SequencePropositioner:
-        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``.
-
-        Raises
-        ------
-        CheckpointError
-            If it cannot be loaded.
-        """
+        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``."""
         return cls(*load_seq2seq(path, device, what="a propositioner"))
 
     def __call__(self, text: str) -> tuple[str, ...]:
@@ -175,11 +166,10 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
     Parameters
     ----------
     name
-        ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. One with an
-        encoder and a decoder writes propositions as Chen et al. (2023) trained theirs to, for instance
-        ``chentong00/propositionizer-wiki-flan-t5-large``, the paper's; any other is asked in words.
+        ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. An
+        encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
+        ``chentong00/propositionizer-wiki-flan-t5-large``; any other model is asked in words.
     device
-        Where to run it.
 
     Raises
     ------
@@ -214,7 +204,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 
 def _strings(text: str) -> tuple[str, ...] | None:
-    """Parse a JSON list of strings; None if it is none. Blank strings are left out."""
+    """Parse a JSON list of strings, without blank ones; None if it is no such list."""
     try:
         values = json.loads(text)
     except ValueError:
@@ -227,7 +217,7 @@ def _strings(text: str) -> tuple[str, ...] | None:
 def load_seq2seq(
     path: str | Path, device: str | torch.device, *, what: str
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an encoder-decoder and its tokenizer; ``what`` it is stands in the errors."""
+    """Load an encoder-decoder and its tokenizer; errors call it ``what``."""
     model = load_pretrained(AutoModelForSeq2SeqLM, path, what=what)
     return model.eval().to(device), load_tokenizer(path)
 
@@ -235,7 +225,7 @@ def load_seq2seq(
 def seq2seq_answers(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str], max_new_tokens: int
 ) -> list[str]:
-    """Decode greedily what an encoder-decoder answers to each prompt, whole."""
+    """Decode greedily the answer of an encoder-decoder to each prompt."""
     inputs = tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(model.device)
     with torch.inference_mode():
         output = model.generate(

@@ -48,7 +48,7 @@ _PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What was asked, over which passages, in which words."""
+    """A source: the question over its passages, and both prompts."""
 
     task: str
     question: str
@@ -75,15 +75,15 @@ def load_ragtruth(
     folder
         Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
     tasks
-        Which of ``QA`` (alone by default), ``Summary`` and ``Data2txt``; responses of the others are passed over.
+        Of ``QA`` (alone by default), ``Summary`` and ``Data2txt``.
     split
-        Only this part; None takes both.
+        None takes both.
     quality
         Only responses with one of these remarks; None takes all, also those without a remark, as the paper does.
     generators
-        Only responses by these models, named as in ``response.jsonl``: ``llama-2-7b-chat``; None takes all.
+        Only responses by these models, such as ``llama-2-7b-chat``; None takes all.
     implicit_true
-        Whether spans that are true of the world, though not said by the context, count. Without them a sentence
+        Whether spans count that are true of the world although the context does not say so. Without them a sentence
         marked by nothing else is faithful (the paper's counts of unfaithful sentences come from leaving them out).
     due_to_null
         Whether spans count that come from a null in a business record: the model reads an unknown as a "no".
@@ -94,17 +94,16 @@ def load_ragtruth(
     Returns
     -------
     list of LabelledResponse
-        In the order of ``response.jsonl``, grouped by ``source_id``. The passages are those of ``QA``; the article
-        of ``Summary``; pieces of the record of ``Data2txt`` in JSON: one of the plain fields, one of each nested
-        field, one of each review. The prompts are user turns; with the context they are the source's ``prompt``, or
-        the corpus's words where it has none. Without the context they are those of the published code: the question;
-        the instruction and the article's first sentence; the record without its reviews.
+        In the order of ``response.jsonl``, grouped by ``source_id``. The passages are those of ``QA``; the article of
+        ``Summary``; pieces of the record of ``Data2txt`` in JSON: one of the plain fields, one of each nested field,
+        one of each review. The prompts are user turns; with the context they are the source's ``prompt``, or the
+        corpus's words where it has none. Without the context they are those of the published code: the question; the
+        instruction and the article's first sentence; the record without its reviews.
 
     Raises
     ------
     InputError
-        If a file is missing, a task, quality, split or source of prompts is unknown, a name is that of no response in
-        the folder, a single name stands for a collection of them, or no response is left.
+        If a file is missing, an option has an unknown value or one that no response has, or no response is left.
     RecordError
         At the first record that cannot be used.
     """
@@ -128,7 +127,7 @@ def load_ragtruth(
         source = sources[source_id]
         facts = _facts(record, task_types[source_id], split_known=source is not None and split is not None)
         found.append(facts)
-        if source is None or not chosen.wants(**facts):
+        if source is None or not chosen.wants(facts):
             continue
         spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
         responses.add(_response(record, source, spans, source.task != "QA" or prompts == "task"), record)
@@ -158,7 +157,7 @@ def _check_choices(
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
-    """Return of a response what a selection goes by."""
+    """Return the facts of a response that a selection goes by."""
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
@@ -212,7 +211,7 @@ def _described(record: Record) -> _Source:
 
 
 def _pieces(business: Mapping[str, Any]) -> tuple[str, ...]:
-    """Cut a record in parts that can be held against a sentence; each value is in one of them."""
+    """Cut a record into parts that can be held against a sentence; each value is in one of them."""
     plain = {key: value for key, value in business.items() if not isinstance(value, dict | list)}
     parts: list[Mapping[str, Any]] = [plain] if plain else []
     for key, value in business.items():

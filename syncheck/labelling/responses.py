@@ -68,7 +68,7 @@ class Record:
         return tuple(values)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """Return a field that must be a list of strings, or a string, which is a list of one."""
+        """Return a field that must be a string or a list of strings as a tuple."""
         value = self.values.get(field, _MISSING)
         if isinstance(value, str):
             return (value,)
@@ -89,14 +89,14 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON Lines file in UTF-8; blank lines are passed over.
+    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped.
 
     Raises
     ------
     InputError
         If the file does not exist.
     RecordError
-        At the first line that is not a JSON object, or holds what is no text.
+        At the first line that is not a JSON object of whole text.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
@@ -116,7 +116,7 @@ PromptSource = Literal["monitor", "task"]
 
 @dataclass(frozen=True, slots=True)
 class LabelledResponse:
-    """A response to a question over passages, with what annotators found unfaithful in it.
+    """A response to a question over passages, with the annotators' labels.
 
     Attributes
     ----------
@@ -125,12 +125,12 @@ class LabelledResponse:
     question : str
         The question or instruction.
     passages : tuple of str
-        What sentences are held against.
+        The context that sentences are held against.
     response : str
     group : str
-        Responses of one group stay on one side of every split: those to the same question.
+        Responses of one group, to the same question, stay on one side of every split.
     generator : str
-        The model that wrote the response, ``"unknown"`` if the file does not say.
+        The model that wrote the response, or ``"unknown"``.
     spans : tuple of UnfaithfulSpan or None
         Unfaithful characters; None when the labels are per sentence.
     sentences : tuple of LabelledSentence or None
@@ -140,14 +140,14 @@ class LabelledResponse:
         RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
     split : str or None
     prompt_with_context, prompt_without_context : str or None
-        The prompts as the generator saw them, when the file has them; None for both leaves them to the monitor.
+        The prompts as the generator saw them; None for both leaves them to the monitor.
     user_turns : bool
-        Whether these prompts are what a user says, to be put in the chat template of a model that has one.
+        Whether these prompts are user turns, for the chat template of a model that has one.
     carry_labels : bool
-        Whether labels of sentences may be carried over to sentences that are cut otherwise; see
+        Whether labels may be carried over to sentences that are cut otherwise; see
         :func:`~syncheck.labelling.labels.check_cut`.
     source, line : str and int, or None
-        Where it was read, for messages; equal responses may be of different lines.
+        The place it was read from, for messages.
     """
 
     id: str
@@ -175,7 +175,7 @@ class LabelledResponse:
 
 
 def response_to_json(response: LabelledResponse) -> str:
-    """Return all of a labelled response in one line, of its source the file's name; see :func:`response_from_json`."""
+    """Return a labelled response as one line, with the file name of its source; see :func:`response_from_json`."""
     source = None if response.source is None else Path(response.source).name
     return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
 
@@ -198,31 +198,19 @@ def response_from_json(text: str) -> LabelledResponse:
 
 
 class ResponseCollection:
-    """Collects the responses of a file and refuses the second of an id."""
+    """The responses of a file, of which no two have one id."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, LabelledResponse] = {}
 
     def add(self, response: LabelledResponse, record: Record) -> None:
-        """Add what a record holds.
-
-        Raises
-        ------
-        RecordError
-            If there is one with this id.
-        """
+        """Add the response of a record; a RecordError refuses the second of an id."""
         if response.id in self._by_id:
             raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
         self._by_id[response.id] = response
 
     def found_in(self, path: Path) -> list[LabelledResponse]:
-        """Return the responses in the order they came.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Return the responses in order; an InputError says that the file has none."""
         if not self._by_id:
             raise InputError(f"{path} has no labelled response")
         return list(self._by_id.values())
@@ -261,20 +249,20 @@ _FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is taken of labelled responses, of any file.
+    """The labelled responses, and the spans of these, that count.
 
     Attributes
     ----------
     tasks : collection of str or None
-        Only these; None takes all.
+        Only these; None takes all, as for the other attributes.
     split : str or None
-        Only this part of the corpus, ``train`` say.
+        Only this part of the corpus, such as ``train``.
     quality : collection of str or None
-        Only responses with one of these remarks; None takes all, also those without a remark.
+        Only responses with one of these remarks; None takes those without a remark too.
     generators : collection of str or None
         Only responses by these models.
     implicit_true : bool
-        Whether spans that are true of the world, though not said by the context, count.
+        Whether spans count that are true of the world although the context does not say so.
     due_to_null : bool
         Whether spans count that come from a null in a business record.
     """
@@ -286,24 +274,12 @@ class Selection:
     implicit_true: bool = True
     due_to_null: bool = True
 
-    def wants(self, *, task: str | None, split: str | None, quality: str | None, generator: str) -> bool:
-        """Whether a response of these is taken; what is asked for and unknown, None, is not."""
-        return (
-            (self.tasks is None or task in self.tasks)
-            and (self.split is None or split == self.split)
-            and (self.quality is None or quality in self.quality)
-            and (self.generators is None or generator in self.generators)
-        )
+    def wants(self, facts: Mapping[str, str | None]) -> bool:
+        """Return whether a response with these facts is selected; an unknown fact, None, matches no request."""
+        return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
 
-    def check_names(self, found: Iterable[Mapping[str, Any]], *, source: object) -> None:
-        """Refuse names that no response has, and names that none has together.
-
-        Parameters
-        ----------
-        found
-            Of each response, what :meth:`wants` takes of it.
-        source
-            Where they are from, for the message.
+    def check_names(self, found: Iterable[Mapping[str, str | None]], *, source: object) -> None:
+        """Refuse names that no response of ``source`` has, or that none has together; ``found`` has the facts of each.
 
         Raises
         ------
@@ -312,13 +288,13 @@ class Selection:
         """
         responses = list(found)
         there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
-        asked = {name: _names(getattr(self, name)) for name in _FIELDS}
+        asked = {name: self._asked(name) for name in _FIELDS}
         unknown = {
             name: [value for value in values if value not in there[name]]
             for name, values in asked.items()
             if name != "quality"  # remarks are rare, and to allow one asks for none
         }
-        if not any(unknown.values()) and any(self.wants(**response) for response in responses):
+        if not any(unknown.values()) and any(map(self.wants, responses)):
             return
         missing = unknown if any(unknown.values()) else asked
         wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
@@ -328,40 +304,34 @@ class Selection:
         )
 
     def counts(self, span: UnfaithfulSpan) -> bool:
-        """Whether a span makes a sentence unfaithful."""
+        """Return whether a span makes a sentence unfaithful."""
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
 
     def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
-        """Return the responses that are taken, with the spans that count.
-
-        Parameters
-        ----------
-        responses
-        source
-            Where they are from, for the message.
+        """Return the selected responses, with the spans that count.
 
         Raises
         ------
         InputError
-            If none is left, or a name that is asked for is not there.
+            If none is left, or a name that is asked for is not there; ``source`` says where, for the message.
         """
         return [self.counted(responses[index]) for index in self.kept(responses, source)]
 
     def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
-        """Return the indices of the responses that are taken."""
+        """Return the indices of the selected responses."""
         found = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
         self.check_names(found, source=source)
-        return [index for index, response in enumerate(found) if self.wants(**response)]
+        return [index for index, response in enumerate(found) if self.wants(response)]
+
+    def _asked(self, name: str) -> list[str]:
+        asked = getattr(self, name)
+        return [asked] if isinstance(asked, str) else list(asked or ())
 
     def counted(self, response: LabelledResponse) -> LabelledResponse:
         """Return a response with the spans that count."""
         if response.spans is None:
             return response
         return replace(response, spans=tuple(filter(self.counts, response.spans)))
-
-
-def _names(asked: str | Collection[str] | None) -> list[str]:
-    return [asked] if isinstance(asked, str) else list(asked or ())
 
 
 def _listed(values: Collection[str | None]) -> str:
