@@ -116,6 +116,7 @@ class Draft:
             tokens=TokenSignals.concatenate(tokens, text=self.text, char_spans=spans),
             stop=stop,
             seconds=seconds,
+            monitor=self._parts[0].monitor if self._parts else None,
         )
 
     def _evidence(self, evidence: Evidence | None, prompt: RagPrompt) -> Evidence | None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint", "load", "packaged_monitor", "save"]
 
 FORMAT = 2
+GENERIC = "generic"
+"""The bundled monitor that serves any model."""
 _CONFIG = "config.json"
 _REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -75,6 +77,14 @@ def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> d
 def packaged_monitor(name: str) -> Path:
     """Return the folder of a monitor that ships with the package."""
     return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
+
+
+def generic_parts(device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner]:
+    """Load the bundled monitor that reads text alone; it belongs to no model."""
+    directory = packaged_monitor(GENERIC)
+    config = _read_config(directory)
+    decided, schema = _decided(directory, config)
+    return decided, Aggregator.load(directory, schema=schema), load_aligner(config["aligner"], device=device)
 
 
 def save(directory: Path, monitor: Monitor) -> None:
@@ -124,6 +134,7 @@ def load(
         lid_references=lid_references,
         aligner=aligner,
         trained_on=config["trained_on"],
+        name=directory.name.removeprefix("monitor-") if directory.parent == packaged_monitor("").parent else None,
     )
 
 

@@ -63,7 +63,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     ----------
     purpose
         ``generation`` to watch or steer the kit's own model, ``surrogate`` to score answers of other models,
-        ``generic`` to score them from their text alone; see :meth:`Monitor.generic` for a model of your own.
+        ``generic`` to score them from their text alone, as ``Monitor(model, tokenizer)`` does for a model of your own.
     device
         ``cpu`` or ``cuda``.
 

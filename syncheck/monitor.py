@@ -49,7 +49,9 @@ class Monitor:
     tokenizer
         Its tokenizer.
     config
-        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
+        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers. Without config,
+        aggregator, LID references and aligner, this is the bundled monitor ``generic``: it scores the sentences of any
+        model by their text alone, needs no labels, and its scores hold where as many sentences are faithful as not.
     aggregator
         Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
         score (status ``no_aggregator``).
@@ -59,7 +61,10 @@ class Monitor:
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
     trained_on
         What tells the questions that the aggregator has seen, so that an evaluation can refuse them; see
-        :func:`syncheck.training.question_digests`. Monitors of before have the ids of the records.
+        :func:`syncheck.training.question_digests`. Monitors saved by earlier versions
+        store the ids of the records.
+    name
+        Shown in reports; that of a bundled monitor.
 
     Raises
     ------
@@ -101,9 +106,13 @@ class Monitor:
         lid_references: LidReferences | None = None,
         aligner: Aligner | None = None,
         trained_on: Iterable[str] = (),
+        name: str | None = None,
     ) -> None:
         require_watchable(model)
         take_turns_in_rotary(model)
+        if config is None and aggregator is None and lid_references is None and aligner is None:
+            config, aggregator, aligner = checkpoint.generic_parts(model.device)
+            name = checkpoint.GENERIC
         config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()
         self.schema = feature_schema(config.schema, self.layers)
@@ -116,6 +125,7 @@ class Monitor:
         self.aggregator = aggregator
         self.lid_references = None if lid_references is None else lid_references.to(model.device)
         self.aligner = aligner
+        self.name = name
         if aggregator is not None and lid_references is None and needs_lid(config.schema):
             logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
 
@@ -146,6 +156,7 @@ class Monitor:
             aligner=self.aligner,
             doubtful_below=self.config.prune_threshold,
             unsupported_below=self.config.backtrack_threshold,
+            monitor=self.name,
         )
 
     @overload
@@ -486,35 +497,6 @@ class Monitor:
             config=config,
             aligner=aligner,
             seed=seed,
-        )
-
-    @classmethod
-    def generic(
-        cls,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        aligner: Aligner | None = None,
-    ) -> Monitor:
-        """Return the bundled monitor that reads text alone, for any model; it needs no labels and no training.
-
-        Its scores hold where as many sentences are faithful as not. Train a monitor with :meth:`fit` where labels are
-        at hand: it also reads the model's own signals.
-
-        Parameters
-        ----------
-        model, tokenizer
-            The model to monitor.
-        aligner
-            None takes the bundled one, which it was trained with; another is refused.
-
-        Raises
-        ------
-        MismatchError
-            If the aligner is not the bundled one.
-        """
-        return cls.from_pretrained(
-            checkpoint.packaged_monitor("generic"), model=model, tokenizer=tokenizer, aligner=aligner
         )
 
     def save_pretrained(self, directory: str | Path) -> None:

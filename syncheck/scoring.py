@@ -56,6 +56,8 @@ class SentenceScorer:
         None leaves ``align_score`` unmeasured.
     doubtful_below, unsupported_below
         Thresholds of the verdicts, in [0, 1]; see :class:`~syncheck.types.SentenceScore`.
+    monitor
+        Name of the monitor, for reports.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class SentenceScorer:
         aligner: Aligner | None,
         doubtful_below: float = PRUNE_THRESHOLD,
         unsupported_below: float = BACKTRACK_THRESHOLD,
+        monitor: str | None = None,
     ) -> None:
         self.prompt = prompt
+        self.monitor = monitor
         self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
         self._aggregator = aggregator

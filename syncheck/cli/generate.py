@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
-    monitor = monitor_for(args, "generation")
+    monitor = monitor_for(args, "generation", generic=True)
     if args.decoder in _NEED_SCORES and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"

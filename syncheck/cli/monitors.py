@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,11 @@ def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedToken
     return model.to(device).eval(), tokenizer
 
 
-def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool = False) -> Monitor:
     """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator.
+
+    ``generic`` takes the bundled monitor that serves any model in place of one without an aggregator, unless other
+    features or another aligner are asked for.
 
     Raises
     ------
@@ -107,8 +111,8 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     chosen: str | None = getattr(args, "schema", None)
     segmenter = segmenter_of(args)
     trained = args.model is None or args.monitor is not None
-    given = (args.aligner, reference, chosen, segmenter, *aligner_options(args).values())
-    if trained and any(option is not None for option in given):
+    features = (args.aligner, reference, chosen, *aligner_options(args).values())
+    if trained and any(option is not None for option in (*features, segmenter)):
         raise InputError(
             "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
             "--monitor; a trained monitor keeps those it was trained with"
@@ -125,7 +129,18 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
         return load_kit(purpose, device=args.device)
     model, tokenizer = load_model(args.model, args.device)
     if args.monitor == GENERIC:
-        return Monitor.generic(model, tokenizer)
+        return Monitor(model, tokenizer)
+    if args.monitor is None and generic and all(option is None for option in features):
+        bundled = Monitor(model, tokenizer)
+        config = replace(bundled.config, segmenter=segmenter or bundled.config.segmenter)
+        return Monitor(
+            model,
+            tokenizer,
+            config=config,
+            aggregator=bundled.aggregator,
+            aligner=bundled.aligner,
+            name=bundled.name,
+        )
     if args.monitor is not None:
         return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)

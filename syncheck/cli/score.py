@@ -29,7 +29,7 @@ _SENTENCE_FIELDS = tuple(
 def run(args: argparse.Namespace) -> int:
     """Score the responses of a file; returns the exit code."""
     _check(args)
-    monitor = monitor_for(args, "surrogate")
+    monitor = monitor_for(args, "surrogate", generic=True)
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
     gate = None if args.fail_under is None else _Gate(args.fail_under)

@@ -57,6 +57,7 @@ class ScoredAnswer:
             ),
             stop=stop,
             seconds=seconds,
+            monitor=self.scorer.monitor,
         )
 
 

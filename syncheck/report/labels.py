@@ -98,6 +98,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),
         *([] if report.stop is None else [f"stop: {report.stop}"]),
+        *([] if report.monitor is None else [f"monitor: {report.monitor}"]),
     )
 
 

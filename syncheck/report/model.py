@@ -104,6 +104,8 @@ class Report:
         Wall time from the prompt to the last score; None when it was not taken.
     spans : SpanLabels or None
         Which characters of the response are wrong, see :meth:`with_spans`; None when nobody has looked.
+    monitor : str or None
+        Name of the bundled monitor that scored it; None for one of your own.
     """
 
     prompt: RagPrompt
@@ -113,6 +115,7 @@ class Report:
     stop: str | None = None
     seconds: float | None = None
     spans: SpanLabels | None = None
+    monitor: str | None = None
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -157,6 +160,7 @@ class Report:
             "faithfulness": self.faithfulness,
             "stop": self.stop,
             "seconds": self.seconds,
+            "monitor": self.monitor,
             "sentences": [_sentence_dict(s) for s in self.sentences],
             "tokens": _token_dicts(self.tokens),
             "spans": None if self.spans is None else label_dict(self.spans),

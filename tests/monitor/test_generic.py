@@ -9,7 +9,7 @@ from fod import FODGenerator
 from syncheck import Monitor, MonitorConfig, load_kit
 from syncheck.cli import main
 from syncheck.errors import MismatchError
-from syncheck.testing import ScriptedAligner, scripted_monitor
+from syncheck.testing import scripted_monitor
 
 PASSAGES = [
     "The Avon bridge opened in 1967. It has two lanes and is closed to lorries.",
@@ -23,7 +23,7 @@ UNRELATED = "The moon is made of cheese."
 @pytest.fixture(scope="module")
 def generic():
     double = scripted_monitor(f"{SUPPORTED} {UNRELATED}")
-    return Monitor.generic(double.model, double.tokenizer)
+    return Monitor(double.model, double.tokenizer)
 
 
 def scores_of(monitor):
@@ -49,11 +49,6 @@ def test_the_search_works_with_it():
         prompt, max_new_tokens=24, return_dict_in_generate=True
     )
     assert all(sentence.score >= kit.config.backtrack_threshold for sentence in found.report.sentences)
-
-
-def test_another_aligner_is_refused(generic):
-    with pytest.raises(MismatchError, match="aligner"):
-        Monitor.generic(generic.model, generic.tokenizer, aligner=ScriptedAligner({}))
 
 
 def test_a_monitor_that_reads_signals_is_for_its_model_alone(generic, tmp_path):
@@ -101,3 +96,21 @@ def test_tokens_without_signals_are_not_drawn_and_batches_are_as_single(generic)
     untrained = Monitor(generic.model, generic.tokenizer, config=generic.config)
     for report in (untrained.score(prompt, SUPPORTED), *untrained.score_batch([prompt], [SUPPORTED])):
         assert not np.isnan(report.tokens.kl).any()
+
+
+def test_reports_and_pages_name_it(generic):
+    prompt = generic.prompt(question=QUESTION, context=PASSAGES)
+    report = generic.score(prompt, SUPPORTED)
+    assert (report.monitor, report.to_dict()["monitor"]) == ("generic", "generic")
+    assert "monitor: generic" in report.to_html()
+
+
+def test_the_command_line_scores_any_model_with_it(generic, tmp_path):
+    generic.model.save_pretrained(tmp_path / "model")
+    generic.tokenizer.save_pretrained(tmp_path / "model")
+    record = {"question": QUESTION, "context": PASSAGES, "response": f"{SUPPORTED} {UNRELATED}"}
+    (tmp_path / "in.jsonl").write_text(json.dumps(record) + "\n")
+    files = ["--input", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")]
+    assert main(["score", "--model", str(tmp_path / "model"), *files]) == 0
+    scored = json.loads((tmp_path / "out.jsonl").read_text())["sentences"]
+    assert [s["score"] for s in scored] == [s.score for s in scores_of(generic)]

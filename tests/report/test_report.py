@@ -59,6 +59,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "faithfulness": 0.5,
         "stop": "eos",
         "spans": None,
+        "monitor": None,
         "seconds": 2.0,
         "sentences": [
             {
