@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from syncheck.monitor import Monitor
 
-__all__ = ["fingerprint", "load", "packaged_monitor", "save"]
+__all__ = ["GENERIC", "fingerprint", "generic_parts", "load", "packaged_monitor", "save"]
 
 FORMAT = 2
 GENERIC = "generic"
@@ -79,7 +79,7 @@ def packaged_monitor(name: str) -> Path:
     return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
 
 
-def generic_parts(device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner]:
+def generic_parts(device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
     """Load the bundled monitor that reads text alone; it belongs to no model."""
     directory = packaged_monitor(GENERIC)
     config = _read_config(directory)
