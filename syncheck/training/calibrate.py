@@ -28,12 +28,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
-    """A calibrated monitor, and what held-out sentences say of it.
+    """A calibrated monitor, and how its scores do on the held-out sentences.
 
     Attributes
     ----------
     monitor : Monitor
-        Its aggregator has ``calibration`` and, where one was asked for, ``calibrated_threshold``; FOD's thresholds were
+        Its aggregator has ``calibration`` and, if one was asked for, ``calibrated_threshold``; FOD's thresholds were
         carried to the calibrated scale.
     raw, out_of_fold : ndarray of shape (N,), float64
         Scores before calibration; and after, each by a map fitted without the sentence's question.
@@ -59,7 +59,7 @@ class Calibrated:
 
     @property
     def ece_after(self) -> float:
-        """That of calibrated scores, each by a map that was fitted without its question."""
+        """Expected calibration error of the calibrated scores ``out_of_fold``."""
         return expected_calibration_error(self.out_of_fold, self.y)
 
 
@@ -81,21 +81,20 @@ def calibrate_monitor(
     monitor
         With an aggregator; a calibration it has already is replaced.
     measured
-        Held-out sentences as this monitor measured them, LID by whatever references: the monitor's own replace them.
-        Those without a letter or digit, or without a context, which get no score, do not count.
+        Held-out sentences as this monitor measured them; LID is taken against the monitor's own references. Sentences
+        that get no score do not count.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
         See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
     every_sentence
-        Chooses the threshold on all sentences. This assumes that they are independent of each other; those of one
-        question are not, and the promise may then be broken more often than stated. Without it one random sentence of
-        each question counts, and the promise is for a random sentence of a random question. The calibration itself is
-        fitted to all of them either way.
+        Chooses the threshold on all sentences as if they were independent. Those of one question are not, and the
+        promise may then be broken more often than stated. Without it one random sentence of each question counts, and
+        the promise is for a random sentence of a random question. The calibration is fitted to all of them either way.
     rule
         How spans become sentence labels.
     seed
-        Of the draw from each question, and of the folds that the calibration error is measured on.
+        Of the draw from each question, and of the folds for the calibration error.
 
     Returns
     -------
@@ -188,13 +187,13 @@ def choose_risk_controlled_threshold(
     Parameters
     ----------
     scores : array-like of shape (N,)
-        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order decides, so it makes
-        no difference whether they were calibrated, on the same sentences or others.
+        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order matters, so they may
+        be calibrated or not.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,), or None
         The question of each sentence; one random sentence of each counts. None counts every sentence, and assumes that
-        they are independent of each other.
+        they are independent.
     risk
         Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
     confidence
@@ -217,21 +216,17 @@ def choose_risk_controlled_threshold(
 
     Notes
     -----
-    Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). Which thresholds are tried is settled by the
-    ranks of the scores alone, before a label is looked at: above the first are 10 % of the sentences, and at least as
-    many as make two unfaithful ones tolerable (105 for 5 % and 90 %); each next has another hundredth above it; the
-    last releases all. From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the
-    sentences above it, and the first failure ends the search. No correction for the number of thresholds is needed: a
-    wrong promise takes a wrong test of the first threshold that breaks it.
+    Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). The ranks of the scores alone decide which
+    thresholds are tried: above the first are 10 % of the sentences, and at least as many as make two unfaithful ones
+    tolerable (105 for 5 % and 90 %); each next has another hundredth above it; the last releases all. From the
+    strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and the
+    first failure ends the search. No correction for the number of thresholds is needed: a wrong promise takes a wrong
+    test of the first threshold that breaks it.
 
-    The promise holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn in the
-    same way and independently: the same questions, retriever, generators and annotators. It is exact if the share of
-    unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, which is what it means that
-    scores rise with faithfulness; where it winds around ``risk`` it holds nearly.
-
-    Sentences of one answer or question are not independent. Without ``groups`` the bound counts more evidence than
-    there is, and the promise may be broken more often than stated. With them it is for a random sentence of a random
-    question.
+    The promise holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
+    independently in the same way: the same questions, retriever, generators and annotators. It is exact if the share of
+    unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, as it does if scores rise with
+    faithfulness; where it passes ``risk`` more than once it holds nearly.
     """
     values, labels = _checked(scores, y, risk, confidence)
     if groups is not None:
@@ -260,7 +255,7 @@ def choose_risk_controlled_threshold(
 def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> float:
     """Return the Clopper-Pearson upper bound of the share of unfaithful sentences, in [0, 1].
 
-    The largest share for which ``unfaithful`` or fewer of ``released`` independent sentences still have a probability
+    It is the largest share for which ``unfaithful`` or fewer of ``released`` independent sentences have a probability
     of ``1 - confidence``; 1 if all are unfaithful or there are none.
     """
     from scipy.special import betaincinv
@@ -273,16 +268,7 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
 def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     """Return the index of one sentence of each group, drawn at random, in rising order.
 
-    Parameters
-    ----------
-    groups : array-like of shape (N,)
-        In practice the question of each sentence.
-    seed
-        Draw once: trying seeds until a threshold pleases breaks its promise.
-
-    Returns
-    -------
-    ndarray of shape (G,), int64
+    Draw once: trying seeds until a threshold pleases breaks its promise.
     """
     names = np.asarray(groups)
     order = np.random.default_rng(seed).permutation(len(names))

@@ -59,23 +59,23 @@ def measure(
         Also as dicts, see :func:`~syncheck.labelling.labelled_responses`. A record's own prompts are used when it has
         them, the monitor's template otherwise.
     batch_size
-        Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding.
+        Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding. A
+        batch for which memory runs out is halved.
     show_progress
         None shows a bar on a terminal.
 
     Returns
     -------
     MeasuredSentences
-        Records whose prompts cannot be used, or do not fit the model's window or memory, or for which the model puts
-        out something that is not finite, are in ``left_out``, with the reason. A batch for which memory runs out is
-        measured in halves, which is logged.
+        ``left_out`` gives the reason for records whose prompts cannot be used or do not fit the model's window or
+        memory, or for which the model puts out something that is not finite.
 
     Raises
     ------
     InputError
         If no record has a sentence, or ``batch_size`` is below 1.
     TextGeneratorError
-        If the aligner fails on a record: its sentences would lack a feature for good.
+        If the aligner fails on a record, whose sentences would lack a feature for good.
     RecordError
         If a record has labels of sentences that the monitor cuts otherwise, and ``carry_labels`` is not set.
     WrongTypeError
@@ -94,13 +94,7 @@ def measure(
 
 
 def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> None:
-    """Check, before any is measured, that each labelled sentence will be measured as one.
-
-    Raises
-    ------
-    RecordError
-        See :func:`~syncheck.labelling.labels.check_cut`.
-    """
+    """Check, before any is measured, that each labelled sentence will be measured as one; see :func:`check_cut`."""
     for record in records:
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
@@ -217,13 +211,7 @@ _RUN = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The ``number``-th of ``count`` processes that share the parts of one corpus, from 1.
-
-    Raises
-    ------
-    InputError
-        If ``number`` is not in 1..``count``.
-    """
+    """The ``number``-th of ``count`` processes that share the parts of one corpus, from 1."""
 
     number: int = 1
     count: int = 1
@@ -246,31 +234,30 @@ def measure_to_parquet(
     """Measure labelled responses into a Parquet file, part by part.
 
     Parts of ``part_size`` records are written to the folder ``<output>.parts``, each whole or not at all. A process
-    that is started again measures those of its parts that are not there yet or are damaged: a kill costs at most one
-    part, no record is lost or is in the file twice, and the file is the same as without the kill. When all parts are
-    there they are joined in the order of the records and written to ``output``, an older file there being replaced.
+    that is started again measures those of its parts that are missing or damaged: a kill costs at most one part, and
+    the file is the same as without the kill. When all parts are there they are joined in the order of the records and
+    replace ``output``.
 
     Parameters
     ----------
     monitor, show_progress
-        As in :func:`~syncheck.training.extract.measure`.
+        As in :func:`measure`.
     records
         The whole corpus, for every shard.
     output
         The Parquet file.
     batch_size
-        As in :func:`~syncheck.training.extract.measure`; it may change when a run goes on. Batches end with their part.
+        As in :func:`measure`; it may change when a run goes on. Batches end with their part.
     part_size
         Records that are measured, and can be lost, at once.
     shard
-        Which parts this process measures: every ``count``-th. Processes share the folder, or it is copied together; the
-        one that finds all parts there joins them. Several shards leave the folder, for one another; one alone removes
-        it once ``output`` was read again.
+        This process measures every ``count``-th part. Processes share the folder, or it is copied together; the one
+        that finds all parts there joins them. A single shard removes the folder once ``output`` was read again.
 
     Returns
     -------
     MeasuredSentences or None
-        None if parts of other shards are missing yet, or damaged.
+        None if parts of other shards are missing or damaged.
 
     Raises
     ------
@@ -280,7 +267,7 @@ def measure_to_parquet(
     TextGeneratorError
         If the aligner fails; the part is then not written.
     RecordError
-        As in :func:`~syncheck.training.extract.measure`, before the first is measured.
+        As in :func:`measure`, before the first is measured.
     MismatchError
         If the folder holds parts of other records, another model, aligner, config or part size.
     CheckpointError
@@ -332,7 +319,7 @@ def _joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
 
 
 def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size: int) -> dict[str, str]:
-    """Return what decides the values of a run, by name."""
+    """Return the facts that decide the values of a run, by name."""
     corpus = hashlib.sha256()
     for record in records:
         content = {name: value for name, value in asdict(record).items() if name not in ("source", "line")}
@@ -382,7 +369,7 @@ def _enter(folder: Path, provenance: dict[str, str]) -> None:
 
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
-    """Return what a file holds; None if it is not there, not of this run, or was left half or damaged."""
+    """Return the sentences in a file; None if it is missing, damaged or of another run."""
     try:
         if provenance_of(path) != provenance:
             return None
@@ -396,7 +383,7 @@ def _parts(folder: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path, output: Path) -> None:
-    """Remove the parts, and what processes that were killed had not finished writing."""
+    """Remove the parts, and files that killed processes left unfinished."""
     unfinished = (path for path in output.parent.iterdir() if path.name.startswith(f"{output.name}{UNFINISHED}"))
     for path in (*folder.glob("part-*.parquet*"), *folder.glob(f"{_RUN}*"), *unfinished):
         path.unlink(missing_ok=True)

@@ -39,7 +39,7 @@ it has to be rare; pruning only chooses among samples that are there anyway, so 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Scores below which a sentence is taken back or a sample dropped, and what they catch.
+    """Scores below which a sentence is taken back or a sample dropped, with their recall of unfaithful sentences.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class Thresholds:
 def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     """Choose both thresholds by how many faithful sentences they may cost.
 
-    Each is the largest score with at most 10 % (backtrack) or 25 % (prune) of the faithful sentences below
-    it. The rule needs no calibrated scores, and a stricter aggregator gives no more alarms.
+    Each is the largest score with at most 10 % (backtrack) or 25 % (prune) of the faithful sentences below it. The rule
+    needs no calibrated scores, and a stricter aggregator gives no more alarms.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ def fit_monitor(
     model, tokenizer
         The model to monitor.
     aggregator
-        Which kind; ``"best"`` is that with the best grouped cross-validation, see :func:`best_aggregator`.
+        The kind; ``"best"`` has the best grouped cross-validation, see :func:`best_aggregator`.
     config
-        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers.
+        None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
         None leaves ``align_score`` unmeasured.
     rule
         How spans become sentence labels.
     seed
-        Seed of the aggregator and of the folds that the thresholds are chosen on.
+        Of the aggregator and of the folds that the thresholds are chosen on.
     show_progress
         None shows a bar on a terminal.
 
@@ -174,20 +174,20 @@ def fit_measured(
     Parameters
     ----------
     untrained
-        Measured them; its aggregator and references, if it has any, are not used.
+        Its aggregator and references, if it has any, are not used.
     measured
         At least as many groups, and sentences of either label, as folds.
     aggregator, rule, seed
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N checkable sentences by this kind, as :func:`best_aggregator` returns
-        them; the thresholds are chosen on it. None fits the kind on folds to get it.
+        Out-of-fold P(faithful) of the N checkable sentences by this kind, as :func:`best_aggregator` returns them, to
+        choose the thresholds on. None fits the kind on folds to get it.
 
     Raises
     ------
     InputError
-        If the sentences cannot be used: too few, or of one label only; or ``held_out`` is not one number for each,
-        or comes without the kind it is of.
+        If the sentences are too few or of one label only, or ``held_out`` is not one number for each, or comes without
+        the kind it is of.
     MismatchError
         If they were measured by another model or aligner, or otherwise.
     """

@@ -41,8 +41,8 @@ class MeasuredSentences:
     ----------
     schema : FeatureSchema
     values : ndarray of shape (N, F), float64
-        Features as the monitor has them: LID against its own references, NaN without any; :meth:`features` takes
-        references from a part of these sentences instead.
+        LID is against the monitor's references, NaN without any; :meth:`features` takes references from a part of these
+        sentences instead.
     activations : mapping of int to ndarray of shape (N, H), float32
         By decoder block; NaN for a sentence without a token of its own.
     bounds : ndarray of shape (N, 2), int64
@@ -53,13 +53,12 @@ class MeasuredSentences:
     records : tuple of LabelledResponse
         The responses that were measured.
     left_out : mapping of str to str
-        Record id -> why it was not measured: its prompts cannot be used, or do not fit the model's window with it.
+        Record id -> the reason that it was not measured.
     max_references : int
         Most sentences that serve as LID references.
     segmenter : SegmenterConfig
-        How the responses were cut.
     provenance : mapping of str to str
-        With what they were measured, the model and the aligner among it, by name; what is not known is not there.
+        The model, the aligner and other known facts of the measurement, by name.
     """
 
     schema: FeatureSchema
@@ -114,8 +113,8 @@ class MeasuredSentences:
         Raises
         ------
         InputError
-            If a response has labels per sentence, and one that was measured is in none of them; or, as a
-            :class:`~syncheck.RecordError` with its line, if it was cut otherwise and ``carry_labels`` is not set.
+            If a response has labels per sentence that leave out one that was measured; or, as a RecordError with its
+            line, if it was cut otherwise and ``carry_labels`` is not set.
         """
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
@@ -136,8 +135,8 @@ class MeasuredSentences:
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return (N, F) features whose LID references come from the sentences ``train`` alone.
 
-        A sentence is never held against references of its own group, so that a training sentence is measured as
-        a new one will be.
+        A sentence is never held against references of its own group, so that a training sentence is measured as a new
+        one will be.
         """
         values = self.values.copy()
         references = self.references(labels, train)
@@ -150,10 +149,7 @@ class MeasuredSentences:
         return values
 
     def lid_references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> LidReferences | None:
-        """Return the references to measure new sentences by; None when the schema has no LID.
-
-        They are rounded to half precision, which halves their file, unless an activation is too large for it.
-        """
+        """Return the references for new sentences, None without LID; in half precision where that is enough."""
         if not self.activations:
             return None
         kept = self.references(labels, train)
@@ -163,7 +159,7 @@ class MeasuredSentences:
 
 
 def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
-    """Put measured sentences one after the other: those of parts of a file, or of several files.
+    """Join measured sentences of several parts or files, in order.
 
     Raises
     ------
@@ -243,10 +239,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 def left_out_lines(measured: MeasuredSentences) -> list[str]:
-    """Say which responses count nowhere: one line for each reason, with their ids.
+    """Say which responses do not count: one line for each reason, with their ids.
 
-    Those that were measured and have no context, which get no score, come first; the others are in ``left_out``.
-    Reasons that differ in numbers alone are given once, for the first response.
+    Those without a context, which get no score, come first. Reasons that differ in numbers alone are given once, for
+    the first response.
     """
     alike: dict[str, list[str]] = {}
     for name, reason in measured.left_out.items():
@@ -266,9 +262,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def select_sentences(measured: MeasuredSentences, selection: Selection, *, source: object) -> MeasuredSentences:
-    """Return the sentences of the responses that are taken, labelled by the spans that count.
-
-    ``left_out`` stays that of the whole file, which does not say of what task or split those are.
+    """Return the sentences of the selected responses, labelled by the spans that count; ``left_out`` stays as it is.
 
     Raises
     ------
@@ -289,14 +283,7 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
 
 
 def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
-    """Return the sentences with LID against a monitor's own references, as its aggregator is to be evaluated.
-
-    Parameters
-    ----------
-    measured
-        With this monitor's model; a file of features may have been written with other references, or without.
-    monitor
-        At a layer that it has no references for LID is NaN, as in its own measurements.
+    """Return the sentences with LID against a monitor's own references, NaN at a layer without any.
 
     Raises
     ------
@@ -317,13 +304,7 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
 def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "what is given") -> None:
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
-    Parameters
-    ----------
-    measured
-        What its provenance does not say is not compared.
-    monitor
-    source
-        Where the sentences are from, for the message.
+    Facts that their provenance lacks are not compared; ``source`` names the sentences in the message.
 
     Raises
     ------

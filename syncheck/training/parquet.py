@@ -38,17 +38,16 @@ def write_parquet(
 ) -> None:
     """Write one row a sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
-    The labelled response itself is in the row of its first sentence, as JSON. The feature schema and the few responses
-    that have no sentence go into the file's metadata, so that :func:`read_parquet` gives back all of it. The file is
-    there whole or not at all: it is written beside its place, read once, and then put there.
+    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
+    a sentence go into the file's metadata, so that :func:`read_parquet` gives back all of it. The file is written
+    beside its place and checked before it is put there, so it is never incomplete.
 
     Parameters
     ----------
     measured
     path
     provenance
-        What the values were measured with, kept in the metadata; see :func:`provenance_of`. None takes what the
-        sentences say of themselves.
+        Kept in the metadata, see :func:`provenance_of`; None takes that of the sentences.
 
     Raises
     ------
@@ -142,12 +141,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
 def provenance_of(path: str | Path) -> dict[str, str]:
     """Return what the values of a file were measured with; empty for a file without a note of it.
 
-    Raises
-    ------
-    CheckpointError
-        If the file is missing, damaged, of an earlier layout or not one of measured sentences.
-    MissingExtraError
-        If pyarrow is not installed.
+    Errors as in :func:`read_parquet`.
     """
     with _reading(path) as parquet:
         return _provenance(_facts(path, parquet.read_schema(path)))
@@ -155,7 +149,7 @@ def provenance_of(path: str | Path) -> dict[str, str]:
 
 @contextmanager
 def _reading(path: str | Path) -> Iterator[Any]:
-    """Give pyarrow's Parquet module; what is wrong with a file becomes an error that names it."""
+    """Give pyarrow's Parquet module; problems with a file become an error that names it."""
     pa = _pyarrow()
     import pyarrow.parquet as parquet
 
@@ -171,7 +165,7 @@ def _reading(path: str | Path) -> Iterator[Any]:
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
-    """Return what the metadata say, if they are whole and of the layout that is read here."""
+    """Return the facts in the metadata, if they are whole and of the layout that is read here."""
     metadata = schema.metadata or {}
     facts = dict(json.loads(metadata[_KEY]))
     layout = facts.get("layout", 1)

@@ -34,10 +34,9 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 
 
 def instrument_of(monitor: Monitor) -> dict[str, str]:
-    """Return what decides, beside the schema and the segmentation, what a monitor measures of a response, by name.
+    """Return the facts that decide, with the schema and the segmentation, a monitor's measurements, by name.
 
-    ``weights sha256`` is :func:`~syncheck.pretrained.weights_sha256` of the model, ``aligner weights sha256``
-    :func:`~syncheck.alignment.weights_of` the aligner; either is left out where it is None.
+    A digest of weights is left out where it is None.
     """
     model = fingerprint(monitor.model, monitor.tokenizer)
     facts = {
@@ -57,15 +56,13 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
     ----------
     expected, found
         As :func:`instrument_of` returns them, or as a file notes them.
-    what
-        Begins the message: what was measured with ``found``.
-    remedy
-        Ends it.
+    what, remedy
+        Begin and end the message.
 
     Raises
     ------
     MismatchError
-        If they differ, with the model and the fact of each.
+        If they differ, with the fact of each.
     """
     for name in _INSTRUMENT:
         alike = same_weights if name in _NAMED_BY else eq
@@ -87,19 +84,19 @@ DIGITS = 16
 
 
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
-    """Return what tells the questions of these records from others, as a monitor's ``trained_on`` has it.
+    """Return digests that tell the questions of these records from others, for a monitor's ``trained_on``.
 
-    Two for each question: a digest of it with its passages, and one of it with its group. Another answer has the same,
-    a record of the same id has not; white space makes no difference.
+    Two for each question: of it with its passages, and with its group. Another answer has the same digests; ids and
+    white space make no difference.
     """
     return {digest for record in records for digest in _digests(record)}
 
 
 def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
-    """Return the records with one group for all that ask the same over the same passages, whatever theirs were.
+    """Return the records with one group for all that ask the same over the same passages.
 
-    Records of one group stay together, and so do the groups that share a question: files that name their groups each in
-    its own way can then be divided as one. A group has the name that its first record had.
+    Groups that share a question become one, named as its first record's group was, so that files that name their groups
+    differently can be divided as one.
     """
     above: dict[str, str] = {}
     asked: dict[str, str] = {}
@@ -118,8 +115,8 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
     """Return those of the records whose question a monitor was trained, or calibrated, on.
 
-    A question is known if it was asked over the same passages, or within the same group. Monitors of before kept the
-    ids of their records, and of these a record is known by its id.
+    A question is known if it was asked over the same passages, or within the same group. Older monitors kept the ids of
+    their records, and know a record by its id.
     """
     known = monitor.trained_on
     return [record for record in records if record.id in known or not known.isdisjoint(_digests(record))]
@@ -131,13 +128,7 @@ def refuse_seen(
     *,
     reason: str = "and a calibration needs held-out ones; pass other data",
 ) -> None:
-    """Refuse records that are not held out; see :func:`seen_records`. ``reason`` ends the message.
-
-    Raises
-    ------
-    InputError
-        If the monitor was trained, or calibrated, on the question of one of them.
-    """
+    """Refuse records that are not held out; see :func:`seen_records`. ``reason`` ends the message."""
     seen = seen_records(monitor, records)
     if seen:
         names = ", ".join(record.id for record in seen[:3])

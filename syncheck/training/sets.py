@@ -78,19 +78,7 @@ class LabelledSet:
 
 
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
-    """Return a benchmark set of measured sentences.
-
-    Parameters
-    ----------
-    measured
-    name
-        See :data:`SetName`.
-
-    Raises
-    ------
-    InputError
-        If there is no such set.
-    """
+    """Return a benchmark set of measured sentences; see :data:`SetName`."""
     if name not in get_args(SetName):
         raise InputError(f"expected a set of {', '.join(map(repr, get_args(SetName)))}; found {name!r}")
     if name == "strict":
@@ -120,7 +108,7 @@ def surrogate_matrix(
     Parameters
     ----------
     measured
-        By name of the surrogate: what it measured. A response that one of them could not measure counts for none.
+        By name of the surrogate. A response that one of them could not measure counts for none.
     trained_on
         Generator whose sentences the aggregators are trained on, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so no question is on both sides.

@@ -49,7 +49,7 @@ def test_responses_that_are_asked_for(options, left):
 @pytest.mark.parametrize("options", [{"tasks": ["QA"]}, {"split": "test"}, {"quality": ["good"]}])
 def test_what_a_response_does_not_say_is_not_what_is_asked_for(options):
     unsaid = {"task": None, "split": None, "quality": None, "generator": "m"}
-    assert Selection(generators=["m"]).wants(**unsaid) and not Selection(**options).wants(**unsaid)
+    assert Selection(generators=["m"]).wants(unsaid) and not Selection(**options).wants(unsaid)
 
 
 @pytest.mark.parametrize(
