@@ -76,7 +76,7 @@ def test_a_broken_border_is_found_on_its_line(path, line):
         ("syncheck/features/sentence.py", "from syncheck import errors"),
         ("syncheck/signals/taps.py", "from syncheck.signals.lid import lid"),
         ("syncheck/monitor.py", "from syncheck.signals import TokenRecorder"),
-        ("syncheck/report/html.py", "from syncheck.report.views import CaseView"),
+        ("syncheck/report/html.py", "from syncheck.report.layout import CaseView"),
         ("syncheck/report/html.py", "from syncheck.spans.items import SpanItem"),
         ("syncheck/monitor.py", "def f():\n    from syncheck.training import fit_monitor"),
         ("syncheck/cli/__init__.py", "def f():\n    from fod import FODGenerator"),

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from syncheck.files import RefusedRecord
-from syncheck.report.colours import tint
-from syncheck.report.labels import VERDICTS
+from syncheck.report.labels import VERDICTS, decimal, tint, verdict
 from syncheck.report.layout import case_view, glossary
 from syncheck.report.spans import SpanAnswer, language_views, span_view
 from syncheck.spans.words import reading_direction
@@ -45,7 +44,7 @@ def render_html(
         too, so that it can be read without colour and in print; its signals, tokens and evidence unfold.
         How many records were refused stands above, which and why at the end. All text is escaped.
     """
-    return _cases("page.html.j2", cases, title=title, prefix="", refused=refused)
+    return _cases(cases, title=title, refused=refused)
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
@@ -56,7 +55,7 @@ def render_fragment(cases: Sequence[Case]) -> str:
         for a in case.answers
     ]
     digest = zlib.crc32(repr(told).encode(errors="backslashreplace"))
-    return _cases("fragment.html.j2", cases, title="", prefix=f"r{digest:08x}-", refused=())
+    return _cases(cases, prefix=f"r{digest:08x}-")
 
 
 def render_spans(
@@ -86,58 +85,54 @@ def render_spans(
         there are any; question and retrieved texts are beside them. Every text runs in the direction of most of its
         letters. Refused records are shown as in :func:`render_html`. All text is escaped.
     """
-    return _spans("page.html.j2", answers, method=method, title=title, prefix="", refused=refused)
+    return _spans(answers, method=method, title=title, refused=refused)
 
 
 def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
     """Draw the same without the page around it, for a notebook."""
     digest = zlib.crc32(repr((method, answers, refused)).encode())
-    return _spans("fragment.html.j2", answers, method=method, title="", prefix=f"r{digest:08x}-", refused=refused)
+    return _spans(answers, method=method, prefix=f"r{digest:08x}-", refused=refused)
 
 
-def _cases(template: str, cases: Sequence[Case], *, title: str, prefix: str, refused: Sequence[RefusedRecord]) -> str:
-    views = [case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)]
-    return (
-        _templates()
-        .get_template(template)
-        .render(
-            body="body.html.j2",
-            title=title,
-            cases=views,
-            refused=refused,
-            prefix=prefix,
-            verdicts=VERDICTS,
-            scale=[tint(score) for score in (0.0, 0.5, 1.0)],
-            glossary=glossary(cases),
-            opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
-        )
+def _cases(cases: Sequence[Case], *, title: str = "", prefix: str = "", refused: Sequence[RefusedRecord] = ()) -> str:
+    return _render(
+        "body.html.j2",
+        prefix,
+        title=title,
+        cases=[case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)],
+        refused=refused,
+        verdicts=VERDICTS,
+        scale=[tint(score) for score in (0.0, 0.5, 1.0)],
+        glossary=glossary(cases),
+        opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
     )
 
 
 def _spans(
-    template: str,
     answers: Sequence[SpanAnswer],
     *,
     method: str,
-    title: str,
-    prefix: str,
-    refused: Sequence[RefusedRecord],
+    title: str = "",
+    prefix: str = "",
+    refused: Sequence[RefusedRecord] = (),
 ) -> str:
     views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
-    return (
-        _templates()
-        .get_template(template)
-        .render(
-            body="spans.html.j2",
-            title=title,
-            method=method,
-            answers=views,
-            annotated=any(answer.item.labels is not None for answer in answers),
-            languages=language_views(views),
-            refused=refused,
-            prefix=prefix,
-        )
+    return _render(
+        "spans.html.j2",
+        prefix,
+        title=title,
+        method=method,
+        answers=views,
+        annotated=any(answer.item.labels is not None for answer in answers),
+        languages=language_views(views),
+        refused=refused,
     )
+
+
+def _render(body: str, prefix: str, **values: object) -> str:
+    """Draw a page or, where its anchors have a prefix, a fragment of one."""
+    template = _templates().get_template("fragment.html.j2" if prefix else "page.html.j2")
+    return template.render(body=body, prefix=prefix, **values)
 
 
 @cache
@@ -149,5 +144,5 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["direction"] = reading_direction
+    environment.filters |= {"decimal": decimal, "direction": reading_direction, "tint": tint, "verdict": verdict}
     return environment

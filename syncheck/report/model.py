@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.errors import MissingExtraError
@@ -72,18 +72,7 @@ class TraceNode:
 
 JsonDict = dict[str, Any]
 
-_COLUMNS = (
-    "text",
-    "start",
-    "end",
-    "token_start",
-    "token_end",
-    "status",
-    "verdict",
-    "reason",
-    "truncated",
-    "latency_ms",
-)
+_COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,45 +256,23 @@ class Case:
 
 
 def _sentence_dict(sentence: SentenceScore) -> JsonDict:
-    return {
-        "text": sentence.text,
-        "start": sentence.start,
-        "end": sentence.end,
-        "token_start": sentence.token_start,
-        "token_end": sentence.token_end,
-        "score": sentence.score,
-        "status": sentence.status,
+    return {f.name: getattr(sentence, f.name) for f in fields(sentence)} | {
         "features": _plain(sentence.features),
-        "reason": sentence.reason,
         "attribution": _plain(sentence.attribution),
         "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
-        "latency_ms": sentence.latency_ms,
-        "truncated": sentence.truncated,
-        "verdict": sentence.verdict,
         "remarks": list(sentence.remarks),
     }
 
 
 def _token_dicts(tokens: TokenSignals) -> list[JsonDict]:
-    columns = {
-        name: getattr(tokens, name).tolist() for name in ("log_prob", "log_prob_without_context", "entropy", "kl")
-    }
-    rows = zip(tokens.token_ids.tolist(), tokens.char_spans.tolist(), strict=True)
+    signals = ("log_prob", "log_prob_without_context", "entropy", "kl")
+    columns = (tokens.token_ids, tokens.char_spans, *(getattr(tokens, name) for name in signals))
     return [
-        {
-            "id": token_id,
-            "text": tokens.text[start:end],
-            "start": start,
-            "end": end,
-            **{name: _or_none(values[i]) for name, values in columns.items()},
-        }
-        for i, (token_id, (start, end)) in enumerate(rows)
+        {"id": token_id, "text": tokens.text[start:end], "start": start, "end": end}
+        | {name: None if math.isnan(value) else value for name, value in zip(signals, values, strict=True)}
+        for token_id, (start, end), *values in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
 def _plain(values: Mapping[str, float | None]) -> dict[str, float | None]:
     return {name: None if value is None else float(value) for name, value in values.items()}
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

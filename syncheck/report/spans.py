@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncheck.files import RefusedRecord
-from syncheck.report.colours import ShadeView, shades_of
+from syncheck.report.labels import ShadeView, shades_of
 from syncheck.spans.items import SpanItem, SpanLabels
 
 __all__ = ["LabelsView", "LanguageView", "SpanAnswer", "SpanReport", "SpanView", "language_views", "span_view"]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
-from syncheck.report.colours import tint
-from syncheck.report.labels import VERDICTS, feature_label, feature_value, verdict
+from syncheck.report.labels import VERDICTS, feature_label, feature_value, tint, verdict
 from syncheck.report.layout import mark_passage
 from syncheck.schemas import SCHEMAS, feature_schema
 from syncheck.types import RagPrompt, SentenceScore, Verdict

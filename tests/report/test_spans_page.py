@@ -9,7 +9,7 @@ from test_html import Page
 
 from syncheck.errors import InputError
 from syncheck.report import Case, SpanAnswer, SpanReport, render_html
-from syncheck.report.colours import ShadeView, shades_of
+from syncheck.report.labels import ShadeView, shades_of
 from syncheck.spans import SoftSpan, SpanItem, SpanLabels, labels_of
 
 ARABIC = "Mac \u0628\u062f\u0623 \u0645\u0634\u0631\u0648\u0639 1984."
