@@ -18,9 +18,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.cli.monitors import load_model
 from syncheck.errors import PromptError
 from syncheck.kit import kit_language_model
+from syncheck.pretrained import load_model
 from syncheck.spans import (
     HalluRagDetector,
     LetterEncoder,

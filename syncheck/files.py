@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -167,6 +168,7 @@ UNFINISHED = ".unfinished-"
 def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a new file, which takes its place when the block ends without an error, and is removed otherwise.
 
+    It is on the disk before it takes its place, so that a crash of the machine leaves the old file or the new one.
     It is made for this block alone: what has its name already, a link among others, is neither followed nor opened.
     Its mode follows the umask.
 
@@ -185,9 +187,20 @@ def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
     try:
         with file:
             yield file, path
+            file.flush()
+            os.fsync(file.fileno())
         path.replace(place)
+        _sync_folder(place.parent)
     finally:
         path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 _CALLED_HERE: Mapping[str, str] = {

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,11 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from syncheck.errors import CheckpointError, describe_failure, is_out_of_memory
 from syncheck.files import require_regular
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 __all__ = [
+    "load_model",
     "load_pretrained",
     "load_tokenizer",
     "require_few_layers",
@@ -123,6 +127,22 @@ def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
         if type(value) in (int, float) and _LAYERS.search(field):
             yield field, value
         yield from _counts(value)
+
+
+def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere.
+
+    Raises
+    ------
+    CheckpointError
+        If transformers cannot load it.
+    """
+    from transformers import AutoModelForCausalLM
+
+    tokenizer = load_tokenizer(name)
+    dtype = torch.float32 if device == "cpu" else "auto"
+    model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
+    return model.to(device).eval(), tokenizer
 
 
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:

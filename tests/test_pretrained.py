@@ -22,9 +22,8 @@ from transformers import (
 import syncheck
 from syncheck import load_aligner
 from syncheck.alignment import LocalTextGenerator
-from syncheck.cli.monitors import load_model
 from syncheck.errors import CheckpointError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.pretrained import load_model, load_pretrained, load_tokenizer
 
 GOLDEN = Path(__file__).parent / "golden"
 LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-roberta"

@@ -96,21 +96,21 @@ def test_standard_output_cannot_be_gone_on_with(capsys):
 
 def test_other_options_models_and_files_are_other_runs(tmp_path, llama, make_monitor):
     from syncheck.cli import _parser
-    from syncheck.cli.record_runs import digest_of_run
+    from syncheck.cli.record_runs import facts_of_run
 
-    def digest(*options, monitor):
-        return digest_of_run(_parser().parse_args(["score", *options]), monitor)
+    def facts(*options, monitor):
+        return facts_of_run(_parser().parse_args(["score", *options]), monitor)
 
     monitor = make_monitor(llama)
     passages = tmp_path / "p.npz"
     passages.write_bytes(b"1")
-    first = digest(monitor=monitor)
-    assert first == digest("--input", "x", "--output", "y", "--resume", "--fail-under", "0.5", monitor=monitor)
-    assert first != digest("--tokens", monitor=monitor)
-    assert first != digest(monitor=make_monitor(llama, aligner=make_monitor(llama).aligner, template="plain"))
-    of_file = digest("--lid-reference", str(passages), monitor=monitor)
+    first = facts(monitor=monitor)
+    assert first == facts("--input", "x", "--output", "y", "--resume", "--fail-under", "0.5", monitor=monitor)
+    assert first != facts("--tokens", monitor=monitor)
+    assert first != facts(monitor=make_monitor(llama, aligner=make_monitor(llama).aligner, template="plain"))
+    of_file = facts("--lid-reference", str(passages), monitor=monitor)
     (tmp_path / "moved").mkdir()
     moved = passages.rename(tmp_path / "moved" / "p.npz")
-    assert of_file == digest("--lid-reference", str(moved), monitor=monitor) != first
+    assert of_file == facts("--lid-reference", str(moved), monitor=monitor) != first
     moved.write_bytes(b"2")
-    assert of_file != digest("--lid-reference", str(moved), monitor=monitor)
+    assert of_file != facts("--lid-reference", str(moved), monitor=monitor)

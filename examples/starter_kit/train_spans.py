@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.cli.monitors import load_model
 from syncheck.cli.span_options import add_asked, add_word_sources
 from syncheck.cli.span_sources import check_asked, word_sources
 from syncheck.kit import kit_language_model
+from syncheck.pretrained import load_model
 from syncheck.spans import (
     MAX_WORDS,
     SpanItem,

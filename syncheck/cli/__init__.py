@@ -77,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _kept(args: argparse.Namespace) -> str:
     """Say what an interrupted run leaves, and how to continue."""
+    if args.command in ("score", "generate") and args.output.endswith("/"):
+        return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
     if args.command == "features":

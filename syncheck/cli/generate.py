@@ -6,14 +6,16 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from syncheck.cli.monitors import monitor_for, prompt_for, read_passages
-from syncheck.cli.record_runs import digest_of_run, process
-from syncheck.cli.score import sentence_dicts
+from syncheck.cli.monitors import monitor_for, read_passages
+from syncheck.cli.record_runs import answer_records
+from syncheck.corpus import prompt_for, sentence_dicts
+from syncheck.corpus.records import Work, Worker, answer_one_by_one
 from syncheck.errors import InputError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
@@ -22,9 +24,6 @@ from syncheck.types import SentenceScore
 
 __all__ = ["demo", "run"]
 
-
-Work = Callable[[dict[str, Any]], dict[str, Any]]
-"""A record to its answer."""
 
 _OF: Mapping[str, tuple[str, ...]] = {
     "temperature": ("sample", "fod", "rerank", "best-of-n"),
@@ -69,9 +68,18 @@ def run(args: argparse.Namespace) -> int:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
-    work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
-    run_digest = digest_of_run(args, monitor)
-    return 2 if process(args.input, args.output, work, run=run_digest, resume=args.resume) else 0
+    work = _work(monitor, args, options)
+    # Another process loads its own monitor.
+    make_worker = partial(_worker, args) if args.engine == "ray" else lambda: answer_one_by_one(work)
+    return 2 if answer_records(args, monitor, work, make_worker) else 0
+
+
+def _worker(args: argparse.Namespace) -> Worker:
+    return answer_one_by_one(_work(monitor_for(args, "generation", generic=True), args, _chosen_options(args)))
+
+
+def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+    return (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
 
 
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The models and the monitor that the options name, their prompts and passages; ``syncheck convert-aligner``."""
+"""The models and the monitor that the options name and its passages; ``syncheck convert-aligner``."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.cli.options import aligner_options
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
-from syncheck.files import field, fields_found
 from syncheck.kit import KitPurpose, load_kit
 from syncheck.monitor import Monitor
-from syncheck.pretrained import load_pretrained, load_tokenizer
-from syncheck.prompts import prompt_from_texts
+from syncheck.pretrained import load_model
 from syncheck.schemas import needs_lid
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
-from syncheck.types import RagPrompt
 
 __all__ = [
     "aligner_for",
     "check_device",
     "convert_aligner",
-    "load_model",
     "monitor_for",
-    "prompt_for",
     "read_passages",
     "segmenter_of",
 ]
@@ -79,20 +73,6 @@ def check_device(name: str) -> None:
             f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
             "together, or pass --device cpu"
         )
-
-
-def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere.
-
-    Raises
-    ------
-    CheckpointError
-        If transformers cannot load it.
-    """
-    tokenizer = load_tokenizer(name)
-    dtype = torch.float32 if device == "cpu" else "auto"
-    model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
-    return model.to(device).eval(), tokenizer
 
 
 def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool = False) -> Monitor:
@@ -167,35 +147,6 @@ def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
     }
     chosen = {name: value for name, value in options.items() if value is not None}
     return SegmenterConfig(**chosen) if chosen else None
-
-
-def prompt_for(monitor: Monitor, record: dict[str, Any]) -> RagPrompt:
-    """Build the prompts of an input record; its own replace the template."""
-    question = field(record, "question", str)
-    if "context" not in record or record["context"] is None:
-        raise InputError(
-            f"field 'context' is missing; {fields_found('context', record)}; pass a string or a list of strings, '' if "
-            "it is known to be empty"
-        )
-    context = field(record, "context", (str, list))
-    with_context = field(record, "prompt_with_context", str, default=None)
-    without_context = field(record, "prompt_without_context", str, default=None)
-    if (with_context is None) != (without_context is None):
-        raise InputError("prompt_with_context and prompt_without_context replace the template together; pass both")
-    system = field(record, "system", str, default=None)
-    if with_context is None:
-        return monitor.prompt(question=question, context=context, system=system)
-    if system is not None:
-        raise InputError(
-            "field 'system' is part of the template, which the prompts of the record replace; leave it out"
-        )
-    return prompt_from_texts(
-        monitor.tokenizer,
-        question=question,
-        context=context,
-        with_context=with_context,
-        without_context=without_context,
-    )
 
 
 def convert_aligner(args: argparse.Namespace) -> int:

@@ -89,6 +89,12 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
     parser.add_argument("--tokens", action="store_true", help="also write the signals of every token (off)")
     parser.add_argument(
+        "--batch-tokens",
+        type=count,
+        metavar="N",
+        help="with a store as --output: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
+    )
+    parser.add_argument(
         "--sentences",
         choices=("found", "given"),
         default="found",
@@ -391,10 +397,25 @@ def _add_backbone(parser: argparse._ActionsContainer) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    for name, stream in (("--input", "input"), ("--output", "output")):
-        parser.add_argument(
-            name, default="-", metavar="FILE", help=f"JSON Lines file, or - for standard {stream} (%(default)s)"
-        )
+    parser.add_argument(
+        "--input",
+        default="-",
+        metavar="PATH",
+        help="JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        default="-",
+        metavar="PATH",
+        help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, named with a slash at its "
+        "end, that keeps rows as Parquet and continues after a kill",
+    )
+    group = parser.add_argument_group("corpus", "for an --output that is a store")
+    group.add_argument(
+        "--engine", choices=("local", "ray"), help="where records are answered: here, or on a Ray cluster (local)"
+    )
+    group.add_argument("--workers", type=count, metavar="N", help="with --engine ray: processes that answer (1)")
+    group.add_argument("--part-size", type=count, metavar="N", help="number of records that a kill can lose (64)")
     parser.add_argument(
         "--resume",
         action="store_true",

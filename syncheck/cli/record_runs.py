@@ -5,33 +5,45 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import logging
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from tqdm import tqdm
 
-from syncheck.errors import InputError, SyncheckError, describe_failure
-from syncheck.files import RefusedRecord, parsed_record, record_lines
+from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
+from syncheck.corpus.engines import PART_SIZE, Engine
+from syncheck.corpus.records import JsonDict, Work
+from syncheck.errors import InputError
+from syncheck.files import RefusedRecord
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
 from syncheck.training.provenance import instrument_of
 
-__all__ = ["digest_of_run", "process"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["answer_records", "facts_of_run", "is_store", "process"]
 
 
-_IDLE = frozenset({"input", "output", "html", "resume", "fail_under", "allow_unscored", "model", "aligner"})
+_IDLE = frozenset(
+    """
+    input output html resume fail_under allow_unscored model aligner engine workers part_size
+    """.split()
+)
 """Options that change no line of the output, and those whose weights are told by :func:`instrument_of`."""
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def digest_of_run(args: argparse.Namespace, monitor: Monitor) -> str:
-    """Return a digest of all that decides a line of output beside its record.
+def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
+    """Return all that decides a line of output beside its record, by name.
 
     Files count by what is in them, wherever they lie; the model and its aligner by their weights.
     """
@@ -40,8 +52,8 @@ def digest_of_run(args: argparse.Namespace, monitor: Monitor) -> str:
         value = options.get(name)
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
-    facts = {"options": options, "dtype": str(monitor.model.dtype), "version": version("syncheck")}
-    return hashlib.sha256(json.dumps(facts | instrument_of(monitor), sort_keys=True).encode()).hexdigest()
+    named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
+    return named | instrument_of(monitor) | {"dtype": str(monitor.model.dtype), "version": version("syncheck")}
 
 
 def _content(place: Path) -> str:
@@ -54,9 +66,84 @@ def _content(place: Path) -> str:
     return digest.hexdigest()
 
 
-JsonDict = dict[str, Any]
+def is_store(output: str) -> bool:
+    """Whether an output is a folder, there already or named with a slash at its end."""
+    return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
-logger = logging.getLogger(__name__)
+
+def answer_records(
+    args: argparse.Namespace,
+    monitor: Monitor,
+    work: Work,
+    make_worker: Callable[[], Worker],
+    *,
+    seen: Callable[[JsonDict], None] = lambda row: None,
+) -> list[RefusedRecord]:
+    """Answer ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
+
+    Parameters
+    ----------
+    args
+    monitor
+        What answers in this process.
+    work
+        Answers a record, for JSON Lines.
+    make_worker
+        Builds what answers records of a corpus, in this process or another.
+    seen
+        Called with each line of output or row of the store, also with those of an earlier run.
+    """
+    facts = facts_of_run(args, monitor)
+    if not is_store(args.output):
+        _refuse_without_store(args)
+        run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen)
+    if args.resume:
+        raise InputError("a store always goes on after what it holds; leave --resume out")
+    refused: list[RefusedRecord] = []
+
+    def told(table: pa.Table) -> None:
+        for column in table.filter(table["error"].is_valid()).to_pylist():
+            sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
+
+    with Store(args.output, facts) as store:
+        asked = answer_corpus(
+            corpus_lines(args.input),
+            store,
+            make_worker,
+            engine=_engine(args),
+            part_size=args.part_size or PART_SIZE,
+            total=count_lines(args.input),
+            on_part=told,
+        )
+        for key, row in store.rows():
+            if key in asked:
+                seen(row)
+                if "error" in row:
+                    refused.append(RefusedRecord(args.input, row["line"], str(row["id"] or ""), row["error"]))
+        others = len(store) - len(asked)
+    sys.stderr.write(
+        f"{args.output}: {len(asked)} records, {len(refused)} with an error"
+        f"{f'; {others} rows of records that are not in {args.input}' if others else ''}\n"
+    )
+    return refused
+
+
+def _refuse_without_store(args: argparse.Namespace) -> None:
+    for name in ("engine", "workers", "part_size", "batch_tokens"):
+        if getattr(args, name, None) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is for an --output that is a folder; name one, with a slash at its end")
+
+
+def _engine(args: argparse.Namespace) -> Engine:
+    if args.engine != "ray":
+        if args.workers is not None:
+            raise InputError("--workers is for --engine ray; add it, or leave it out")
+        return run_locally
+    from syncheck.corpus.on_ray import run_on_ray
+
+    return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))
 
 
 def process(
@@ -99,56 +186,32 @@ def process(
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
     refused: list[RefusedRecord] = []
-    with _bytes_of(source) as stream:
-        lines = record_lines(stream)
-        for number, row in _answered(lines, target, run) if resume else ():
-            seen(row)
+    lines = corpus_lines(source)
+    for line, row in _answered(lines, target, run) if resume else ():
+        seen(row)
+        if "error" in row:
+            refused.append(_refused(line, row))
+    first = next(lines, None)  # what cannot be read is said before an earlier output is overwritten
+    given = lines if first is None else chain([first], lines)
+    with _writable(target, "a" if resume else "w") as output:
+        for line in tqdm(given, desc="records", unit=" records", disable=None):
+            row = answer(line, work) | ({} if run is None else {"digest": line.digest(run)})
             if "error" in row:
-                refused.append(_refused(source, number, row))
-        with _writable(target, "a" if resume else "w") as output:
-            for number, line in tqdm(lines, desc="records", unit=" records", disable=None):
-                row = _answer(line, source, number, work, digest=None if run is None else _digest(run, line))
-                if "error" in row:
-                    refused.append(_refused(source, number, row))
-                    sys.stderr.write(f"{source}:{number}: {refused[-1].reason}\n")
-                seen(row)
-                text = json.dumps(row, ensure_ascii=False)
-                output.write((printable(text) if output.isatty() else text) + "\n")
-                output.flush()
+                refused.append(_refused(line, row))
+                sys.stderr.write(f"{line.source}:{line.number}: {refused[-1].reason}\n")
+            seen(row)
+            text = json.dumps(row, ensure_ascii=False)
+            output.write((printable(text) if output.isatty() else text) + "\n")
+            output.flush()
     return refused
 
 
-def _answer(
-    line: bytes, source: str, number: int, work: Callable[[JsonDict], JsonDict], *, digest: str | None
-) -> JsonDict:
-    """Return the output for a line: what the work makes of it, or why it could not."""
-    noted = {} if digest is None else {"digest": digest}
-    record: JsonDict = {}
-    try:
-        record = parsed_record(line, source, number)
-        row = work(record) | noted
-        _check_carried(row)
-    except Exception as error:  # whatever one record does to a model or a template, the others are answered
-        if not isinstance(error, SyncheckError):
-            logger.debug("%s:%d", source, number, exc_info=True)
-        row = {"id": record.get("id"), "line": number, "error": describe_failure(error)} | noted
-    return row
+def _refused(line: Line, row: JsonDict) -> RefusedRecord:
+    reason = str(row["error"]).removeprefix(f"{line.source}:{line.number}").lstrip(":, ")  # a RecordError says where
+    return RefusedRecord(line.source, line.number, "" if row["id"] is None else str(row["id"]), reason)
 
 
-def _check_carried(row: JsonDict) -> None:
-    json.dumps(row, allow_nan=False)
-
-
-def _refused(source: str, number: int, row: JsonDict) -> RefusedRecord:
-    reason = str(row["error"]).removeprefix(f"{source}:{number}").lstrip(":, ")  # a RecordError says where it was
-    return RefusedRecord(source, number, "" if row["id"] is None else str(row["id"]), reason)
-
-
-def _digest(run: str, line: bytes) -> str:
-    return hashlib.sha256(run.encode() + b"\n" + line).hexdigest()[:32]
-
-
-def _answered(lines: Iterator[tuple[int, bytes]], target: str, run: str | None) -> Iterator[tuple[int, JsonDict]]:
+def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[tuple[Line, JsonDict]]:
     """Yield what a file holds of this run, taking the lines of its records; a last line that was cut off is dropped."""
     if run is None or target == "-":
         raise InputError("expected a file to go on after; --resume needs --output FILE")
@@ -160,17 +223,17 @@ def _answered(lines: Iterator[tuple[int, bytes]], target: str, run: str | None) 
             if not written.endswith(b"\n"):
                 file.truncate(whole)
                 return
-            number, line = next(lines, (0, b""))
+            line = next(lines, None)
             row = _row(written)
-            if not number or row.get("digest") != _digest(run, line):
+            if line is None or row.get("digest") != line.digest(run):
                 raise InputError(
                     f"cannot go on after {target!r}: expected its line {place} to be the answer to "
-                    f"{f'the record of line {number}' if number else 'a record'} with the options of this run; found "
-                    f"{'another' if number else 'no more records'}. Go on with the records, models and options of "
-                    "that run, or write to another file"
+                    f"{'a record' if line is None else f'the record of line {line.number}'} with the options of this "
+                    f"run; found {'no more records' if line is None else 'another'}. Go on with the records, models "
+                    "and options of that run, or write to another file"
                 )
             whole += len(written)
-            yield number, row
+            yield line, row
 
 
 def _row(written: bytes) -> JsonDict:
@@ -179,20 +242,6 @@ def _row(written: bytes) -> JsonDict:
     except (ValueError, RecursionError):
         return {}
     return row if isinstance(row, dict) else {}
-
-
-@contextmanager
-def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
-    if name == "-":
-        # What stands in for standard input in a notebook or a test may have text alone.
-        yield getattr(sys.stdin, "buffer", None) or (line.encode("utf-8", "surrogatepass") for line in sys.stdin)
-        return
-    try:
-        stream = open(name, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise _unopened(name, error) from error
-    with stream:
-        yield stream
 
 
 @contextmanager
@@ -206,10 +255,6 @@ def _writable(name: str, mode: str) -> Iterator[IO[str]]:
     try:
         stream = open(name, mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     except OSError as error:
-        raise _unopened(name, error) from error
+        raise InputError(f"cannot open {name!r}: {error.strerror}") from error
     with stream:
         yield stream
-
-
-def _unopened(name: str, error: OSError) -> InputError:
-    return InputError(f"cannot open {name!r}: {error.strerror}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from syncheck.cli.monitors import monitor_for, prompt_for
-from syncheck.cli.record_runs import digest_of_run, process
+from syncheck.cli.monitors import monitor_for
+from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.cli.span_sources import unread
+from syncheck.corpus import RecordScorer
+from syncheck.corpus.records import JsonDict
+from syncheck.corpus.scoring import score_row
 from syncheck.errors import InputError
 from syncheck.files import field
 from syncheck.monitor import Monitor
@@ -18,27 +21,43 @@ from syncheck.report import Answer, Case, Report, render_html
 from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
 
-__all__ = ["run", "sentence_dicts"]
+__all__ = ["run"]
 
-
-_SENTENCE_FIELDS = tuple(
-    "text start end token_start token_end score status verdict remarks features reason evidence".split()
-)
+BATCH_TOKENS = 16384
+"""In a forward on an accelerator; padding costs a CPU more than a larger batch saves."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score the responses of a file; returns the exit code."""
+    """Score the responses of a file or a corpus; returns the exit code."""
     _check(args)
     monitor = monitor_for(args, "surrogate", generic=True)
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
     gate = None if args.fail_under is None else _Gate(args.fail_under)
-    opener, replay = _opener(args, monitor)
     cases: list[Case] = []
+    scorer = _scorer(args, monitor, cases)
+    # Another process loads its own monitor.
+    make_worker = partial(_worker, args) if args.engine == "ray" else lambda: scorer
+    seen = (lambda row: None) if gate is None else gate.add
+    refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
+    if args.html is not None:
+        Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
+    missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
+    if missed is not None:
+        sys.stderr.write(f"syncheck score: {missed}\n")
+    return 2 if refused else int(missed is not None)
 
-    def work(record: dict[str, Any]) -> dict[str, Any]:
-        report = _score(monitor, record, given=args.sentences == "given")
-        output: dict[str, Any] = {"id": record.get("id"), "sentences": sentence_dicts(report)}
+
+def _worker(args: argparse.Namespace) -> RecordScorer:
+    return _scorer(args, monitor_for(args, "surrogate", generic=True), [])
+
+
+def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:
+    """Return what scores records as the options say, and adds those of a page to ``cases``."""
+    opener, replay = _opener(args, monitor)
+
+    def row(record: JsonDict, report: Report) -> JsonDict:
+        output = score_row(record, report)
         if opener is not None:
             lang = field(record, "lang", str, default="")
             report = report.with_spans(opener, lang=lang)
@@ -48,15 +67,8 @@ def run(args: argparse.Namespace) -> int:
             cases.append(Case(report.prompt.question, report.prompt.passages, (answer,)))
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
-    run_digest = digest_of_run(args, monitor)
-    seen = (lambda row: None) if gate is None else gate.add
-    refused = process(args.input, args.output, work, run=run_digest, resume=args.resume, seen=seen)
-    if args.html is not None:
-        Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
-    missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
-    if missed is not None:
-        sys.stderr.write(f"syncheck score: {missed}\n")
-    return 2 if refused else int(missed is not None)
+    batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
+    return RecordScorer(monitor, given=args.sentences == "given", row=row, batch_tokens=batch_tokens)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -66,11 +78,8 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             "--html draws the answers of one run, and --resume leaves some to an earlier one; leave one out"
         )
-
-
-def sentence_dicts(report: Report) -> list[dict[str, Any]]:
-    """Return a report's sentences with the fields of the CLI contract."""
-    return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
+    if args.html is not None and is_store(args.output):
+        raise InputError("--html draws the answers of one run, and a store keeps those of several; leave --html out")
 
 
 def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
@@ -79,18 +88,6 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
         return None, None
     replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
     return load_span_regressor(args.spans, sources=() if replay is None else (SignalSource(replay),)), replay
-
-
-def _score(monitor: Monitor, record: dict[str, Any], *, given: bool) -> Report:
-    prompt, ids = prompt_for(monitor, record), field(record, "response_token_ids", list, default=None)
-    if given:
-        sentences = field(record, "sentences", list)
-        if not all(isinstance(s, str) for s in sentences):
-            raise InputError("field 'sentences' must be a list of strings")
-        return monitor.score(prompt, sentences=sentences, response_token_ids=ids)
-    if ids is not None:
-        return monitor.score(prompt, response_token_ids=ids)
-    return monitor.score(prompt, field(record, "response", str))
 
 
 class _Gate:
@@ -107,7 +104,7 @@ class _Gate:
         self.scored = 0
         self.unscored: Counter[str] = Counter()
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: JsonDict) -> None:
         """Count a line of output."""
         if "error" in row:
             self.unscored["records with an error"] += 1

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.alignment import LocalTextGenerator
-from syncheck.cli.monitors import load_model
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
 from syncheck.cli.span_sources import asked_model, check_asked, retrieved, retriever_of, unread, word_sources
 from syncheck.errors import InputError, RecordError
 from syncheck.kit import kit_language_model
 from syncheck.labelling.responses import Record
+from syncheck.pretrained import load_model
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.spans import (
     CheckpointEncoder,

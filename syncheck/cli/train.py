@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators import RiskControlledThreshold
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
-from syncheck.cli.monitors import aligner_for, load_model, monitor_for, segmenter_of
+from syncheck.cli.monitors import aligner_for, monitor_for, segmenter_of
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
@@ -20,6 +20,7 @@ from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bi
 from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.kit import kit_language_model
 from syncheck.monitor import Monitor
+from syncheck.pretrained import load_model
 from syncheck.report.plots import plot_intervals
 from syncheck.training import (
     Calibrated,

@@ -1,0 +1,192 @@
+"""The parts of a corpus, or the rows of a dataset, answered by the actors of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncheck.corpus.engines import Part
+from syncheck.corpus.records import Line, Worker, row_content
+from syncheck.corpus.scoring import RecordScorer
+from syncheck.corpus.store import table_of
+from syncheck.errors import InputError, MissingExtraError
+from syncheck.kit import load_kit
+from syncheck.monitor import Monitor
+from syncheck.pretrained import load_model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from ray.data import ActorPoolStrategy, Dataset
+
+__all__ = ["run_on_ray", "score_dataset"]
+
+_COLUMNS = ("number", "key", "source", "line", "content")
+
+
+def run_on_ray(
+    parts: Iterator[Part], make_worker: Callable[[], Worker], *, workers: int = 1, gpus: float = 0
+) -> Iterator[tuple[int, pa.Table]]:
+    """Answer parts by actors, each with a worker of its own; an :data:`~syncheck.corpus.engines.Engine`.
+
+    Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine. The records pass through Ray's object
+    store, so that machines need not share a file system; the model has to be found by the same name on each. An actor
+    that dies is replaced and its part answered anew.
+
+    Parameters
+    ----------
+    parts, make_worker
+    workers
+        Actors, of one CPU each.
+    gpus
+        What each takes of them.
+
+    Raises
+    ------
+    MissingExtraError
+        If Ray is not installed.
+    """
+    ray, data = _ray()
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False, include_dashboard=False)
+    references, left = [], {}
+    for part in parts:
+        references.append(ray.put(_table(part)))
+        left[part.number] = len(part.lines)
+    if not references:
+        return
+    answered = data.from_arrow_refs(references).map_batches(
+        _Parts,
+        fn_constructor_args=(make_worker,),
+        batch_size=None,
+        batch_format="pyarrow",
+        compute=data.ActorPoolStrategy(size=min(workers, len(references))),
+        num_gpus=gpus or None,
+    )
+    yield from _whole(answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0), left)
+
+
+def score_dataset(
+    ds: Dataset,
+    monitor_dir: str | Path | None = None,
+    *,
+    model: str | None = None,
+    compute: ActorPoolStrategy | None = None,
+    device: str = "cpu",
+    batch_tokens: int | None = None,
+    batch_size: int = 64,
+) -> Dataset:
+    """Score the responses in a Ray dataset; lazily, as Ray does.
+
+    Parameters
+    ----------
+    ds
+        A row for each record, with the fields that ``syncheck score`` reads: ``question``, ``context``, ``response``.
+    monitor_dir
+        A monitor trained for ``model``; None takes the bundled one.
+    model
+        The causal language model, found by this name on every machine; None takes the bundled one.
+    compute
+        How many actors, as ``ray.data.ActorPoolStrategy``; each loads the monitor once. None takes one.
+    device
+        ``cpu`` or ``cuda``; for the latter each actor takes a GPU.
+    batch_tokens
+        Largest number of tokens in a forward, padding included. None scores one response at a time, whose scores do not
+        depend on the others.
+    batch_size
+        Rows that an actor is given at once.
+
+    Returns
+    -------
+    Dataset
+        A row for each record: ``id``, ``error`` or null, ``lowest_score`` of its sentences or null, and ``row``, what
+        ``syncheck score`` writes for it, as JSON. A record that cannot be scored is a row with an error.
+
+    Raises
+    ------
+    InputError
+        If there is a ``monitor_dir`` without a ``model``.
+    MissingExtraError
+        If Ray is not installed.
+    """
+    _, data = _ray()
+    if (monitor_dir is None) != (model is None):
+        raise InputError("a monitor and the model it was trained for go together; pass both, or neither for the kit's")
+    load = partial(_scorer, None if monitor_dir is None else str(monitor_dir), model, device, batch_tokens)
+    return ds.map_batches(
+        _Rows,
+        fn_constructor_args=(load,),
+        batch_size=batch_size,
+        batch_format="pyarrow",
+        compute=compute or data.ActorPoolStrategy(size=1),
+        num_gpus=1 if device == "cuda" else None,
+    )
+
+
+class _Parts:
+    """Answers the parts that a block holds."""
+
+    def __init__(self, make_worker: Callable[[], Worker]) -> None:
+        self._worker = make_worker()
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        columns = table.to_pydict()
+        lines = [Line(*values) for values in zip(*(columns[name] for name in _COLUMNS[2:]), strict=True)]
+        return _answered(self._worker, lines, columns["key"]).append_column("number", table["number"])
+
+
+class _Rows:
+    """Scores the rows of a batch."""
+
+    def __init__(self, make_worker: Callable[[], Worker]) -> None:
+        self._worker = make_worker()
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        lines = [Line("dataset", i, row_content(row)) for i, row in enumerate(table.to_pylist(), 1)]
+        return _answered(self._worker, lines, [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
+
+
+def _answered(worker: Worker, lines: Sequence[Line], keys: Sequence[str]) -> pa.Table:
+    return table_of(lines, worker(lines), keys)
+
+
+def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:
+    if model is None or monitor_dir is None:
+        return RecordScorer(load_kit("surrogate", device=device), batch_tokens=batch_tokens)
+    language_model, tokenizer = load_model(model, device)
+    monitor = Monitor.from_pretrained(monitor_dir, model=language_model, tokenizer=tokenizer)
+    return RecordScorer(monitor, batch_tokens=batch_tokens)
+
+
+def _table(part: Part) -> pa.Table:
+    import pyarrow as pa
+
+    rows = ((part.number, key, *astuple(line)) for key, line in zip(part.keys, part.lines, strict=True))
+    return pa.table(dict(zip(_COLUMNS, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[int, pa.Table]]:
+    """Put together what Ray splits, and yield each part when all of its rows are there."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    found: dict[int, list[Any]] = {}
+    for table in tables:
+        for number in table["number"].unique().to_pylist():
+            rows = table.filter(compute.equal(table["number"], number)).drop_columns(["number"])
+            found.setdefault(number, []).append(rows)
+            left[number] -= len(rows)
+            if not left[number]:
+                yield number, pa.concat_tables(found.pop(number)).combine_chunks()
+
+
+def _ray() -> tuple[Any, Any]:
+    """Return Ray and its module of datasets."""
+    try:
+        import ray
+        import ray.data as data
+    except ImportError as error:
+        raise MissingExtraError("ray", "scale") from error
+    return ray, data

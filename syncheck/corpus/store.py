@@ -1,0 +1,223 @@
+"""A folder of finished answers: Parquet parts that are there whole or not at all, and an index of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from syncheck.corpus.records import JsonDict, Line
+from syncheck.errors import CheckpointError, InputError, MismatchError, MissingExtraError
+from syncheck.files import UNFINISHED, replaced
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Store", "enter_run", "table_of"]
+
+FORMAT = "syncheck.store.v1"
+_RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
+"""Begin with what readers of a folder of Parquet files pass over."""
+
+logger = logging.getLogger(__name__)
+
+
+def enter_run(note: Path, facts: Mapping[str, str]) -> None:
+    """Make the folder of a run with a note of what decides its values, or check that it is of this run.
+
+    Parameters
+    ----------
+    note
+        The file of the note, in the folder.
+    facts
+        What decides the values, by name.
+
+    Raises
+    ------
+    CheckpointError
+        If the note is damaged.
+    InputError
+        If the folder cannot be made.
+    MismatchError
+        If the folder is of another run, or holds parts and no note.
+    """
+    folder = note.parent
+    if not note.exists():
+        if any(folder.glob("part-*.parquet")):
+            raise MismatchError(f"{folder} holds parts but no {note.name}; delete the folder, or pass another output")
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+        with replaced(note) as (file, _):
+            file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
+        return
+    try:
+        found = dict(json.loads(note.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start anew") from error
+    changed = [name for name in {**facts, **found} if found.get(name) != facts.get(name)]
+    if changed:
+        raise MismatchError(
+            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
+            "what the run began with, delete the folder to start anew, or pass another output"
+        )
+
+
+class Store:
+    """The rows of a run over a corpus, by record.
+
+    A part is written beside its place, flushed to the disk and renamed, so that a kill costs the parts in the making
+    and no other. ``_run.json`` notes what decides the rows. ``_manifest.json`` is an index: without it, or where it
+    lags, the parts themselves are read. A part that cannot be read is put aside, and its records are missing again.
+
+    Parameters
+    ----------
+    folder
+        Made if it does not exist. ``pandas.read_parquet(folder)`` reads it: a row for each record with its ``key``,
+        ``id``, ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and
+        ``row``, what the command writes for it, as JSON.
+    facts
+        What decides the rows beside the records, by name.
+
+    Raises
+    ------
+    CheckpointError, InputError, MismatchError
+        See :func:`enter_run`.
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+
+    def __init__(self, folder: str | Path, facts: Mapping[str, str]) -> None:
+        _parquet()
+        self.folder = Path(folder)
+        noted = {"format": FORMAT, **facts}
+        enter_run(self.folder / _RUN, noted)
+        self.run = hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+        self._parts = self._indexed()
+        self._keys = {key for part in self._parts.values() for key in part["keys"]}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write_manifest()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def key(self, line: Line) -> str:
+        """Return the key of a record under the facts of this store."""
+        return line.digest(self.run)
+
+    def add(self, number: int, table: pa.Table) -> None:
+        """Write a part from :func:`table_of`; its number only orders the files."""
+        keys = table["key"].to_pylist()
+        again = self._keys.intersection(keys)
+        if again or len(set(keys)) < len(keys):
+            raise InputError(f"expected records that {self.folder} does not hold yet; found {len(again)} that it does")
+        name = f"part-{number:06d}-{hashlib.sha256(''.join(keys).encode()).hexdigest()[:8]}.parquet"
+        path = self.folder / name
+        with replaced(path) as (file, _):
+            # Statistics would hold whole rows a second time, out of reach of the checksums.
+            _parquet().write_table(table, file, write_page_checksum=True, write_statistics=False)
+        self._parts[name] = _entry(path, keys)
+        self._keys.update(keys)
+
+    def rows(self) -> Iterator[tuple[str, JsonDict]]:
+        """Yield the key and the row of each record, part by part.
+
+        Raises
+        ------
+        CheckpointError
+            If a part was damaged since the store was opened.
+        """
+        for name in sorted(self._parts):
+            table = _read(self.folder / name, ["key", "row"])
+            if table is None:
+                raise CheckpointError(f"{self.folder / name} is damaged; run the same command again to replace it")
+            for key, row in zip(table["key"].to_pylist(), table["row"].to_pylist(), strict=True):
+                yield key, json.loads(row)
+
+    def _indexed(self) -> dict[str, dict[str, Any]]:
+        for path in self.folder.glob(f"*{UNFINISHED}*"):
+            path.unlink(missing_ok=True)
+        known = self._manifest()
+        parts: dict[str, dict[str, Any]] = {}
+        for path in sorted(self.folder.glob("part-*.parquet")):
+            state = path.stat()
+            entry = known.get(path.name)
+            if entry is not None and (entry["bytes"], entry["modified_ns"]) == (state.st_size, state.st_mtime_ns):
+                parts[path.name] = entry
+            elif (table := _read(path, None)) is not None:
+                parts[path.name] = _entry(path, table["key"].to_pylist())
+            else:
+                aside = path.with_name(f"{_DAMAGED}{path.name}")
+                logger.warning("%s cannot be read; put aside as %s, its records are answered again", path, aside.name)
+                path.replace(aside)
+        return parts
+
+    def _manifest(self) -> dict[str, dict[str, Any]]:
+        try:
+            return dict(json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))["parts"])
+        except (OSError, ValueError, KeyError, TypeError):  # only an index: the parts are read instead
+            return {}
+
+    def _write_manifest(self) -> None:
+        with replaced(self.folder / _MANIFEST) as (file, _):
+            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
+
+
+def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str]) -> pa.Table:
+    """Return rows as a part of a store holds them."""
+    import pyarrow as pa
+
+    columns = {
+        "key": pa.array(keys, pa.string()),
+        "id": pa.array([None if row.get("id") is None else str(row["id"]) for row in rows], pa.string()),
+        "source": pa.array([line.source for line in lines], pa.string()),
+        "line": pa.array([line.number for line in lines], pa.int64()),
+        "error": pa.array([row.get("error") for row in rows], pa.string()),
+        "lowest_score": pa.array([_lowest(row) for row in rows], pa.float64()),
+        "row": pa.array([json.dumps(row, ensure_ascii=False) for row in rows], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def _lowest(row: JsonDict) -> float | None:
+    scores = [sentence["score"] for sentence in row.get("sentences", ()) if sentence["score"] is not None]
+    return min(scores, default=None)
+
+
+def _entry(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    state = path.stat()
+    return {"bytes": state.st_size, "modified_ns": state.st_mtime_ns, "keys": list(keys)}
+
+
+def _read(path: Path, columns: list[str] | None) -> pa.Table | None:
+    """Return a part against its checksums; None if it is damaged."""
+    import pyarrow as pa
+
+    try:
+        with _parquet().ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read(columns)
+            return table if {"key", "row"} <= set(table.column_names) else None
+    except (OSError, ValueError, pa.ArrowException):
+        return None
+
+
+def _parquet() -> Any:  # noqa: ANN401 - a module
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "data") from error
+    return parquet

@@ -1,0 +1,238 @@
+"""A corpus into a store: killed = not killed, changed = refused, bad rows are rows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from command_runs import record, write
+
+from syncheck.cli import main
+from syncheck.corpus import Store, answer_corpus, corpus_lines, count_lines
+from syncheck.errors import InputError, MismatchError
+
+FACTS = {"--decoder": "greedy", "version": "1"}
+
+
+def worker(lines):
+    return [{"id": json.loads(line.content)["id"], "sentences": [], "said": len(line.content)} for line in lines]
+
+
+def answered(folder, source, *, make_worker=lambda: worker, facts=FACTS, **options):
+    with Store(folder, facts) as store:
+        answer_corpus(corpus_lines(str(source)), store, make_worker, show_progress=False, **{"part_size": 2} | options)
+        return dict(store.rows())
+
+
+def parts(folder):
+    return sorted(path.name for path in Path(folder).glob("part-*.parquet"))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write(folder / "a.jsonl", record(0), record(1), record(2))
+    table = pa.Table.from_pylist([record(3), record(4)])
+    parquet.write_table(table, folder / "b.parquet")
+    (folder / "notes.txt").write_text("no records")
+    return folder
+
+
+def test_json_lines_and_parquet_are_read_alike(corpus):
+    lines = list(corpus_lines(str(corpus)))
+    assert [json.loads(line.content) for line in lines] == [record(i) for i in range(5)]
+    assert [(Path(line.source).name, line.number) for line in lines] == [
+        *(("a.jsonl", 1), ("a.jsonl", 2), ("a.jsonl", 3), ("b.parquet", 1), ("b.parquet", 2))
+    ]
+    assert count_lines(str(corpus)) == 5
+
+
+def test_what_is_no_corpus_is_refused(tmp_path):
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="Parquet"):
+        list(corpus_lines(str(tmp_path / "bad.parquet")))
+    (tmp_path / "bad.parquet").unlink()
+    with pytest.raises(InputError, match="folder"):
+        list(corpus_lines(str(tmp_path)))
+
+
+def test_a_store_is_read_as_one_table(corpus, tmp_path):
+    rows = answered(tmp_path / "store", corpus)
+    table = pandas.read_parquet(tmp_path / "store")
+    assert sorted(table["id"]) == [f"r{i}" for i in range(5)]
+    assert {key: json.loads(row) for key, row in zip(table["key"], table["row"], strict=True)} == rows
+    assert len(parts(tmp_path / "store")) == 3
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 2])
+def test_stopped_and_started_again_is_never_stopped(corpus, tmp_path, stop_after):
+    whole = answered(tmp_path / "whole", corpus)
+    asked = []
+
+    def breaks(lines):
+        if len(asked) == stop_after:
+            raise KeyboardInterrupt
+        asked.append(lines)
+        return worker(lines)
+
+    with pytest.raises(KeyboardInterrupt):
+        answered(tmp_path / "store", corpus, make_worker=lambda: breaks)
+    assert len(parts(tmp_path / "store")) == stop_after
+    assert answered(tmp_path / "store", corpus) == whole
+    assert parts(tmp_path / "store") == parts(tmp_path / "whole")
+    for name in parts(tmp_path / "store"):
+        assert (tmp_path / "store" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def never():
+    raise AssertionError("nothing is missing")
+
+
+def test_the_manifest_is_only_an_index(corpus, tmp_path):
+    store = tmp_path / "store"
+    whole = answered(store, corpus)
+    manifest = store / "_manifest.json"
+    kept = json.loads(manifest.read_text())
+    for damage in (b"", b"{", b'{"parts": {}}', json.dumps(kept | {"parts": {"part-9.parquet": {}}}).encode()):
+        manifest.write_bytes(damage)
+        assert answered(store, corpus, make_worker=never) == whole
+        assert json.loads(manifest.read_text()) == kept
+    manifest.unlink()
+    assert answered(store, corpus, make_worker=never) == whole
+
+
+def test_a_damaged_part_is_put_aside_and_made_again(corpus, tmp_path, caplog):
+    store = tmp_path / "store"
+    whole = answered(store, corpus)
+    first, second, _ = parts(store)
+    (store / first).write_bytes((store / first).read_bytes()[:-9])
+    content = (store / second).read_bytes()
+    key = parquet.read_table(store / second)["key"][0].as_py()
+    (store / second).write_bytes(content.replace(key[:8].encode(), b"0" * 8, 1))
+    (store / f"{first}.unfinished-0").write_bytes(b"PAR1")
+    assert answered(store, corpus) == whole
+    assert caplog.text.count("put aside") == 2
+    assert (store / second).read_bytes() == content
+    assert not list(store.glob("*unfinished*"))
+    assert len(pandas.read_parquet(store)) == 5
+
+
+def test_more_records_are_added_and_equal_ones_are_answered_once(corpus, tmp_path):
+    store = tmp_path / "store"
+    first = answered(store, corpus)
+    write(corpus / "c.jsonl", record(5), record(0), record(5))
+    asked = []
+
+    def counted(lines):
+        asked.extend(json.loads(line.content)["id"] for line in lines)
+        return worker(lines)
+
+    more = answered(store, corpus, make_worker=lambda: counted)
+    assert asked == ["r5"]
+    assert len(more) == 6 and first.items() <= more.items()
+
+
+def test_changed_options_are_refused_by_name(corpus, tmp_path):
+    answered(tmp_path / "store", corpus)
+    with pytest.raises(MismatchError, match="--decoder"):
+        answered(tmp_path / "store", corpus, facts=FACTS | {"--decoder": "sample"})
+    (tmp_path / "store" / "_run.json").unlink()
+    with pytest.raises(MismatchError):
+        answered(tmp_path / "store", corpus)
+
+
+class TestCommands:
+    @pytest.fixture
+    def run(self, tmp_path, monkeypatch, llama, make_monitor):
+        monitor = make_monitor(llama)
+        for command in ("score", "generate"):
+            monkeypatch.setattr(f"syncheck.cli.{command}.monitor_for", lambda args, purpose, **options: monitor)
+
+        def command(name, source, *options):
+            return main([name, "--input", str(source), "--part-size", "2", "--output", f"{tmp_path}/store/", *options])
+
+        return command
+
+    @pytest.fixture
+    def source(self, tmp_path):
+        return write(tmp_path / "in.jsonl", record(0), "not JSON", record(1, response=3), record(2))
+
+    @pytest.mark.parametrize("name", ["score", "generate"])
+    def test_rows_are_the_lines_of_a_file(self, run, source, tmp_path, name):
+        more = ["--max-new-tokens", "8"] if name == "generate" else []
+        assert run(name, source, *more) == 2
+        assert main([name, "--input", source, "--output", str(tmp_path / "out.jsonl"), *more]) == 2
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        table = pandas.read_parquet(tmp_path / "store")
+        assert [json.loads(row) for row in table["row"]] == [
+            {name: value for name, value in line.items() if name != "digest"} for line in lines
+        ]
+        assert table["error"].notna().tolist() == ["error" in line for line in lines]
+
+    def test_scored_together_agrees_with_one_by_one(self, run, source, tmp_path):
+        assert run("score", source) == 2
+        alone = pandas.read_parquet(tmp_path / "store")
+        (tmp_path / "store").rename(tmp_path / "alone")
+        assert run("score", source, "--batch-tokens", "4000") == 2
+        together = pandas.read_parquet(tmp_path / "store")
+        assert together["lowest_score"].tolist() == pytest.approx(alone["lowest_score"].tolist(), abs=1e-4, nan_ok=True)
+        assert together["error"].dropna().tolist() == alone["error"].dropna().tolist()
+
+    def test_a_gate_counts_what_an_earlier_run_answered(self, run, source):
+        assert run("score", write(Path(source), record(0))) == 0
+        assert run("score", source, "--fail-under", "1") == 1
+
+    @pytest.mark.parametrize(
+        "options", [("--resume",), ("--html", "x.html"), ("--workers", "2")], ids=["resume", "html", "workers"]
+    )
+    def test_options_without_effect_are_refused(self, run, source, options):
+        assert run("score", source, *options) == 2
+
+    def test_options_of_a_store_need_one(self, source, run, tmp_path, capsys):
+        assert main(["score", "--input", source, "--engine", "ray", "--output", str(tmp_path / "x.jsonl")]) == 2
+        assert "--engine" in capsys.readouterr().err
+
+
+KILLED = """
+import os, signal, sys
+from syncheck import cli
+from syncheck.corpus.store import Store
+
+add, added = Store.add, []
+
+def killed(self, number, table):
+    if len(added) == 2:
+        (self.folder / "part-000002-0.parquet.unfinished-0").write_bytes(b"PAR1 half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    added.append(number)
+    add(self, number, table)
+
+Store.add = killed
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_after_a_kill(tmp_path):
+    golden = Path(__file__).parents[1] / "golden" / "signals" / "llama"
+    source = write(tmp_path / "in.jsonl", *(record(i) for i in range(6)), "not JSON")
+    command = ["score", "--model", str(golden), "--aligner", "none", "--input", source, "--part-size", "2", "--output"]
+    found = subprocess.run(
+        [sys.executable, "-c", KILLED, *command, f"{tmp_path}/store/"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+    )
+    assert found.returncode == -signal.SIGKILL, found.stderr.decode()
+    assert len(parts(tmp_path / "store")) == 2
+    assert main([*command, f"{tmp_path}/store/"]) == 2
+    assert main([*command, f"{tmp_path}/whole/"]) == 2
+    assert parts(tmp_path / "store") == parts(tmp_path / "whole")
+    for name in parts(tmp_path / "whole"):
+        assert (tmp_path / "store" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
