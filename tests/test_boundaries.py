@@ -38,7 +38,7 @@ def test_a_new_part_needs_a_decision():
         ("syncheck/types.py", "from syncheck.prompts import plain_prompt"),
         ("syncheck/signals/taps.py", "from .lid import lid"),
         ("syncheck/decoding/session.py", "from syncheck.monitor import Monitor"),
-        ("syncheck/report/model.py", "from syncheck.spans.detector import SpanDetector"),
+        ("syncheck/report/model.py", "from syncheck.spans.mikani import SpanRegressor"),
         ("syncheck/labelling/labels.py", "def f():\n    from syncheck.training import fit_monitor"),
         ("syncheck/monitor.py", "from fod import FODGenerator"),
         ("syncheck/monitor.py", "def f():\n    import fod"),

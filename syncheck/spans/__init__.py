@@ -1,4 +1,4 @@
-"""Which words are wrong: data, labels, metrics and methods of span detection."""
+"""Span detection: which words of a response are wrong, by which method, and how well."""
 
 import lazy_loader
 

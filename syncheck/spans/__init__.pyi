@@ -1,23 +1,21 @@
-from .choice import MergeRule as MergeRule, likely_overlap as likely_overlap, merged_risk as merged_risk
-from .crossval import (
+from .evaluation import (
+    LanguageScore as LanguageScore,
+    MarkAll as MarkAll,
+    MarkNone as MarkNone,
     SpanFolds as SpanFolds,
+    SpanScores as SpanScores,
     held_out_folds as held_out_folds,
     held_out_labels as held_out_labels,
     question_of as question_of,
+    score_spans as score_spans,
+    span_correlation as span_correlation,
+    span_iou as span_iou,
 )
-from .detector import (
-    MarkAll as MarkAll,
-    MarkNone as MarkNone,
-    OpenedSentence as OpenedSentence,
-    opened as opened,
+from .fava import (
+    FavaDetector as FavaDetector,
+    edited_text as edited_text,
+    removed_words as removed_words,
 )
-from .encoders import (
-    CheckpointEncoder as CheckpointEncoder,
-    LetterEncoder as LetterEncoder,
-    SentenceEncoder as SentenceEncoder,
-)
-from .fava import FavaDetector as FavaDetector, edited_text as edited_text, removed_words as removed_words
-from .features import SpanSchema as SpanSchema, span_feature_names as span_feature_names, word_features as word_features
 from .hallurag import (
     AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
@@ -28,22 +26,27 @@ from .hallurag import (
     unlikely_words as unlikely_words,
 )
 from .items import (
-    SpanDetector as SpanDetector,
     SoftSpan as SoftSpan,
+    SpanDetector as SpanDetector,
     SpanItem as SpanItem,
     SpanLabels as SpanLabels,
     hard_spans as hard_spans,
     label_dict as label_dict,
     labels_of as labels_of,
+    likely_overlap as likely_overlap,
     risk_of as risk_of,
 )
-from .machines import KernelMachine as KernelMachine
-from .metrics import (
-    LanguageScore as LanguageScore,
-    SpanScores as SpanScores,
-    score_spans as score_spans,
-    span_correlation as span_correlation,
-    span_iou as span_iou,
+from .kernel_machine import (
+    KernelMachine as KernelMachine,
+)
+from .mikani import (
+    MAX_WORDS as MAX_WORDS,
+    MergeRule as MergeRule,
+    RegressorKind as RegressorKind,
+    SpanRegressor as SpanRegressor,
+    load_span_regressor as load_span_regressor,
+    merged_risk as merged_risk,
+    reads_signals as reads_signals,
 )
 from .mushroom import (
     load_predictions as load_predictions,
@@ -53,46 +56,47 @@ from .mushroom import (
     span_item as span_item,
     write_predictions as write_predictions,
 )
-from .parts_of_speech import (
-    TagSource as TagSource,
-    Tagger as Tagger,
-    UNIVERSAL_TAGS as UNIVERSAL_TAGS,
-    nltk_tags as nltk_tags,
-    spacy_tagger as spacy_tagger,
-)
 from .refind import (
     RefindDetector as RefindDetector,
     RefindForm as RefindForm,
     Thresholds as Thresholds,
+    TokenReplay as TokenReplay,
+    TooLong as TooLong,
     choose_thresholds as choose_thresholds,
     given_log_prob as given_log_prob,
     marked_from as marked_from,
+    refind_prompt as refind_prompt,
 )
-from .regressor import (
-    MAX_WORDS as MAX_WORDS,
-    RegressorKind as RegressorKind,
-    SpanRegressor as SpanRegressor,
-    load_span_regressor as load_span_regressor,
-    reads_signals as reads_signals,
-)
-from .replayed import TokenReplay as TokenReplay, TooLong as TooLong, refind_prompt as refind_prompt
 from .retrieval import (
-    ChunkRetriever as ChunkRetriever,
     DEFAULT_RERANKER as DEFAULT_RERANKER,
+    CheckpointEncoder as CheckpointEncoder,
+    ChunkRetriever as ChunkRetriever,
+    LetterEncoder as LetterEncoder,
+    SentenceEncoder as SentenceEncoder,
     cached_reranker as cached_reranker,
 )
-from .signal_features import (
-    Measure as Measure,
-    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
-    SignalSource as SignalSource,
-    signal_features as signal_features,
+from .token_classifier import (
+    ClassifierSource as ClassifierSource,
+    TokenClassifierDetector as TokenClassifierDetector,
 )
-from .token_classifier import ClassifierSource as ClassifierSource, TokenClassifierDetector as TokenClassifierDetector
-from .tokens import token_char_spans as token_char_spans
+from .word_features import (
+    SpanSchema as SpanSchema,
+    span_feature_names as span_feature_names,
+    word_features as word_features,
+)
 from .word_sources import (
+    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
+    UNIVERSAL_TAGS as UNIVERSAL_TAGS,
+    Measure as Measure,
+    SignalSource as SignalSource,
+    TagSource as TagSource,
+    Tagger as Tagger,
     WordSource as WordSource,
+    nltk_tags as nltk_tags,
     regression_features as regression_features,
     regression_names as regression_names,
+    signal_features as signal_features,
+    spacy_tagger as spacy_tagger,
 )
 from .words import (
     Direction as Direction,
@@ -100,6 +104,7 @@ from .words import (
     cluster_borders as cluster_borders,
     normalised as normalised,
     reading_direction as reading_direction,
+    token_char_spans as token_char_spans,
     word_rarity as word_rarity,
     words_of as words_of,
 )

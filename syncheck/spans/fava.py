@@ -1,4 +1,4 @@
-"""FAVA (Mishra et al., 2024): a model edits the response by the references; what it takes out was wrong."""
+"""FAVA (Mishra et al., 2024): a model edits the response by the references; what it removes was wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAG = re.compile(r"</?(?:entity|relation|mark)>")
 
 
 class FavaDetector:
-    """Marks the words that an editing model takes out or replaces.
+    """Marks the words that an editing model removes or replaces.
 
     Parameters
     ----------
@@ -46,26 +46,24 @@ class FavaDetector:
         Raises
         ------
         TextGeneratorError
-            If the editor cannot be reached, or answers with nothing.
+            If the editor cannot be reached, or its answer is empty.
         """
         answer = self._editor(PROMPT.format(references="\n".join(item.passages), output=item.response))
         if not answer.strip():
             raise TextGeneratorError(
-                f"{self._editor.name!r} answered item {item.id!r} with nothing; expected the edited text"
+                f"the answer of {self._editor.name!r} for item {item.id!r} is empty; expected the edited text"
             )
-        marked = np.zeros(len(item.response), dtype=np.bool_)
-        for start, stop in removed_words(item.response, edited_text(answer)):
-            marked[start:stop] = True
+        marked = SpanLabels((), tuple(removed_words(item.response, edited_text(answer)))).marked(len(item.response))
         return labels_of(marked.astype(np.float64), marked)
 
 
 def edited_text(answer: str) -> str:
-    """Return the text after FAVA's edits: what it calls wrong is left out, what it added stays."""
+    """Return the text after FAVA's edits: without what it calls wrong, with what it adds."""
     return _TAG.sub("", _REMOVED.sub("", answer.partition("[Edited]")[2] or answer))
 
 
 def removed_words(response: str, edited: str) -> list[tuple[int, int]]:
-    """Return the spans of the words of a response that an edit of it lacks, by the longest common runs of words."""
+    """Return the spans of the words of a response that its edit lacks, by the longest common runs of words."""
     words = words_of(response)
     matcher = SequenceMatcher(None, [w.text for w in words], [w.text for w in words_of(edited)], autojunk=False)
     return [

@@ -1,6 +1,6 @@
 """HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans asked for.
 
-Three systems, each of which may be left out; what any of them marks is marked.
+Each of the three systems is optional; a character is marked if any of them marks it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from syncheck.alignment.evaluators import TextGenerator
 from syncheck.alignment.evidence import split_passages
 from syncheck.errors import InputError, PromptError, TextGeneratorError
-from syncheck.spans.encoders import SentenceEncoder
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.spans.retrieval import SentenceEncoder
+from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
 from syncheck.types import TokenSignals
 
@@ -67,17 +68,17 @@ Spans = list[tuple[int, int]]
 
 
 class HalluRagDetector:
-    """The union of what up to three systems mark.
+    """The union of the spans that up to three systems mark.
 
     Parameters
     ----------
     measure
-        Gives the signals of an item's tokens, as :class:`~syncheck.spans.TokenReplay`; None leaves out unlikely
+        Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`; None omits unlikely
         words.
     encoder
-        Turns texts into vectors; None leaves far sentences out.
+        Turns texts into vectors; None omits far sentences.
     asked
-        An instruct model; None leaves out the spans that are asked for.
+        An instruct model; None omits the spans that it lists.
 
     Raises
     ------
@@ -88,13 +89,13 @@ class HalluRagDetector:
     -----
     The paper asks Llama 3 and computes probabilities with it, embeds with MPNet, and summarises whole pages first; the
     knowledge here is the item's passages as they are. The soft label is the share of the systems that mark a character,
-    among those that could look at the item: unlikely words are not looked for where the item does not fit the measuring
-    model's window and another system is present.
+    among those that could read the item: if it does not fit the measuring model's window and another system is present,
+    unlikely words do not count.
     """
 
     def __init__(
         self,
-        measure: Callable[[SpanItem], TokenSignals] | None = None,
+        measure: Measure | None = None,
         *,
         encoder: SentenceEncoder | None = None,
         asked: TextGenerator | None = None,
@@ -114,7 +115,13 @@ class HalluRagDetector:
         TextGeneratorError
             As :func:`asked_spans`.
         """
-        found = self._unlikely(item)
+        found: list[Spans] = []
+        if self._measure is not None:
+            try:
+                found.append(unlikely_words(item.response, self._measure(item)))
+            except PromptError:
+                if self._encoder is None and self._asked is None:
+                    raise
         if self._encoder is not None:
             found.append(far_sentences(item.response, item.passages, self._encoder))
         if self._asked is not None:
@@ -123,25 +130,13 @@ class HalluRagDetector:
         for spans in found:
             for start, stop in joined_spans(spans, item.response):
                 votes[start:stop] += 1
-        risk = votes / len(found)
-        return labels_of(risk, risk > 0)
-
-    def _unlikely(self, item: SpanItem) -> list[Spans]:
-        """Return what the system of unlikely words marks, nothing where it does not speak and another one can."""
-        if self._measure is None:
-            return []
-        try:
-            return [unlikely_words(item.response, self._measure(item))]
-        except PromptError:
-            if self._encoder is None and self._asked is None:
-                raise
-            return []
+        return labels_of(votes / len(found), votes > 0)
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
     """Return the content words with a token of a probability below 0.01 under the passages.
 
-    Content words are numbers, words with a capital, ideographs and words of four letters or more: the paper names
+    Content words are numbers, words with a capital, ideographs and words of four letters or more: the paper takes
     entities, numbers and nouns, for which there is no tagger here.
     """
     unlikely = signals.char_spans[signals.log_prob < math.log(LOWEST_PROBABILITY)]
@@ -165,15 +160,18 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Return every place of the spans that an instruct model calls inconsistent with the item's passages.
+    """Return every occurrence of the spans that an instruct model calls inconsistent with the item's passages.
+
+    A span that is not in the response, as written, marks nothing.
 
     Raises
     ------
     TextGeneratorError
-        As :func:`listed_spans`, and where the model cannot be reached.
+        As :func:`listed_spans`, and if the model cannot be reached.
     """
-    answer = asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages)))
-    return _places(item.response, listed_spans(answer))
+    spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
+    patterns = [re.escape(span.strip()) for span in spans if span.strip()]
+    return [found.span() for pattern in patterns for found in re.finditer(pattern, item.response)]
 
 
 def listed_spans(answer: str) -> list[str]:
@@ -195,7 +193,7 @@ def listed_spans(answer: str) -> list[str]:
 
 
 def joined_spans(spans: Spans, response: str) -> Spans:
-    """Return spans in order, those closer than three characters as one, without white space at their ends."""
+    """Return spans in order, those closer than three characters joined, without white space at their ends."""
     joined: Spans = []
     for start, stop in sorted(spans):
         if joined and start - joined[-1][1] < JOINED_GAP:
@@ -203,20 +201,14 @@ def joined_spans(spans: Spans, response: str) -> Spans:
         else:
             joined.append((start, stop))
     texts = [(start, stop, response[start:stop]) for start, stop in joined]
-    bare = [(a + len(t) - len(t.lstrip()), b - len(t) + len(t.rstrip())) for a, b, t in texts if t.strip()]
-    return bare
-
-
-def _places(response: str, spans: Sequence[str]) -> Spans:
-    """Find every occurrence of the spans; one that the response does not have, as written, marks nothing."""
-    return [m.span() for span in spans if span.strip() for m in re.finditer(re.escape(span.strip()), response)]
+    return [(a + len(t) - len(t.lstrip()), b - len(t) + len(t.rstrip())) for a, b, t in texts if t.strip()]
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSource:
-    """Whether an instruct model lists a word among the spans that the passages do not support; HalluRAG's prompt.
+    """Whether an instruct model lists a word as unsupported (HalluRAG's prompt), a :class:`~syncheck.spans.WordSource`.
 
-    See :class:`~syncheck.spans.WordSource`. Two models are told apart by their names.
+    Two models are told apart by their names.
     """
 
     asked: TextGenerator
@@ -238,7 +230,7 @@ class AskedSource:
         Raises
         ------
         TextGeneratorError
-            As :func:`~syncheck.spans.asked_spans`: a model that did not answer has not said that all is right.
+            As :func:`~syncheck.spans.asked_spans`: no answer does not mean that everything is right.
         """
         spans = asked_spans(item, self.asked)
         listed = [any(start < word.end and stop > word.start for start, stop in spans) for word in words]

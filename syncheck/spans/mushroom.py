@@ -1,10 +1,11 @@
-"""The JSON Lines of Mu-SHROOM: questions with a response to search, labels where there are any, and predictions."""
+"""The JSON Lines of Mu-SHROOM: questions with a response to search, their labels if any, and predictions."""
 
 from __future__ import annotations
 
 import ast
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -27,11 +28,10 @@ __all__ = [
 def load_span_items(path: str | Path) -> list[SpanItem]:
     """Read the items of a file, or of all ``*.jsonl`` files of a folder, by name.
 
-    Fields: ``id``, ``lang``, ``model_input``, ``model_output_text`` and, where there are any, ``model_id``,
-    ``wikipedia_url``, ``retrieved_context`` (a string or a list), ``model_output_tokens`` with
-    ``model_output_logits``, ``soft_labels`` and ``hard_labels``. One kind of labels gives the other, as in the
-    organisers' scorer. A list that is written as a Python literal in a string, as in the task's Catalan part, is
-    read too.
+    Fields: ``id``, ``lang``, ``model_input``, ``model_output_text`` and optionally ``model_id``, ``wikipedia_url``,
+    ``retrieved_context`` (a string or a list), ``model_output_tokens`` with ``model_output_logits``, ``soft_labels``
+    and ``hard_labels``. One kind of labels gives the other, as in the organisers' scorer. A list may be written as a
+    Python literal in a string, as in the task's Catalan part.
 
     Raises
     ------
@@ -44,14 +44,14 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
     items = [span_item(record) for record in _records(place)]
     if not items:
         raise InputError(f"{path} holds no item; pass a Mu-SHROOM file, or a folder of *.jsonl files")
-    _check_ids([item.id for item in items], place)
+    _check_ids((item.id for item in items), place)
     return items
 
 
 def load_predictions(
     path: str | Path, items: Iterable[SpanItem], *, refused: Literal["error", "nothing"] = "error"
 ) -> dict[str, SpanLabels]:
-    """Read predicted labels, by id, and check that they are of these items.
+    """Read predicted labels, by id, and check them against the items.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def load_predictions(
         A file, or a folder of ``*.jsonl`` files.
     items
     refused
-        What to do with the record of an item that ``syncheck spans`` could not look at, which has ``error`` in place
-        of labels: ``error`` raises, ``nothing`` gives the item no label, as one in which nothing was found.
+        What to do with a record that has ``error`` in place of labels, since ``syncheck spans`` refused its item:
+        ``error`` raises, ``nothing`` counts it as an item in which nothing was found.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def load_predictions(
         if name not in lengths:
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
         found.append((name, _predicted(record, lengths[name], refused)))
-    _check_ids([name for name, _ in found], place)
+    _check_ids((name for name, _ in found), place)
     missing = [name for name in lengths if name not in dict(found)]
     if missing:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
@@ -86,14 +86,14 @@ def load_predictions(
 
 
 def refused_predictions(path: str | Path) -> tuple[str, ...]:
-    """Return the ids of the items that predictions have an error for in place of labels, in order.
+    """Return the ids of the predictions that have an error in place of labels, in order.
 
     Raises
     ------
     InputError
         If the path does not exist.
     RecordError
-        At the first record that is no JSON object, or has an error without an id: a line that could not be read.
+        At the first record that is no JSON object, or has an error without an id.
     """
     return tuple(record.get("id", str) for record in _records(Path(path)) if record.optional("error", str) is not None)
 
@@ -112,12 +112,8 @@ def write_predictions(path: str | Path, items: Iterable[SpanItem], labels: Mappi
 def span_item(record: Record) -> SpanItem:
     """Read one item; see :func:`load_span_items`."""
     response = record.get("model_output_text", str)
-    context = record.values.get("retrieved_context")
-    passages: tuple[str, ...] = (context,) if isinstance(context, str) else ()
-    if context is not None and not isinstance(context, str):
-        passages = record.strings("retrieved_context")
+    passages = () if record.values.get("retrieved_context") is None else record.texts("retrieved_context")
     labelled = any(record.values.get(name) is not None for name in ("soft_labels", "hard_labels"))
-    tokens = _listed(record, "model_output_tokens", str)
     logits = _listed(record, "model_output_logits", (int, float))
     return SpanItem(
         id=record.get("id", str),
@@ -125,7 +121,7 @@ def span_item(record: Record) -> SpanItem:
         question=record.get("model_input", str),
         response=response,
         passages=tuple(passage for passage in passages if passage.strip()),
-        tokens=tokens,
+        tokens=_listed(record, "model_output_tokens", str),
         logits=None if logits is None else tuple(float(value) for value in logits),
         generator=record.optional("model_id", str) or "",
         source=record.optional("wikipedia_url", str) or "",
@@ -148,23 +144,21 @@ def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[A
     if values is None:
         return None
     if not isinstance(values, list) or not all(isinstance(v, kind) and not isinstance(v, bool) for v in values):
-        wanted = "strings" if kind is str else "numbers"
-        raise record.error(f"expected a list of {wanted}", name)
+        raise record.error(f"expected a list of {'strings' if kind is str else 'numbers'}", name)
     try:
         check_texts(values if kind is str else (), name)
-    except InputError as error:  # a list within a string brings escapes of its own
+    except InputError as error:  # a list within a string has escapes of its own
         raise record.error(str(error), name) from error
     return tuple(values)
 
 
 def _predicted(record: Record, characters: int, refused: Literal["error", "nothing"]) -> SpanLabels:
-    reason = record.optional("error", str)
-    if reason is None:
+    if (reason := record.optional("error", str)) is None:
         return _labels(record, characters)
     if refused == "error":
         raise record.error(
-            f"item {record.values['id']!r} was refused ({reason}) and has no labels; find its spans again, or count "
-            "such items as ones in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
+            f"item {record.values['id']!r} was refused ({reason}) and has no labels; find its spans again, or count it "
+            "as an item in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
             "error",
         )
     return SpanLabels((), ())
@@ -175,12 +169,8 @@ def _labels(record: Record, characters: int) -> SpanLabels:
     if soft is None and hard is None:
         raise record.error("missing; expected a list of objects (or hard_labels)", "soft_labels")
     spans = None if soft is None else tuple(_soft_span(entry, characters) for entry in record.objects("soft_labels"))
-    marks = None if hard is None else _hard_labels(record, characters)
-    if marks is None:
-        return SpanLabels(spans or (), hard_spans(spans or ()))
-    if spans is None:
-        spans = tuple(SoftSpan(start, end, 1.0) for start, end in marks)
-    return SpanLabels(spans, marks)
+    marks = hard_spans(spans or ()) if hard is None else _hard_labels(record, characters)
+    return SpanLabels(tuple(SoftSpan(*mark, 1.0) for mark in marks) if spans is None else spans, marks)
 
 
 def _soft_span(entry: Record, characters: int) -> SoftSpan:
@@ -206,9 +196,6 @@ def _hard_labels(record: Record, characters: int) -> tuple[tuple[int, int], ...]
     return tuple(spans)
 
 
-def _check_ids(ids: list[str], place: Path) -> None:
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            raise InputError(f"{place} has two records with id {name!r}; every id must be there once")
-        seen.add(name)
+def _check_ids(ids: Iterable[str], place: Path) -> None:
+    if twice := [name for name, count in Counter(ids).items() if count > 1]:
+        raise InputError(f"{place} has two records with id {twice[0]!r}; every id must be there once")

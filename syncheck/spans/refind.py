@@ -6,30 +6,167 @@ Both logarithms are negative: above 1, the references made the token less likely
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
+from syncheck.checkpoint import fingerprint
+from syncheck.config import MonitorConfig
+from syncheck.errors import InputError, PromptError
+from syncheck.monitor import Monitor
+from syncheck.prompts import prompt_from_texts
+from syncheck.signals import window_of
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
-from syncheck.spans.tokens import token_char_spans
+from syncheck.spans.word_sources import Measure
+from syncheck.spans.words import token_char_spans
 from syncheck.types import TokenSignals
 
-__all__ = ["RefindDetector", "RefindForm", "Thresholds", "choose_thresholds", "given_log_prob", "marked_from"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+__all__ = [
+    "RefindDetector",
+    "RefindForm",
+    "Thresholds",
+    "TokenReplay",
+    "TooLong",
+    "choose_thresholds",
+    "given_log_prob",
+    "marked_from",
+    "refind_prompt",
+]
 
-RefindForm = Literal["replay", "mixed"]
-
-DEFAULT_DELTA = 0.2
-"""The paper sets none; of 0.1 to 0.4, its Figure 3, results are steadiest here."""
-
-_FLOOR = 1e-8
-_CANDIDATES = 60
 
 Floats = NDArray[np.float64]
+
+_WITH = """You are an assistant for answering questions.
+Refer to the references below and answer the following question.
+
+### References
+{references}
+
+### Question
+{question}
+
+### Answer
+"""
+"""REFIND, Figure 4."""
+
+_WITHOUT = """You are an assistant for answering questions.
+Answer the following question.
+
+### Question
+{question}
+
+### Answer
+"""
+"""The same without references; the paper takes its denominator from the data and has no such prompt."""
+
+
+def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
+    """Return REFIND's prompt (appendix A.1) for a question over passages; without passages, one without references."""
+    return (_WITH if passages else _WITHOUT).format(question=question, references="\n".join(passages))
+
+
+TooLong = Literal["refuse", "leave_out"]
+
+
+class TokenReplay:
+    """Measures responses of any model with a causal language model, under REFIND's prompts; a text is never cut.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Any that :class:`~syncheck.Monitor` takes.
+    too_long
+        ``refuse``: an item that does not fit the window is an error. ``leave_out``: the texts that fit are read, in
+        order, and :meth:`left_out` returns the others.
+
+    Raises
+    ------
+    InputError
+        If ``too_long`` is unknown.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, too_long: TooLong = "refuse"
+    ) -> None:
+        if too_long not in get_args(TooLong):
+            raise InputError(f"too_long must be one of {get_args(TooLong)}; found {too_long!r}")
+        self._monitor = Monitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        self._too_long = too_long
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """Fingerprint of the model and its tokenizer."""
+        return fingerprint(self._monitor.model, self._monitor.tokenizer)
+
+    def __call__(self, item: SpanItem) -> TokenSignals:
+        """Return the signals of the response's tokens in this model's vocabulary.
+
+        Without passages ``log_prob_without_context`` and ``kl`` are NaN.
+
+        Raises
+        ------
+        PromptError
+            If passages, question and response do not fit the model's window; under ``leave_out``, if question and
+            response do not fit, or no passage fits beside them.
+        """
+        left_out = self.left_out(item)
+        passages = self._read(item, left_out)
+        if left_out and not passages:
+            raise PromptError(
+                f"none of the {len(left_out)} retrieved texts fits the model's window of "
+                f"{window_of(self._monitor.model)} tokens beside question and response, which take "
+                f"{self._tokens(item, ())}; pass shorter texts, or a model with a longer window"
+            )
+        prompt = prompt_from_texts(
+            self._monitor.tokenizer,
+            question=item.question,
+            context=passages,
+            with_context=refind_prompt(item.question, passages),
+            without_context=refind_prompt(item.question, ()),
+        )
+        return self._monitor.score(prompt, item.response).tokens
+
+    def left_out(self, item: SpanItem) -> tuple[int, ...]:
+        """Return the 0-based indices of the passages that are not read; none under ``refuse``.
+
+        A passage is left out if it does not fit beside question, response and the passages before it that do.
+        """
+        window = window_of(self._monitor.model)
+        if self._too_long == "refuse" or window is None or self._tokens(item, item.passages) <= window:
+            return ()
+        kept: tuple[str, ...] = ()
+        left_out = []
+        for i, text in enumerate(item.passages):
+            if self._tokens(item, (*kept, text)) <= window:
+                kept += (text,)
+            else:
+                left_out.append(i)
+        return tuple(left_out)
+
+    def fits(self, item: SpanItem) -> bool:
+        """Whether the item can be measured: with all its passages, or under ``leave_out`` with one of them."""
+        left_out = self.left_out(item)
+        passages = self._read(item, left_out)
+        window = window_of(self._monitor.model)
+        return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
+
+    def _read(self, item: SpanItem, left_out: Sequence[int]) -> tuple[str, ...]:
+        return tuple(text for i, text in enumerate(item.passages) if i not in left_out)
+
+    def _tokens(self, item: SpanItem, passages: tuple[str, ...]) -> int:
+        tokenizer = self._monitor.tokenizer
+        prompt = tokenizer(refind_prompt(item.question, passages), verbose=False)["input_ids"]
+        return len(prompt) + len(tokenizer(item.response, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+DEFAULT_DELTA = 0.2
+"""The paper sets none; among 0.1 to 0.4, its Figure 3, results are steadiest here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +186,18 @@ class Thresholds:
         return self.by_language.get(lang.upper(), self.default)
 
 
+RefindForm = Literal["replay", "mixed"]
+
+_FLOOR = 1e-8
+
+
 class RefindDetector:
     """Marks the characters of tokens whose context sensitivity ratio reaches a threshold.
 
     Parameters
     ----------
     measure
-        :class:`~syncheck.spans.TokenReplay`, or anything that gives the signals of an item's tokens.
+        Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`.
     thresholds
         Fixed, or from :func:`choose_thresholds`.
     form
@@ -64,17 +206,11 @@ class RefindDetector:
 
     Notes
     -----
-    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages nothing can change: the ratio
-    is 1 by its own formula, and every token is marked under the usual thresholds.
+    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages the ratio is 1, and every
+    token is marked under the usual thresholds.
     """
 
-    def __init__(
-        self,
-        measure: Callable[[SpanItem], TokenSignals],
-        *,
-        thresholds: Thresholds | None = None,
-        form: RefindForm = "replay",
-    ) -> None:
+    def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:
         if form not in get_args(RefindForm):
             raise InputError(f"form must be one of {get_args(RefindForm)}; found {form!r}")
         self._measure = measure
@@ -99,7 +235,7 @@ class RefindDetector:
         signals = self._measure(item)
         without = signals.log_prob_without_context.astype(np.float64)  # (T,)
         if self._form == "mixed":
-            without = _spread(given_log_prob(item), signals.char_spans, len(item.response))
+            without = _sums(given_log_prob(item), signals.char_spans)
         with_context = signals.log_prob.astype(np.float64)
         known = np.isfinite(with_context) & np.isfinite(without)
         ratio = np.divide(with_context, without + _FLOOR, out=np.ones(len(signals)), where=known & (without != -_FLOOR))
@@ -113,9 +249,9 @@ class RefindDetector:
 def given_log_prob(item: SpanItem) -> Floats:
     """Return an estimate of the log-probability of every character from the generator's raw logits, (C,), nats, <= 0.
 
-    Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. Where a model is
-    certain of a token, its logit is that normaliser; so the highest logit of the response stands for it at all
-    steps, and a token's log-probability is its logit minus that. A token's value is shared evenly by its characters.
+    Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. The logit of a
+    token about which the model is certain equals it; so the highest logit of the response stands for it at all steps,
+    and a token's log-probability is its logit minus that, shared evenly by its characters.
 
     Raises
     ------
@@ -134,20 +270,29 @@ def given_log_prob(item: SpanItem) -> Floats:
     return found
 
 
+def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
+    """Return the sum of the characters of each span, (T,); NaN for an empty span."""
+    sums = np.concatenate([[0.0], np.cumsum(characters)])
+    return np.where(spans[:, 1] > spans[:, 0], sums[spans[:, 1]] - sums[spans[:, 0]], np.nan)
+
+
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:
     """Return the labels of characters with these ratios: hard ones where the ratio is at least delta."""
     return labels_of(ratios / (1 + ratios), ratios >= delta)
 
 
+_CANDIDATES = 60
+
+
 def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> Thresholds:
-    """Choose the delta with the best mean IoU, for each language and, for all others, over the mean of languages.
+    """Choose the delta with the best mean IoU for each language and, for all others, over the mean of languages.
 
     Parameters
     ----------
     items
         All with labels.
     ratios
-        What :meth:`RefindDetector.ratios` gave, by id.
+        Results of :meth:`RefindDetector.ratios`, by id.
 
     Raises
     ------
@@ -170,17 +315,8 @@ def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
     """Return the IoU under each delta, (K,)."""
     if item.labels is None:
         raise InputError(f"item {item.id!r} has no labels; thresholds are chosen on labelled items")
-    wrong = np.zeros(len(ratios), dtype=np.bool_)
-    for start, stop in item.labels.hard:
-        wrong[start:stop] = True
+    wrong = item.labels.marked(len(ratios))
     marked = ratios >= deltas[:, None]  # (K, C)
     union = (marked | wrong).sum(axis=1)
-    overlaps = np.ones(len(deltas))
-    np.divide((marked & wrong).sum(axis=1), union, out=overlaps, where=union > 0)
+    overlaps: Floats = np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0)
     return overlaps
-
-
-def _spread(characters: Floats, spans: NDArray[np.int64], size: int) -> Floats:
-    """Return the sum of the characters of each span, (T,); NaN for an empty span."""
-    sums = np.concatenate([[0.0], np.cumsum(characters)])
-    return np.where(spans[:, 1] > spans[:, 0], sums[spans[:, 1]] - sums[spans[:, 0]], np.nan)

@@ -1,29 +1,112 @@
-"""The parts of a user's texts for a question: by BM25, then, with an encoder, by meaning (REFIND, section 4)."""
+"""Sentences of a user's texts for a question: by BM25, then by an encoder of meaning (REFIND, section 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from huggingface_hub import try_to_load_from_cache
+from numpy.typing import NDArray
+from transformers import AutoModel, AutoTokenizer
 
 from syncheck.alignment.evidence import split_passages
 from syncheck.errors import InputError
 from syncheck.labelling.passages import Bm25, Passage
-from syncheck.spans.encoders import CheckpointEncoder, SentenceEncoder
+from syncheck.pretrained import load_pretrained
 from syncheck.spans.words import normalised, words_of
 
-__all__ = ["ChunkRetriever", "DEFAULT_RERANKER", "cached_reranker"]
+__all__ = [
+    "DEFAULT_RERANKER",
+    "CheckpointEncoder",
+    "ChunkRetriever",
+    "LetterEncoder",
+    "SentenceEncoder",
+    "cached_reranker",
+]
 
 
-DEFAULT_RERANKER = "intfloat/multilingual-e5-large"
-_RERANKER_PREFIX = "query: "
-_RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+Floats = NDArray[np.float64]
+
+
+class SentenceEncoder(Protocol):
+    """Turns N texts into vectors of length 1, whose product is their cosine; a text with nothing to encode may be 0."""
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors, (N, D) float64."""
+        ...
+
+
+class LetterEncoder:
+    """Counts of letter trigrams within words, hashed; needs no checkpoint and no training.
+
+    It compares spelling, not meaning: similarities are lower than those of a trained encoder.
+    """
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors, (N, 32768) float64."""
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        counted = HashingVectorizer(
+            analyzer="char_wb", ngram_range=(3, 3), n_features=2**15, alternate_sign=False, norm="l2"
+        )
+        return np.asarray(counted.transform(list(texts)).toarray(), dtype=np.float64)
+
+
+_BATCH = 16
+
+
+class CheckpointEncoder:
+    """The mean of the last states of any Hugging Face encoder, such as multilingual-e5-large.
+
+    Parameters
+    ----------
+    name
+        Folder or id of the checkpoint.
+    prefix
+        Put before each text: E5 models need ``"query: "``.
+    device
+
+    Raises
+    ------
+    CheckpointError
+        If transformers cannot load it.
+    """
+
+    def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
+        self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
+        self._model = load_pretrained(AutoModel, name, what="an encoder").to(device).eval()
+        self._prefix = prefix
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors, (N, H) float64.
+
+        Raises
+        ------
+        InputError
+            If a text does not fit the encoder's window: nothing is cut off.
+        """
+        parts = [self._encoded(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
+        return np.concatenate(parts) if parts else np.zeros((0, self._model.config.hidden_size))
+
+    def _encoded(self, texts: Sequence[str]) -> Floats:
+        given = self._tokenizer([self._prefix + t for t in texts], padding=True, return_tensors="pt", verbose=False)
+        tokens, window = given["input_ids"].shape[1], self._tokenizer.model_max_length
+        if tokens > window:
+            raise InputError(f"a text takes {tokens} tokens, but the encoder's window is {window}; split it")
+        given = given.to(self._model.device)
+        states = self._model(**given).last_hidden_state  # (N, T, H)
+        mask = given["attention_mask"][:, :, None]
+        means = (states * mask).sum(1) / mask.sum(1)  # (N, H)
+        return np.asarray(torch.nn.functional.normalize(means.double(), dim=-1).cpu())
+
 
 CANDIDATES = 10
 KEPT = 5
-"""Ten by BM25, five of them by the encoder."""
+"""REFIND takes ten texts by BM25 and keeps five of them by the encoder."""
 
 
 class ChunkRetriever:
@@ -35,8 +118,8 @@ class ChunkRetriever:
         Of any length and in any script; cut into sentences, long ones into overlapping pieces of at most 60 words.
         Words are those of :func:`~syncheck.spans.words_of`: Chinese is searched by ideographs.
     encoder
-        Orders what BM25 finds; None leaves BM25's order. For multilingual-e5-large, where it is on this machine:
-        :func:`cached_reranker`.
+        Orders the results of BM25; None keeps their order. :func:`cached_reranker` is multilingual-e5-large, if it is
+        on this machine.
 
     Raises
     ------
@@ -52,15 +135,15 @@ class ChunkRetriever:
         self._encoder = encoder
 
     def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
-        """Return the best pieces, best first; fewer where fewer share a word with the question.
+        """Return the best pieces, best first; fewer if fewer share a word with the question.
 
         Parameters
         ----------
         question
         count
-            How many are kept.
+            Number of pieces to keep.
         candidates
-            How many BM25 hands to the encoder, at least ``count``.
+            Number of results of BM25 that the encoder orders, at least ``count``.
 
         Raises
         ------
@@ -72,20 +155,23 @@ class ChunkRetriever:
         found = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
         if self._encoder is not None and found:
             vectors = self._encoder([question, *found])  # (1 + K, D)
-            order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")
-            found = [found[i] for i in order]
+            found = [found[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
         return tuple(found[:count])
 
 
+def _spelled(text: str) -> str:
+    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at its vowels."""
+    return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
+
+
+DEFAULT_RERANKER = "intfloat/multilingual-e5-large"
+_RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
 def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
-    """Return multilingual-e5-large from the local Hugging Face cache, None where it is not there whole.
+    """Return multilingual-e5-large from the local Hugging Face cache, None if it is incomplete or not there.
 
-    Nothing is downloaded and nobody asked for a newer version: what is loaded is the folder in the cache.
-
-    Parameters
-    ----------
-    device
-        Where it runs.
+    Nothing is downloaded, and no server is asked for a newer version.
 
     Raises
     ------
@@ -93,11 +179,6 @@ def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
         If its files are there and transformers cannot load them.
     """
     found = [try_to_load_from_cache(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
-    if not all(isinstance(file, str) for file in found):  # else None, or that the repository has no such file
+    if not all(isinstance(file, str) for file in found):  # None, or an object for a file known not to exist
         return None
-    return CheckpointEncoder(str(Path(str(found[0])).parent), prefix=_RERANKER_PREFIX, device=device)
-
-
-def _spelled(text: str) -> str:
-    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at its vowels."""
-    return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
+    return CheckpointEncoder(str(Path(str(found[0])).parent), prefix="query: ", device=device)

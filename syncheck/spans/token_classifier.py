@@ -1,4 +1,4 @@
-"""Any Hugging Face token classifier, as the shared task's XLM-R baseline: one class says that a token is wrong."""
+"""Any Hugging Face token classifier, such as the shared task's XLM-R baseline, as a detector and as a word source."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ __all__ = ["ClassifierSource", "TokenClassifierDetector"]
 
 Floats = NDArray[np.float64]
 
-WRONG = 1
-"""The class of hallucinated tokens in the organisers' baseline."""
-
 
 class TokenClassifierDetector:
     """Marks the characters of tokens whose risk exceeds one half.
@@ -34,9 +31,8 @@ class TokenClassifierDetector:
     name
         Folder or id of a token-classification checkpoint with a fast tokenizer.
     wrong
-        Its class for hallucinated tokens.
+        Its class for hallucinated tokens; 1 in the organisers' baseline.
     device
-        Where it runs.
 
     Raises
     ------
@@ -49,12 +45,12 @@ class TokenClassifierDetector:
     windows that share half their tokens; a token takes the mean of its risks.
     """
 
-    def __init__(self, name: str, *, wrong: int = WRONG, device: str = "cpu") -> None:
+    def __init__(self, name: str, *, wrong: int = 1, device: str = "cpu") -> None:
         self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
         model = load_pretrained(AutoModelForTokenClassification, name, what="a token classifier")
         self._model = model.to(device).eval()
         if not self._tokenizer.is_fast:
-            raise CheckpointError(f"{name!r} has no fast tokenizer, which tells the characters of its tokens")
+            raise CheckpointError(f"{name!r} has no fast tokenizer, which is needed to locate its tokens in the text")
         if not 0 <= wrong < self._model.config.num_labels:
             raise CheckpointError(f"{name!r} has classes 0 to {self._model.config.num_labels - 1}; found wrong={wrong}")
         self._wrong = wrong
@@ -62,7 +58,7 @@ class TokenClassifierDetector:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What tells the classifier from another, one that was tuned from the same checkpoint too."""
+        """Fingerprint of the checkpoint, its weights included, and of the class."""
         return fingerprint(self._model, self._tokenizer) | {"wrong": self._wrong}
 
     def detect(self, item: SpanItem) -> SpanLabels:
@@ -71,14 +67,14 @@ class TokenClassifierDetector:
         Raises
         ------
         InputError
-            If the window holds no token beside the special ones.
+            If the window holds nothing but special tokens.
         """
         risk = np.nan_to_num(self.risks(item), nan=0.0)
         return labels_of(risk, risk > 0.5)
 
     @torch.inference_mode()
     def risks(self, item: SpanItem) -> Floats:
-        """Return the risk of each character, (C,) float64 in [0, 1]; NaN where no token has it, as between words.
+        """Return the risk of each character, (C,) float64 in [0, 1]; NaN outside the tokens, as between words.
 
         Raises
         ------
@@ -100,10 +96,8 @@ class TokenClassifierDetector:
             padding=True,
             return_tensors="pt",
         )
-        logits = self._model(
-            input_ids=given["input_ids"].to(self._model.device),
-            attention_mask=given["attention_mask"].to(self._model.device),
-        ).logits  # (windows, T, classes)
+        inputs = {name: given[name].to(self._model.device) for name in ("input_ids", "attention_mask")}
+        logits = self._model(**inputs).logits  # (windows, T, classes)
         risks = logits.float().softmax(-1)[..., self._wrong].cpu().numpy().astype(np.float64)
         sums, counts = np.zeros(len(item.response)), np.zeros(len(item.response))
         for (start, stop), risk in zip(given["offset_mapping"].reshape(-1, 2).tolist(), risks.ravel(), strict=True):
@@ -115,10 +109,10 @@ class TokenClassifierDetector:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSource:
-    """A token classifier's risk as a word source: its mean and its highest over the characters of the word.
+    """A token classifier's mean and highest risk over a word's characters, a :class:`~syncheck.spans.WordSource`.
 
-    See :class:`~syncheck.spans.WordSource`. A classifier that was tuned on the items that the regression is fitted
-    on knows their labels: the regression then trusts it more than it deserves on others.
+    A classifier that was tuned on the items that the regression is fitted on knows their labels: the regression then
+    trusts it more than it deserves on others.
     """
 
     classifier: TokenClassifierDetector
@@ -131,11 +125,11 @@ class ClassifierSource:
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """Of the classifier."""
+        """Fingerprint of the classifier."""
         return self.classifier.fingerprint
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return both, (W, 2) float64 in [0, 1]; NaN for a word of which no token has a character."""
+        """Return both, (W, 2) float64 in [0, 1]; NaN for a word that shares no character with a token."""
         risk = self.classifier.risks(item)
         values = np.full((len(words), 2), np.nan)
         for row, word in zip(values, words, strict=True):

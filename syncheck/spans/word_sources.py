@@ -1,34 +1,51 @@
-"""What else than texts says something of each word of a response: columns that are put beside those of the schema.
+"""Word sources: columns for each word of a response beside those of its texts, from signals, taggers or other models.
 
-W is the number of words, F that of columns.
+W is the number of words, F the number of columns.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError, MismatchError
-from syncheck.spans.features import SpanSchema, span_feature_names, word_features
+from syncheck.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.signals import context_sensitivity_ratio
 from syncheck.spans.items import SpanItem
+from syncheck.spans.word_features import SpanSchema, span_feature_names, word_features
 from syncheck.spans.words import Word, words_of
+from syncheck.types import TokenSignals
 
-__all__ = ["WordSource", "matched_sources", "regression_features", "regression_names", "source_records"]
+__all__ = [
+    "SIGNALS",
+    "SIGNAL_COLUMNS",
+    "UNIVERSAL_TAGS",
+    "Measure",
+    "SignalSource",
+    "TagSource",
+    "Tagger",
+    "WordSource",
+    "nltk_tags",
+    "regression_features",
+    "regression_names",
+    "signal_features",
+    "spacy_tagger",
+]
 
 
 Floats = NDArray[np.float64]
 
 
 class WordSource(Protocol):
-    """Measures the words of a response, by whatever means: a model, a tagger, a service that is asked."""
+    """Measures the words of a response with a model, a tagger or a service."""
 
     @property
     def name(self) -> str:
-        """For tables, file names and messages; no two sources of one regression have the same."""
+        """For tables, file names and messages; unique among the sources of a regression."""
         ...
 
     @property
@@ -38,7 +55,7 @@ class WordSource(Protocol):
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """What tells this source from another of its name, as JSON can hold it; saved with the regression."""
+        """Identity of the source among those of its name, as JSON values; saved with the regression."""
         ...
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
@@ -52,32 +69,29 @@ def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> 
     Raises
     ------
     InputError
-        If two sources have one name, or two columns do.
+        If two sources or two columns have the same name.
     """
-    for what, names in (
-        ("word sources", [source.name for source in sources]),
-        ("columns", [*span_feature_names(schema), *(name for source in sources for name in source.columns)]),
-    ):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+    columns = [*span_feature_names(schema), *(name for source in sources for name in source.columns)]
+    for what, names in (("word sources", [source.name for source in sources]), ("columns", columns)):
+        if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"expected {what} of different names; found {', '.join(twice)} twice. Rename one of them")
-    return span_feature_names(schema) + tuple(name for source in sources for name in source.columns)
+    return tuple(columns)
 
 
 def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[WordSource] = ()) -> Floats:
-    """Measure the words of a response from texts and, after these, by each source.
+    """Measure the words of a response from its texts, then by each source.
 
     Returns
     -------
     ndarray of shape (W, F), float64
-        In the order of :func:`regression_names`; NaN is not measured. A response without words is shown to no source.
+        In the order of :func:`regression_names`; NaN is not measured. Sources are not called without words.
 
     Raises
     ------
     MissingExtraError
         As :func:`~syncheck.spans.word_features`.
     InputError
-        If a source gives another shape than it says, or an infinite value.
+        If the values of a source have the wrong shape, or one is infinite.
     """
     words = words_of(item.response)
     values = [word_features(item, words, schema)]
@@ -86,60 +100,218 @@ def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[Wo
         found = np.asarray(source(item, words), dtype=np.float64) if words else np.zeros(shape)
         if found.shape != shape or np.isinf(found).any():
             raise InputError(
-                f"word source {source.name!r}: expected finite values or NaN of shape {shape}, a row for each word of "
-                f"item {item.id!r} and a column for each of its names; found shape {found.shape}"
+                f"word source {source.name!r} must return finite values or NaN of shape {shape}, one row per word of "
+                f"item {item.id!r} and one column per name; found shape {found.shape}"
                 + (" with infinite values" if np.isinf(found).any() else "")
             )
         values.append(found)
     return np.concatenate(values, axis=1)
 
 
-def source_records(sources: Sequence[WordSource]) -> list[dict[str, Any]]:
-    """Return what is saved of sources, as JSON gives it back: ``name``, ``columns`` and ``fingerprint`` of each."""
-    records = [{"name": s.name, "columns": s.columns, "fingerprint": dict(s.fingerprint)} for s in sources]
-    return list(json.loads(json.dumps(records)))
+Measure = Callable[[SpanItem], TokenSignals]
+"""Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`."""
+
+SIGNALS = "signals"
+"""Name of the source."""
+
+SIGNAL_COLUMNS = (
+    "lm_log_prob_mean",
+    "lm_log_prob_min",
+    "lm_log_prob_without_mean",
+    "lm_entropy_mean",
+    "lm_entropy_max",
+    "lm_kl_mean",
+    "lm_kl_max",
+    "lm_csr_mean",
+    "lm_csr_max",
+    "lm_log_prob_response",
+    "lm_kl_response",
+    "lm_csr_response",
+)
+"""Schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over all tokens."""
+
+_CSR_MOST = 100.0
+"""The ratio grows without bound where the model is certain of a token without passages."""
 
 
-def matched_sources(
-    sources: Sequence[WordSource], saved: Sequence[Mapping[str, Any]], *, owner: str
-) -> tuple[WordSource, ...]:
-    """Return sources in the order of those that a regression was fitted with.
+@dataclass(frozen=True, slots=True)
+class SignalSource:
+    """Signals of a language model as a :class:`WordSource`.
+
+    The ``fingerprint`` of ``measure``, if it has one, is saved with the regression.
+    """
+
+    measure: Measure
+    name: str = SIGNALS
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """:data:`SIGNAL_COLUMNS`."""
+        return SIGNAL_COLUMNS
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """Fingerprint of the model."""
+        return dict(getattr(self.measure, "fingerprint", {}))
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
+        """Return :func:`signal_features`, (W, 12) float64; NaN if the item does not fit the model's window."""
+        try:
+            return signal_features(words, self.measure(item))
+        except PromptError:
+            return np.full((len(words), len(SIGNAL_COLUMNS)), np.nan)
+
+
+def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
+    """Summarise the signals of the tokens that share a character with each word.
+
+    Returns
+    -------
+    ndarray of shape (W, 12), float64
+        In the order of :data:`SIGNAL_COLUMNS`. NaN where a word has no token, or no token a value: without passages,
+        all that compares with and without them.
+    """
+    log_prob, without = signals.log_prob, signals.log_prob_without_context
+    ratio = context_sensitivity_ratio(torch.from_numpy(log_prob), torch.from_numpy(without)).numpy()
+    csr = np.abs(ratio).clip(0, _CSR_MOST)  # its floor turns the sign where the denominator is nearly 0
+    columns: tuple[tuple[Callable[..., Any], NDArray[np.float32]], ...] = (
+        (np.nanmean, log_prob),
+        (np.nanmin, log_prob),
+        (np.nanmean, without),
+        (np.nanmean, signals.entropy),
+        (np.nanmax, signals.entropy),
+        (np.nanmean, signals.kl),
+        (np.nanmax, signals.kl),
+        (np.nanmean, csr),
+        (np.nanmax, csr),
+    )
+    response = [_over(np.nanmean, values) for values in (log_prob, signals.kl, csr)]
+    rows = []
+    for word in words:
+        own = (signals.char_spans[:, 0] < word.end) & (signals.char_spans[:, 1] > word.start)  # (T,)
+        rows.append([*(_over(statistic, values[own]) for statistic, values in columns), *response])
+    return np.array(rows, dtype=np.float64).reshape(len(words), len(SIGNAL_COLUMNS))
+
+
+def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
+    """Return a statistic of the known values, NaN if there is none."""
+    return float(statistic(values)) if not np.isnan(values).all() else float("nan")
+
+
+UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+"""Parts of speech of Universal Dependencies, version 2."""
+
+_OLDER = {"CONJ": "CCONJ", "PRT": "PART", ".": "PUNCT"}
+"""Tags of the universal tag set of 2012 that were renamed in Universal Dependencies."""
+
+_NLTK = {"en": "eng", "ru": "rus"}
+"""Languages for which NLTK has a tagger, by the code of an item."""
+
+Tagger = Callable[[Sequence[str], str], Sequence[str] | None]
+"""Takes the words of a response and its language (two letters, lower case); returns one universal tag per word, or None
+for a language that it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagSource:
+    """Parts of speech as a :class:`WordSource`: one column per universal tag, 1 for that of the word, 0 otherwise.
 
     Parameters
     ----------
-    sources
-        In any order.
-    saved
-        What :func:`source_records` gave of those of the fit.
-    owner
-        Who was fitted with them, for messages.
+    tagger
+        May return the tags of 2012, as NLTK does.
+    identity
+        Fingerprint of the tagger, as JSON values; saved with the regression.
+    name
+    """
+
+    tagger: Tagger
+    identity: Mapping[str, Any]
+    name: str = "tags"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """``<name>_adj`` to ``<name>_x``."""
+        return tuple(f"{self.name}_{tag.lower()}" for tag in UNIVERSAL_TAGS)
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any]:
+        """The tagger's identity."""
+        return self.identity
+
+    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
+        """Return the columns, (W, 17) float64; all NaN if the tagger does not know the language.
+
+        Raises
+        ------
+        InputError
+            If the tagger does not return one universal tag per word.
+        """
+        tags = self.tagger([word.text for word in words], item.lang.lower())
+        if tags is None:
+            return np.full((len(words), len(UNIVERSAL_TAGS)), np.nan)
+        known = np.array([_OLDER.get(tag, tag) for tag in tags], dtype=str)
+        if len(tags) != len(words):
+            raise InputError(f"the tagger must give one tag a word, {len(words)} for {item.id!r}; found {len(tags)}")
+        if unknown := sorted({*known.tolist()} - {*UNIVERSAL_TAGS}):
+            raise InputError(f"the tagger must give universal tags, {', '.join(UNIVERSAL_TAGS)}; found {unknown[0]!r}")
+        return np.asarray(known[:, None] == np.array(UNIVERSAL_TAGS), dtype=np.float64)
+
+
+def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
+    """Tag words with NLTK's perceptron (English and Russian; None for others), a :data:`Tagger`.
 
     Raises
     ------
-    InputError
-        If one is missing, or was not there when the regression was fitted.
-    MismatchError
-        If one is another than the one of its name.
+    NotReadyError
+        If NLTK's data is not on this machine; nothing is downloaded.
     """
-    given = {source.name: source for source in sources}
-    wanted = [str(record["name"]) for record in saved]
-    if sorted(source.name for source in sources) != sorted(wanted):
-        raise InputError(
-            f"{owner} was fitted with {_listed(wanted)}; found {_listed([source.name for source in sources])}. Pass "
-            "as sources= those it was fitted with (syncheck spans: --model, --classifier, --tagger, --llm)"
-        )
-    for record in saved:
-        (found,) = source_records([given[record["name"]]])
-        keys = dict.fromkeys([*record["fingerprint"], *found["fingerprint"]])
-        different = [key for key in keys if record["fingerprint"].get(key) != found["fingerprint"].get(key)]
-        different += ["columns"] if record["columns"] != found["columns"] else []
-        if different:
-            raise MismatchError(
-                f"{owner} was fitted with another word source {found['name']!r}, which differs in "
-                f"{', '.join(different)}; pass that one, or fit anew"
-            )
-    return tuple(given[name] for name in wanted)
+    import nltk
+
+    if lang not in _NLTK:
+        return None
+    try:
+        return [tag for _, tag in nltk.pos_tag(list(words), tagset="universal", lang=_NLTK[lang])]
+    except LookupError as error:
+        data = f"averaged_perceptron_tagger_{_NLTK[lang]} universal_tagset"
+        raise NotReadyError(
+            f"NLTK's tagger for {lang!r} is not on this machine; run: python -m nltk.downloader {data}"
+        ) from error
 
 
-def _listed(names: Sequence[str]) -> str:
-    return "the word sources " + ", ".join(map(repr, sorted(names))) if names else "no word source"
+def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
+    """Return a tagger that uses spaCy's pipelines, such as ``{"en": "en_core_web_sm", "de": "de_core_news_sm"}``.
+
+    Parameters
+    ----------
+    pipelines
+        Name or folder by language, two letters in lower case; other languages are not tagged.
+
+    Raises
+    ------
+    MissingExtraError
+        If spaCy is not installed.
+    CheckpointError
+        If a pipeline is not; nothing is downloaded.
+    """
+    try:
+        import spacy
+        from spacy.tokens import Doc
+    except ImportError as error:
+        raise MissingExtraError("spacy", "tags") from error
+    loaded = {}
+    for lang, name in pipelines.items():
+        try:
+            loaded[lang] = spacy.load(name)
+        except OSError as error:
+            raise CheckpointError(
+                f"spaCy has no pipeline {name!r} on this machine; run: python -m spacy download {name}"
+            ) from error
+
+    def tag(words: Sequence[str], lang: str) -> list[str] | None:
+        if lang not in loaded:
+            return None
+        pipeline = loaded[lang]
+        return [token.pos_ for token in pipeline(Doc(pipeline.vocab, words=list(words)))]
+
+    return tag

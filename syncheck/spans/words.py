@@ -1,12 +1,14 @@
-"""Words of a text, its clusters of characters, and how rare a word is."""
+"""Words of a text, its clusters of characters, how rare a word is, and where a response's tokens lie in it."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, cast
 
 import numpy as np
 import regex
@@ -14,25 +16,26 @@ from numpy.typing import NDArray
 
 from syncheck.errors import MissingExtraError
 
-__all__ = ["Direction", "Word", "cluster_borders", "normalised", "reading_direction", "word_rarity", "words_of"]
+__all__ = [
+    "Direction",
+    "Word",
+    "cluster_borders",
+    "normalised",
+    "reading_direction",
+    "token_char_spans",
+    "word_rarity",
+    "words_of",
+]
 
 
 Kind = Literal["letters", "number", "ideograph", "symbol"]
 
-_JOINERS = frozenset("\u200c\u200d")
-"""Zero-width (non-)joiners stand inside words of Persian and Hindi, and inside emoji."""
-
-_INSIDE_NUMBERS = frozenset(".,:/\u066b\u066c")
-
-_UNSPACED = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
-"""Kana and Han are written without spaces: each character is a word."""
-
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Characters ``start`` to ``end`` (half-open) of a text, as written, and what they are.
+    """Characters ``start`` to ``end`` (half-open) of a text, as written, and their kind.
 
-    ``symbol`` is one that is no punctuation: a currency sign, an operator, an emoji.
+    A ``symbol`` is no punctuation: a currency sign, an operator, an emoji.
     """
 
     start: int
@@ -41,23 +44,27 @@ class Word:
     kind: Kind
 
 
+# Kana and Han are written without spaces: each character is a word.
+_UNSPACED = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+# Zero-width (non-)joiners stand inside words of Persian and Hindi, and inside emoji.
+_MARK = r"[\p{M}\u200c\u200d]"
+_LETTER = rf"(?!{_UNSPACED})[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]"
+_WORD = regex.compile(
+    rf"(?P<ideograph>{_UNSPACED}{_MARK}*)"
+    rf"|(?P<number>\p{{Nd}}(?:{_MARK}|\p{{Nd}}|(?<=\p{{Nd}})[.,:/\u066b\u066c](?=\p{{Nd}}))*)"
+    rf"|(?P<letters>{_LETTER}(?:{_MARK}|{_LETTER})*)"
+    rf"|(?P<symbol>\p{{S}}(?:{_MARK}|[\U0001f3fb-\U0001f3ff]|(?<=\u200d).)*)",
+    regex.DOTALL,
+)
+
+
 def words_of(text: str) -> list[Word]:
     """Cut a text into words, in order; white space and punctuation are in none.
 
     Combining marks belong to the letter before them, so that nothing that a reader sees as one character is cut.
     "3.141" and "12/04/1999" are one number each; apostrophes and hyphens end a word.
     """
-    found: list[Word] = []
-    start = 0
-    while start < len(text):
-        kind = _kind(text[start])
-        stop = start + 1
-        while kind is not None and stop < len(text) and _goes_on(text, stop, kind):
-            stop += 1
-        if kind is not None:
-            found.append(Word(start, stop, text[start:stop], kind))
-        start = stop
-    return found
+    return [Word(found.start(), found.end(), found[0], cast(Kind, found.lastgroup)) for found in _WORD.finditer(text)]
 
 
 def normalised(word: str) -> str:
@@ -66,48 +73,21 @@ def normalised(word: str) -> str:
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
 
 
-def _kind(character: str) -> Kind | None:
-    """Return what a word that begins with this character is, None where none does."""
-    if any(low <= ord(character) <= high for low, high in _UNSPACED):
-        return "ideograph"
-    category = unicodedata.category(character)
-    if category == "Nd":
-        return "number"
-    if category[0] in "LMN":
-        return "letters"
-    return "symbol" if category[0] == "S" else None
-
-
-def _goes_on(text: str, place: int, kind: Kind) -> bool:
-    """Whether the character at ``place`` belongs to the word before it."""
-    character = text[place]
-    if unicodedata.category(character)[0] == "M" or character in _JOINERS:
-        return True
-    if kind == "letters":
-        return _kind(character) == "letters"
-    if kind == "number":
-        inside = character in _INSIDE_NUMBERS and place + 1 < len(text) and text[place - 1].isdecimal()
-        return character.isdecimal() or (inside and text[place + 1].isdecimal())
-    return kind == "symbol" and (text[place - 1] == "\u200d" or 0x1F3FB <= ord(character) <= 0x1F3FF)
-
-
-Direction = Literal["ltr", "rtl", "auto"]
-
 _CLUSTER = regex.compile(r"\X")
 
 
 def cluster_borders(text: str) -> list[int]:
-    """Return where the extended grapheme clusters of Unicode (annex 29) begin, and the length of the text.
-
-    An empty text gives [0].
-    """
+    """Return where the extended grapheme clusters of Unicode (annex 29) begin, then the length of the text."""
     return [*(cluster.start() for cluster in _CLUSTER.finditer(text)), len(text)]
 
 
-def reading_direction(text: str) -> Direction:
-    """Return the direction of most letters of a text: an Arabic answer that begins with a Latin name is Arabic.
+Direction = Literal["ltr", "rtl", "auto"]
 
-    ``auto`` where neither has more, as in a text without letters.
+
+def reading_direction(text: str) -> Direction:
+    """Return the direction of most letters of a text, ``auto`` if there are as many of each.
+
+    An Arabic answer that begins with a Latin name is Arabic.
     """
     found = Counter(unicodedata.bidirectional(character) for character in text)
     right, left = found["R"] + found["AL"], found["L"]
@@ -121,7 +101,7 @@ _SEGMENTED = frozenset({"zh", "ja", "ko"})
 def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     """Return the Zipf frequency of each word: log10 of its occurrences in a billion words, (W,) float64, 0 to 8.
 
-    0 is a word never seen; NaN stands for all words of a language without counts (Basque among others).
+    0 is a word never seen. All are NaN in a language without counts (Basque among others).
 
     Raises
     ------
@@ -141,3 +121,84 @@ def _wordfreq() -> Any:
     except ImportError as error:
         raise MissingExtraError("wordfreq", "rarity") from error
     return wordfreq
+
+
+_SKIPPED_BYTES = 24
+"""How much of the text may be skipped to find the next token: a clean-up of spaces adds and removes characters."""
+
+
+def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
+    """Return the characters that each token covers, (T, 2) int64, half-open.
+
+    A token that is part of a character covers all of it, so that several tokens may cover one character. A special
+    token, and one that is not found in the text, has an empty span at the end of the token before it.
+
+    Parameters
+    ----------
+    text
+        The response.
+    tokens
+        As the vocabulary spells them: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain.
+
+    Notes
+    -----
+    The spelling is not known in advance: the one under which the tokens cover most bytes of the text is taken.
+    """
+    data = _utf8(text)
+    tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]
+    best = max(tries, key=lambda spans: int((spans[:, 1] - spans[:, 0]).sum()))
+    return _characters(text, best)
+
+
+def _placed(data: bytes, pieces: Sequence[bytes]) -> NDArray[np.int64]:
+    """Find the pieces one after the other, in bytes; a piece that is not found has an empty span."""
+    spans = np.zeros((len(pieces), 2), dtype=np.int64)
+    place = 0
+    for index, piece in enumerate(pieces):
+        start, length = _found(data, place, piece)
+        if length:
+            place = start + length
+        spans[index] = (place - length, place)
+    return spans
+
+
+def _found(data: bytes, place: int, piece: bytes) -> tuple[int, int]:
+    bare = piece.strip(b" ")
+    for form in (piece, bare):
+        if form and data.startswith(form, place):
+            return place, len(form)
+    start = data.find(bare, place, place + _SKIPPED_BYTES + len(bare)) if len(bare) > 1 else -1
+    # White space alone may always be skipped; more only for a piece long enough not to be there by chance.
+    if start < 0 and bare and data[place:].lstrip().startswith(bare):
+        start = data.index(bare, place)
+    return (start, len(bare)) if start >= 0 else (place, 0)
+
+
+def _characters(text: str, spans: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts = np.cumsum([0, *(len(_utf8(character)) for character in text)])  # (C + 1,) byte where a character begins
+    first = np.searchsorted(starts, spans[:, 0], side="right") - 1
+    last = np.searchsorted(starts, spans[:, 1], side="left")
+    empty = spans[:, 0] == spans[:, 1]
+    return np.stack([np.where(empty, last, first), last], axis=1)
+
+
+def _byte_level(token: str) -> bytes:
+    known = _byte_alphabet()
+    return bytes(known[c] for c in token) if all(c in known for c in token) else _utf8(token)
+
+
+def _sentence_piece(token: str) -> bytes:
+    byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", token)
+    return bytes([int(byte[1], 16)]) if byte else _utf8(token.replace("\u2581", " "))
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """Return the byte for each character of byte-level BPE (Radford et al., 2019)."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + index): byte for index, byte in enumerate(hidden)}
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

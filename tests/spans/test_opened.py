@@ -1,4 +1,4 @@
-from syncheck.spans import SoftSpan, SpanLabels, opened
+from syncheck.spans import SoftSpan, SpanLabels
 
 
 class Marks:
@@ -21,10 +21,10 @@ def test_spans_are_given_to_the_sentences_they_lie_in(llama, make_monitor):
     report = monitor.score(prompt, " He is a poet. He wrote much. He slept.")
     first, second, third = report.sentences
     detector = Marks(second.start - 3, second.end)
-    found = opened(report, detector, lang="en")
+    marked = report.with_spans(detector, lang="en").spans
+    found = [marked.within(sentence.start, sentence.end) for sentence in report.sentences]
     assert (detector.item.question, detector.item.response) == ("Who is it?", report.response)
     assert (detector.item.passages, detector.item.lang) == (("A poet wrote.",), "en")
-    assert [entry.sentence for entry in found] == [first, second, third]
-    assert found[0].labels.hard == ((second.start - 3, first.end),)
-    assert found[1].labels == SpanLabels((SoftSpan(second.start, second.end, 0.75),), ((second.start, second.end),))
-    assert found[2].labels == SpanLabels((), ())
+    assert found[0].hard == ((second.start - 3, first.end),)
+    assert found[1] == SpanLabels((SoftSpan(second.start, second.end, 0.75),), ((second.start, second.end),))
+    assert found[2] == SpanLabels((), ())

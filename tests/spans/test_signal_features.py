@@ -148,18 +148,6 @@ def test_a_saved_one_asks_for_its_language_model(tmp_path):
         load_span_regressor(sources=[SignalSource(Told())])
 
 
-def test_what_was_saved_before_there_were_sources_asks_for_its_language_model(tmp_path):
-    SpanRegressor.fit(ITEMS, sources=[SignalSource(Told())]).save(tmp_path)
-    path = tmp_path / "spans.json"
-    config = json.loads(path.read_text())
-    (source,) = config.pop("sources")
-    path.write_text(json.dumps(config | {"measured_by": source["fingerprint"]}))
-    assert reads_signals(tmp_path)
-    assert load_span_regressor(tmp_path, sources=[SignalSource(Told())]).name == "mikani-xgb-signals"
-    with pytest.raises(MismatchError, match="differs in architecture"):
-        load_span_regressor(tmp_path, sources=[SignalSource(Told("other"))])
-
-
 def test_a_replay_says_which_model_it_runs(llama, tmp_path):
     source = SignalSource(TokenReplay(llama.model, llama.tokenizer))
     SpanRegressor.fit(ITEMS[:6], sources=[source]).save(tmp_path)

@@ -1,13 +1,15 @@
-"""What is known of each word of a response, from its texts alone: no tagger, no model, any script.
+"""Features of each word of a response, from the texts alone: no tagger, no model, any script.
 
 Schema ``spans.v1``; ``spans-rarity.v1`` adds how rare a word is. A released schema never changes. W is the number of
-words, F that of features; NaN means not measured (no logits, no neighbour on that side, a language without counts).
+words, F the number of features; NaN means not measured (no logits, no neighbour, a language without counts).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,9 +17,7 @@ from numpy.typing import NDArray
 
 from syncheck.errors import InputError
 from syncheck.spans.items import SpanItem
-from syncheck.spans.passages import WordEvidence
-from syncheck.spans.tokens import token_char_spans
-from syncheck.spans.words import Word, normalised, word_rarity, words_of
+from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
 
 __all__ = ["SpanSchema", "span_feature_names", "word_features"]
 
@@ -25,14 +25,16 @@ SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
 
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f\u0964\u061f\u06d4]")
 _QUOTES = frozenset('"\u00ab\u00bb\u201c\u201d\u201e')
-_PARTS = re.compile(r"\|\||\n")
-"""Between the snippets of one retrieved text."""
+_SNIPPET_BORDER = re.compile(r"\|\||\n")
 
 _NEIGHBOURS = (-2, -1, 1, 2)
 _OF_NEIGHBOURS = ("near_context", "near_question", "capital", "number", "logit", "length")
 _KINDS = ("letters", "number", "ideograph", "symbol")
 _SHORT = 3
 """Words of no more letters are taken for function words."""
+
+_SHORTEST_NEAR = 3
+"""Shorter words are matched exactly or not at all."""
 
 Floats = NDArray[np.float64]
 
@@ -93,9 +95,11 @@ def _columns(item: SpanItem, words: Sequence[Word], *, rarity: bool) -> dict[str
 
 
 def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
-    """Find what the retrieved texts and the question hold of each word."""
-    context, question = WordEvidence("\n".join(item.passages)), WordEvidence(item.question)
-    parts = [{normalised(w.text) for w in words_of(part)} for text in item.passages for part in _PARTS.split(text)]
+    """Compare each word with the retrieved texts and the question."""
+    context, question = _WordEvidence("\n".join(item.passages)), _WordEvidence(item.question)
+    parts = [
+        {normalised(w.text) for w in words_of(part)} for text in item.passages for part in _SNIPPET_BORDER.split(text)
+    ]
     found = {
         "in_context": context.holds(texts),
         "in_question": question.holds(texts),
@@ -117,15 +121,70 @@ def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
     return found
 
 
+class _WordEvidence:
+    """The words of a text, and how well it holds other words; all words are normalised."""
+
+    def __init__(self, text: str) -> None:
+        words = [normalised(word.text) for word in words_of(text)]
+        self.counts = Counter(words)
+        self._pairs = set(pairwise(words))
+        self._trigrams = [(len(w), _trigrams(w)) for w in self.counts if len(w) >= _SHORTEST_NEAR]
+        self._nearest: dict[str, float] = {}
+
+    @property
+    def numbers(self) -> int:
+        """Number of different words that begin with a digit."""
+        return sum(word[0].isdecimal() for word in self.counts)
+
+    def holds(self, words: Sequence[str]) -> Floats:
+        """Return 1 for each word that the text has and 0 for the others, (W,) float64."""
+        return np.array([float(word in self.counts) for word in words])
+
+    def nearness(self, words: Sequence[str]) -> Floats:
+        """Return the similarity of each word to the nearest word of the text, (W,) float64 in [0, 1].
+
+        Dice's coefficient of the character trigrams, borders included, over words of similar length.
+        """
+        return np.array([self._near(word) for word in words])
+
+    def run_lengths(self, words: Sequence[str]) -> Floats:
+        """Return the length of the run of consecutive words of the text that each word lies in, (W,) float64."""
+        found = np.zeros(len(words))
+        start = 0
+        while start < len(words):
+            stop = start
+            while stop < len(words) and words[stop] in self.counts:
+                stop += 1
+                if stop < len(words) and (words[stop - 1], words[stop]) not in self._pairs:
+                    break
+            found[start:stop] = stop - start
+            start = max(stop, start + 1)
+        return found
+
+    def _near(self, word: str) -> float:
+        if word in self.counts:
+            return 1.0
+        if word not in self._nearest:
+            wanted, size = _trigrams(word), len(word)
+            near = (
+                2 * len(wanted & known) / (len(wanted) + len(known))
+                for length, known in self._trigrams
+                if 2 * abs(length - size) <= max(length, size)
+            )
+            self._nearest[word] = max(near, default=0.0)
+        return self._nearest[word]
+
+
+def _trigrams(word: str) -> frozenset[str]:
+    bordered = f"^{word}$"
+    return frozenset(bordered[i : i + 3] for i in range(len(bordered) - 2))
+
+
 def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
     """Describe a word by itself."""
     capital = np.array([float(word.text[0].isupper()) for word in words])
     number = np.array([float(any(c.isdecimal() for c in text)) for text in texts])
-    seen: set[str] = set()
-    repeated = []
-    for text in texts:
-        repeated.append(float(text in seen))
-        seen.add(text)
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
     return {
         "kind": np.array([float(_KINDS.index(word.kind)) for word in words]),
         "length": np.array([float(len(word.text)) for word in words]),
@@ -133,12 +192,12 @@ def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
         "number": number,
         "capital_around": _around(capital, 2),
         "number_around": _around(number, 3),
-        "repeated": np.array(repeated),
+        "repeated": np.array([float(first[text] < i) for i, text in enumerate(texts)]),
     }
 
 
 def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
-    """Where a word stands: in the response, in its sentence, between which gaps."""
+    """Locate each word in the response, in its sentence and between its gaps."""
     gaps = [response[a:b] for a, b in zip([0, *(w.end for w in words)], [w.start for w in words], strict=False)]
     sentence = np.cumsum([bool(i) and bool(_SENTENCE_END.search(gap)) for i, gap in enumerate(gaps)])
     first = np.searchsorted(sentence, sentence, side="left")
@@ -161,11 +220,11 @@ def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
-    """Read the raw logits of a word's tokens, as they are and against the response's own mean and spread."""
+    """Read the raw logits of a word's tokens, as they are and relative to the response's mean and spread."""
     none = np.full(len(words), np.nan)
     if item.tokens is None or item.logits is None:
         return dict.fromkeys(("logit", "logit_min", "logit_mean", "logit_raw", "logit_all", "logit_around"), none)
-    # Some files have one logit more than tokens: that of the end of the text.
+    # Some files have one more logit, that of the end of the text.
     spans, logits = token_char_spans(item.response, item.tokens), np.array(item.logits[: len(item.tokens)])
     spans = spans[: len(logits)]
     shown = spans[:, 1] > spans[:, 0]
@@ -187,7 +246,7 @@ def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _whole(item: SpanItem, words: Sequence[Word], found: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Measure what is the same for all words: how long the response is, how much of it is held by what."""
+    """Measure the response as a whole: its length, and how much of it the texts hold."""
     content = (found["length"] > _SHORT) | (found["number"] > 0) | (found["kind"] == _KINDS.index("ideograph"))
     unknown = (found["in_context"] == 0) & (found["in_question"] == 0)
     new = np.flatnonzero(content & (found["near_question"] < 0.6))
@@ -214,7 +273,7 @@ def _mean(values: Floats) -> float:
 
 
 def _around(values: Floats, radius: int) -> Floats:
-    """Return the mean of each value and its neighbours up to ``radius`` away that are known; NaN where none is."""
+    """Return the mean of the known values at most ``radius`` places away; NaN if there is none."""
     known = ~np.isnan(values)
     window = np.ones(2 * radius + 1)
     sums, counts = (np.convolve(v, window)[radius:-radius] for v in (np.where(known, values, 0), known))
@@ -224,7 +283,7 @@ def _around(values: Floats, radius: int) -> Floats:
 
 
 def _shifted(values: Floats, offset: int) -> Floats:
-    """Return the value of the word ``offset`` places on; NaN beyond the ends."""
+    """Return the values of the words ``offset`` places later; NaN beyond the ends."""
     places = np.arange(len(values)) + offset
     inside = (places >= 0) & (places < len(values))
     return np.asarray(np.where(inside, values[places.clip(0, len(values) - 1)], np.nan), dtype=np.float64)

@@ -1,75 +1,28 @@
-"""The two regressors of words: boosted trees and a kernel machine."""
+"""Support vector regression with an RBF kernel, saved as plain arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from syncheck.aggregators.trees import Forest
-from syncheck.errors import CheckpointError, InputError
+from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
-from syncheck.spans.items import SpanItem, risk_of
-from syncheck.spans.words import words_of
 
-__all__ = ["KernelMachine", "boosted_trees", "word_risks", "word_weights"]
-
-
-TREES = 200
-TREE_OPTIONS: Mapping[str, Any] = {
-    "objective": "reg:logistic",
-    "eta": 0.05,
-    "max_depth": 5,
-    "subsample": 0.7,
-    "colsample_bytree": 0.4,
-    "min_child_weight": 8,
-    "reg_lambda": 5,
-}
-"""Chosen on the validation sets, by hand, once; others near them score within 0.01."""
-
-Floats = NDArray[np.float64]
-
-
-def word_risks(item: SpanItem) -> Floats:
-    """Return the mean soft label of each word's characters, (W,) float64 in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If the item has no labels.
-    """
-    if item.labels is None:
-        raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
-    risk = risk_of(item.labels.soft, len(item.response))
-    return np.array([risk[word.start : word.end].mean() for word in words_of(item.response)])
-
-
-def word_weights(item: SpanItem) -> Floats:
-    """Return each word's share of the characters of all words of the response, (W,) float64: the sum is 1."""
-    lengths = np.array([float(word.end - word.start) for word in words_of(item.response)])
-    return lengths / lengths.sum() if len(lengths) else lengths
-
-
-def boosted_trees(X: Floats, y: Floats, weight: Floats, seed: int) -> Forest:
-    """Fit on (N, F) features, (N,) risks and (N,) weights of the samples."""
-    import xgboost
-
-    # One thread, so that the trees do not depend on the machine's cores.
-    options = {**TREE_OPTIONS, "seed": seed, "nthread": 1}
-    data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
-    return Forest(xgboost.train(options, data, TREES))
+__all__ = ["KernelMachine"]
 
 
 _ROWS = 4096
 
 MAX_VALUE = 1e15
-"""Largest number in a machine that is read, either sign, so that no sum of squares overflows."""
+"""Largest magnitude in a machine that is read, so that no sum of squares overflows."""
 
 SMALLEST_SCALE = 1e-30
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +34,7 @@ class KernelMachine:
     vectors : ndarray of shape (S, F), float64
     weights : ndarray of shape (S,), float64
     medians, means, scales : ndarray of shape (F,), float64
-        NaN is taken as the training median; then ``(x - mean) / scale``.
+        NaN is replaced by the training median; then ``(x - mean) / scale``.
     constants : ndarray of shape (2,), float64
         gamma and intercept.
     """
@@ -100,7 +53,7 @@ class KernelMachine:
 
     @classmethod
     def fit(cls, X: Floats, y: Floats, weight: Floats, *, C: float) -> Self:
-        """Fit on (N, F) features, (N,) risks and (N,) weights of the samples, with an RBF kernel."""
+        """Fit on (N, F) features, (N,) risks and (N,) sample weights."""
         from sklearn.svm import SVR
 
         known = ~np.isnan(X).all(axis=0)
@@ -109,8 +62,7 @@ class KernelMachine:
         filled = np.where(np.isnan(X), medians, X)
         means, scales = filled.mean(axis=0), filled.std(axis=0)
         scales[scales == 0] = 1.0
-        scaled = (filled - means) / scales
-        machine = SVR(C=C, gamma="scale").fit(scaled, y, sample_weight=weight)
+        machine = SVR(C=C, gamma="scale").fit((filled - means) / scales, y, sample_weight=weight)
         constants = np.array([machine._gamma, machine.intercept_[0]], dtype=np.float64)  # "scale" as a number
         return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
 
@@ -131,7 +83,7 @@ class KernelMachine:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote.
+        """Read the result of :meth:`to_bytes`.
 
         Raises
         ------
@@ -148,12 +100,11 @@ class KernelMachine:
 
 
 def _fault(machine: KernelMachine) -> str | None:
-    """Say what is wrong with the arrays; None where nothing is."""
     count, width = machine.weights.size, machine.medians.size
     shapes = {"vectors": (count, width), "weights": (count,), "constants": (2,)}
     shapes |= dict.fromkeys(("medians", "means", "scales"), (width,))
     if wrong := [name for name, shape in shapes.items() if getattr(machine, name).shape != shape]:
-        return f"the shapes of {wrong} do not fit the others"
+        return f"the shapes of {wrong} do not match the others"
     if not all((np.abs(getattr(machine, name)) <= MAX_VALUE).all() for name in shapes):
         return f"a number is not finite or beyond {MAX_VALUE:g}"
     if machine.constants[0] <= 0 or (machine.scales < SMALLEST_SCALE).any():

@@ -1,0 +1,375 @@
+"""A regression of each word's risk on features of the word, after MiKaNi (SemEval-2025 Task 3), without its models.
+
+MiKaNi joins GPT-4o's verdict on retrieved facts, a tuned BERT and linguistic features by support vector regression.
+Here the retrieved texts are compared word by word instead: the regression needs no other model, knows no language by
+name and fits in a megabyte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.trees import Forest
+from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.files import read_bytes, read_object
+from syncheck.spans.items import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
+from syncheck.spans.kernel_machine import KernelMachine
+from syncheck.spans.word_features import SpanSchema
+from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
+from syncheck.spans.words import words_of
+
+__all__ = [
+    "MAX_WORDS",
+    "MergeRule",
+    "RegressorKind",
+    "SpanRegressor",
+    "load_span_regressor",
+    "merged_risk",
+    "reads_signals",
+]
+
+
+RegressorKind = Literal["xgb", "svr"]
+
+TREES = 200
+TREE_OPTIONS: Mapping[str, Any] = {
+    "objective": "reg:logistic",
+    "eta": 0.05,
+    "max_depth": 5,
+    "subsample": 0.7,
+    "colsample_bytree": 0.4,
+    "min_child_weight": 8,
+    "reg_lambda": 5,
+}
+"""Chosen on the validation sets, by hand, once; similar options score within 0.01."""
+
+SVR_C = 10.0
+SVR_WEIGHTS = (0.01, 100.0)
+"""Of words that nobody marked and of all others (MiKaNi, section 3.4.3)."""
+
+MAX_WORDS = 6000
+"""Words that support vector regression is fitted on: its time grows with the square of the words or faster. On
+Mu-SHROOM's validation sets, 32,000 words, all held-out fits take about two minutes on one core."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanRegressor:
+    """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`.
+
+    ``sources`` give columns after those of the schema, in order.
+    """
+
+    schema: SpanSchema
+    kind: RegressorKind
+    model: Forest | KernelMachine
+    sources: tuple[WordSource, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        more = ["rarity"] if self.schema == "spans-rarity.v1" else []
+        return "-".join(["mikani", self.kind, *more, *(source.name for source in self.sources)])
+
+    @classmethod
+    def fit(
+        cls,
+        items: Sequence[SpanItem],
+        *,
+        schema: SpanSchema = "spans.v1",
+        kind: RegressorKind = "xgb",
+        seed: int = 0,
+        max_words: int = MAX_WORDS,
+        sources: Sequence[WordSource] = (),
+        measured: Sequence[Floats] | None = None,
+    ) -> Self:
+        """Fit on responses with labels.
+
+        The target is the mean soft label of a word's characters: the share of the annotators who marked it. Trees
+        give each response the same weight, as the metric does, and a word within it that of its characters; support
+        vector regression weighs the words as MiKaNi does.
+
+        Parameters
+        ----------
+        items
+            All with labels.
+        schema
+            See :mod:`syncheck.spans.word_features`.
+        kind
+            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10.
+        seed
+            Of the trees, and of the words that ``max_words`` keeps.
+        max_words
+            Of ``svr``: if there are more, that many are drawn uniformly at random without replacement.
+        sources
+            More columns: any :class:`~syncheck.spans.WordSource`.
+        measured
+            The :func:`~syncheck.spans.regression_features` of each item, if already known.
+
+        Raises
+        ------
+        InputError
+            If an item has no labels, there is no word, ``max_words`` is below 1, the kind is unknown, or two sources
+            have the same name.
+        MissingExtraError
+            If the schema needs a package that is not installed.
+        """
+        if kind not in get_args(RegressorKind):
+            raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
+        if max_words < 1:
+            raise InputError(f"max_words must be 1 or more; found {max_words}")
+        regression_names(schema, sources)  # refuses names that are there twice
+        values = [regression_features(i, schema, sources) for i in items] if measured is None else measured
+        risks, weights = zip(*(_word_risks(item) for item in items), strict=True) if items else ((), ())
+        if not sum(map(len, risks)):
+            raise InputError("expected labelled responses with words to train on; found none")
+        X, y = np.concatenate(list(values)), np.concatenate(risks)
+        model: Forest | KernelMachine
+        if kind == "svr":
+            kept = np.sort(np.random.default_rng(seed).permutation(len(y))[:max_words])
+            X, y = X[kept], y[kept]
+            model = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
+        else:
+            model = _boosted_trees(X, y, np.concatenate(weights), seed)
+        return cls(schema, kind, model, tuple(sources))
+
+    def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
+        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
+
+        Parameters
+        ----------
+        item
+        measured
+            Its :func:`~syncheck.spans.regression_features`, if already known.
+        """
+        words = words_of(item.response)
+        if not words:
+            return SpanLabels((), ())
+        values = regression_features(item, self.schema, self.sources) if measured is None else measured
+        starts, stops = [word.start for word in words], [word.end for word in words]
+        risk = merged_risk(starts, stops, self.model.probability(values), len(item.response))
+        return labels_of(risk, likely_overlap(risk))
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``spans.json`` and the weights into a folder, making it if it does not exist.
+
+        The sources are not saved: only their names, columns and fingerprints.
+        """
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = self.model.to_bytes()
+        config = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "schema": self.schema,
+            "features": list(regression_names(self.schema, self.sources)),
+            "sources": [_source_record(source) for source in self.sources],
+            "weights": _WEIGHTS,
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+            "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
+        }
+        (folder / _WEIGHTS).write_bytes(weights)
+        (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
+    """Return the mean soft label of each word's characters and its share of all words' characters, (W,) each."""
+    if item.labels is None:
+        raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
+    risk = risk_of(item.labels.soft, len(item.response))
+    words = words_of(item.response)
+    lengths = np.array([float(word.end - word.start) for word in words])
+    return np.array([risk[word.start : word.end].mean() for word in words]), lengths / max(1, lengths.sum())
+
+
+def _boosted_trees(X: Floats, y: Floats, weight: Floats, seed: int) -> Forest:
+    import xgboost
+
+    # One thread, so that the trees do not depend on the machine's cores.
+    options = {**TREE_OPTIONS, "seed": seed, "nthread": 1}
+    data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
+    return Forest(xgboost.train(options, data, TREES))
+
+
+MergeRule = Literal["lower", "mikani"]
+
+MERGED_GAP = 3
+MERGED_DIFFERENCE = 0.15
+"""Spans closer than so many characters are joined if their risks differ by no more (MiKaNi, section 3.4.3)."""
+
+
+def merged_risk(
+    starts: Sequence[int],
+    stops: Sequence[int],
+    risks: Sequence[float] | Floats,
+    characters: int,
+    *,
+    rule: MergeRule = "lower",
+) -> Floats:
+    """Return the risk of every character from that of words, with the gaps between words filled.
+
+    Parameters
+    ----------
+    starts, stops
+        W words as half-open spans, in order.
+    risks
+        W values in [0, 1].
+    characters
+        Length of the response, C.
+    rule
+        ``lower``: every gap gets the lower risk of the words beside it. ``mikani``: a gap of fewer than three
+        characters between words whose risks differ by at most 0.15 gets the higher one, every other gap 0.
+
+    Returns
+    -------
+    ndarray of shape (C,), float64
+        0 before the first word and after the last.
+
+    Notes
+    -----
+    MiKaNi gives the words of a merged span its highest probability too. Here they keep their own under both rules,
+    or a chain of merges would flatten their ranking. ``lower`` is the better one on Mu-SHROOM's validation sets.
+    """
+    filled = np.zeros(characters)
+    for start, stop, risk in zip(starts, stops, risks, strict=True):
+        filled[start:stop] = risk
+    for index in range(len(starts) - 1):
+        gap = slice(stops[index], starts[index + 1])
+        low, high = sorted((risks[index], risks[index + 1]))
+        if rule == "lower":
+            filled[gap] = low
+        elif gap.stop - gap.start < MERGED_GAP and high - low <= MERGED_DIFFERENCE:
+            filled[gap] = high
+    return filled
+
+
+FORMAT = "syncheck.spans.v1"
+_CONFIG = "spans.json"
+_WEIGHTS = "spans.safetensors"
+_READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
+_ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
+_BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
+
+
+def reads_signals(path: str | Path) -> bool:
+    """Whether the regression at this path needs the signals of a language model; False if there is none."""
+    file = _BUNDLED.get(str(path), Path(path)) / _CONFIG
+    try:
+        return SIGNALS in [record["name"] for record in read_object(file)["sources"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False  # load_span_regressor says what is wrong
+
+
+def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordSource] = ()) -> SpanRegressor:
+    """Load a trained regression.
+
+    Parameters
+    ----------
+    path
+        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets,
+        ``bundled-rarity`` for the one that also reads how rare words are, through ``wordfreq``.
+    sources
+        Those that it was fitted with, in any order.
+
+    Raises
+    ------
+    CheckpointError
+        If a file is missing, damaged, of an unknown format, or does not belong to the other.
+    MismatchError
+        If a source has the name, but not the fingerprint, of one that the regression was fitted with.
+    InputError
+        If a source is missing, or was not there when the regression was fitted.
+    """
+    folder = _BUNDLED.get(str(path), Path(path))
+    place = folder / _CONFIG
+    config = _config(place)
+    found, schema, features = (config[key] for key in ("format", "schema", "features"))
+    if found != FORMAT or schema not in get_args(SpanSchema):
+        raise CheckpointError(
+            f"{place} has format {found!r} and schema {schema!r}, expected {FORMAT!r} and one of "
+            f"{get_args(SpanSchema)}; update syncheck or train anew"
+        )
+    if config["weights"] != _WEIGHTS:
+        raise CheckpointError(
+            f"{place} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
+            "XGBoost's own .ubj files are not read, since a damaged one ends the program: fit and save it anew"
+        )
+    weights = read_bytes(folder / _WEIGHTS)
+    if hashlib.sha256(weights).hexdigest() != config["weights_sha256"]:
+        raise CheckpointError(f"{folder}: the weights are not those that {_CONFIG} was saved with; copy it again")
+    model = _READERS[config["kind"]].from_bytes(weights)
+    if model.features != len(features):
+        raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
+    saved = _matched_sources(sources, config["sources"], owner=str(folder))
+    if features != list(regression_names(schema, saved)):
+        raise CheckpointError(f"{place} names other features than schema {schema!r} has; train anew")
+    return SpanRegressor(schema, config["kind"], model, saved)
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    """Read the config and check the types of its fields."""
+    config = read_object(path)
+    try:
+        wrong = [name for name in ("format", "weights_sha256", "schema", "weights") if type(config[name]) is not str]
+        wrong += ["features"] if set(map(type, config["features"])) != {str} else []
+        wrong += ["kind"] if config["kind"] not in get_args(RegressorKind) else []
+        wrong += ["sources"] if any(_is_wrong(record) for record in config["sources"]) else []
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path} is no folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
+            "SpanRegressor.save wrote"
+        ) from error
+    if wrong:
+        raise CheckpointError(f"{path} has another value than SpanRegressor.save writes in {wrong}; train anew")
+    return config
+
+
+def _is_wrong(record: Mapping[str, Any]) -> bool:
+    columns = record["columns"]
+    named = type(record["name"]) is str and isinstance(record["fingerprint"], dict)
+    return not (named and isinstance(columns, list) and all(type(column) is str for column in columns))
+
+
+def _source_record(source: WordSource) -> dict[str, Any]:
+    """Return the name, columns and fingerprint of a source as JSON gives them back."""
+    record = {"name": source.name, "columns": source.columns, "fingerprint": dict(source.fingerprint)}
+    return dict(json.loads(json.dumps(record)))
+
+
+def _matched_sources(
+    sources: Sequence[WordSource], saved: Sequence[Mapping[str, Any]], *, owner: str
+) -> tuple[WordSource, ...]:
+    """Return the sources in the order of the saved ones."""
+    given = {source.name: source for source in sources}
+    wanted = [str(record["name"]) for record in saved]
+    if sorted(source.name for source in sources) != sorted(wanted):
+        raise InputError(
+            f"{owner} was fitted with {_listed(wanted)}; found {_listed([source.name for source in sources])}. Pass "
+            "as sources= those it was fitted with (syncheck spans: --model, --classifier, --tagger, --llm)"
+        )
+    for record in saved:
+        found = _source_record(given[record["name"]])
+        keys = dict.fromkeys([*record["fingerprint"], *found["fingerprint"]])
+        different = [key for key in keys if record["fingerprint"].get(key) != found["fingerprint"].get(key)]
+        different += ["columns"] if record["columns"] != found["columns"] else []
+        if different:
+            raise MismatchError(
+                f"{owner} was fitted with another word source {found['name']!r}, which differs in "
+                f"{', '.join(different)}; pass that one, or fit anew"
+            )
+    return tuple(given[name] for name in wanted)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "the word sources " + ", ".join(map(repr, sorted(names))) if names else "no word source"
