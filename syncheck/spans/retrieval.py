@@ -19,9 +19,9 @@ from syncheck.pretrained import load_pretrained
 from syncheck.spans.words import normalised, words_of
 
 __all__ = [
-    "DEFAULT_RERANKER",
     "CheckpointEncoder",
     "ChunkRetriever",
+    "DEFAULT_RERANKER",
     "LetterEncoder",
     "SentenceEncoder",
     "cached_reranker",

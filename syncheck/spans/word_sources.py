@@ -21,13 +21,13 @@ from syncheck.spans.words import Word, words_of
 from syncheck.types import TokenSignals
 
 __all__ = [
+    "Measure",
     "SIGNALS",
     "SIGNAL_COLUMNS",
-    "UNIVERSAL_TAGS",
-    "Measure",
     "SignalSource",
     "TagSource",
     "Tagger",
+    "UNIVERSAL_TAGS",
     "WordSource",
     "nltk_tags",
     "regression_features",
