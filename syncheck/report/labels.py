@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from syncheck.schemas import FEATURES, LID
 from syncheck.spans.items import SpanLabels, risk_of
 from syncheck.spans.words import cluster_borders
@@ -185,9 +183,7 @@ def shades_of(text: str, labels: SpanLabels, *, start: int = 0, stop: int | None
         If a span does not lie in the text.
     """
     risk = risk_of(labels.soft, len(text)).round(_DECIMALS)
-    marked = np.zeros(len(text), dtype=np.bool_)
-    for first, last in labels.hard:
-        marked[first:last] = True
+    marked = labels.marked(len(text))
     last = len(text) if stop is None else stop
     borders = sorted({start, last, *(b for b in cluster_borders(text) if start < b < last)})
     seen = [(text[a:b], float(risk[a:b].max()), bool(marked[a:b].any())) for a, b in pairwise(borders)]
