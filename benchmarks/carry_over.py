@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm import tqdm
 
-from syncheck.aggregators.estimators import prior_weight
-from syncheck.aggregators.kinds import fit_model
+from syncheck.aggregators.kinds import fit_model, prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.persistence import check_folder, file_names
+from syncheck.aggregators.aggregator import check_folder, file_names
 from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.config import MonitorConfig, SegmenterConfig, Template
 from syncheck.errors import CheckpointError, InputError, MismatchError

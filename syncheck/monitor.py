@@ -12,7 +12,7 @@ import torch
 
 from syncheck import checkpoint, replay
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.persistence import check_schema
+from syncheck.aggregators.aggregator import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig

@@ -55,7 +55,7 @@ def test_a_new_part_needs_a_decision():
         ("fod/search.py", "import examples"),
         ("syncheck/monitor.py", "import pickle"),
         ("syncheck/monitor.py", "from pickle import loads"),
-        ("syncheck/aggregators/persistence.py", "from joblib import load"),
+        ("syncheck/aggregators/aggregator.py", "from joblib import load"),
         ("syncheck/aggregators/published.py", "import dill"),
         ("syncheck/monitor.py", "import numpy as np\nnp.load('a', allow_pickle=True)"),
         ("syncheck/alignment/bundled.py", "import torch\nflag = False\ntorch.load('a', weights_only=flag)"),

@@ -7,4 +7,4 @@ from .calibration import (
     RiskControlledThreshold as RiskControlledThreshold,
     fit_calibration as fit_calibration,
 )
-from .estimators import make_aggregator as make_aggregator
+from .kinds import make_aggregator as make_aggregator

@@ -1,27 +1,39 @@
-"""An aggregator: a trained classifier together with the features it was trained on."""
+"""An aggregator: a trained model together with the features it was trained on, and its files.
+
+A folder holds a readable ``aggregator.json`` and one file of weights, never a pickle. The JSON file has the digest of
+the weights, so a half-written or swapped file is found before it is parsed. Whoever altered the weights could have
+altered the digest, so everything read is validated too.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators import persistence, published
-from syncheck.aggregators.signal import signal_column
+from syncheck.aggregators import published
+from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
+from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model
+from syncheck.aggregators.models import Column, StoredModel
 from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
+from syncheck.errors import CheckpointError, InputError, MismatchError
+from syncheck.files import REMEDY, read_bytes, read_object
 from syncheck.given import real_numbers
 from syncheck.printable import summary
 from syncheck.types import FeatureSchema
 
-if TYPE_CHECKING:
-    from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold
-    from syncheck.aggregators.kinds import KindName, StoredModel
+__all__ = ["Aggregator", "check_folder", "check_schema", "file_names"]
 
-__all__ = ["Aggregator"]
+CONFIG = "aggregator.json"
+FORMAT = "syncheck.aggregator.v1"
+LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +114,6 @@ class Aggregator:
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
-        from syncheck.aggregators.kinds import fit_model
-
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
         model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed, names=schema.names)
@@ -122,17 +132,56 @@ class Aggregator:
         Raises
         ------
         CheckpointError
-            If a file is missing, damaged or of an unknown format.
+            If a file is missing, damaged, does not belong to the other, or is of an unknown format.
         MismatchError
             If the aggregator was trained on other features than ``schema``.
         """
-        loaded = persistence.load(cls, Path(directory))
-        persistence.check_schema(loaded.schema, schema)
-        return loaded
+        check_folder(Path(directory), written_by="Aggregator.save")
+        path = Path(directory) / CONFIG
+        config = read_object(path)
+        if (found := config.get("format")) != FORMAT:
+            raise CheckpointError(
+                f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator anew"
+            )
+        try:
+            trained = _schema(config["schema"])
+            kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
+            medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
+            # Files from before there was a calibration lack both.
+            calibration, threshold = config.get("calibration"), config.get("calibrated_threshold")
+            calibration = None if calibration is None else calibration_from_dict(calibration)
+            threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
+        model = _read_model(path, kind, named, digest)
+        if not len(trained.names) == len(medians) == model.features:
+            raise CheckpointError(
+                f"{path} names {len(trained.names)} features and {len(medians)} medians, but the weights are for "
+                f"{model.features}; {REMEDY}"
+            )
+        check_schema(trained, schema)
+        return cls(trained, kind, medians, model, calibration, threshold)  # type: ignore[arg-type]  # a key of KINDS
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
-        persistence.save(Path(directory), self)
+        folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
+        folder.mkdir(parents=True, exist_ok=True)
+        calibration, threshold = self.calibration, self.calibrated_threshold
+        config = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "schema": asdict(self.schema),
+            "medians": [None if np.isnan(value) else float(value) for value in self.medians],
+            "weights": file,
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+            "calibration": None if calibration is None else {"method": calibration.method, **asdict(calibration)},
+            "calibrated_threshold": None if threshold is None else asdict(threshold),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        }
+        (folder / file).write_bytes(weights)
+        (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        for other in {file_of(kind) for kind in KINDS} - {file}:
+            (folder / other).unlink(missing_ok=True)  # from an aggregator that was saved here before
 
     @classmethod
     def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:
@@ -146,7 +195,7 @@ class Aggregator:
         schema
             The columns that will be passed.
         missing
-            Score of a sentence whose signal was not measured; None makes :meth:`score` refuse it.
+            Score of a sentence whose signal was not measured; None makes :meth:`score` raise InputError.
 
         Raises
         ------
@@ -164,7 +213,7 @@ class Aggregator:
         ...     aligner=load_aligner("minicheck/"),
         ... )  # doctest: +SKIP
         """
-        column = signal_column(name, schema, missing)
+        column = Column.of(name, schema, missing)
         return cls(schema, "signal", np.full(column.features, np.nan), column)
 
     @classmethod
@@ -277,3 +326,70 @@ def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median of what was measured, column by column; NaN for a column without any."""
     columns = (column[~np.isnan(column)] for column in rows.T)
     return np.array([np.median(column) if column.size else np.nan for column in columns])
+
+
+def file_names(kind: str) -> list[str]:
+    """Return the names of the two files of an aggregator; raise CheckpointError if the kind is unknown."""
+    if kind not in tuple(KINDS):
+        raise CheckpointError(f"an aggregator of kind {kind!r} is unknown; update syncheck")
+    return [CONFIG, file_of(kind)]
+
+
+def check_folder(directory: Path, *, written_by: str) -> None:
+    """Raise CheckpointError if there is a file in place of a folder."""
+    if not directory.is_file():
+        return
+    published = directory.suffix == ".pkl"
+    remedy = "Load a file that the authors published with Aggregator.from_published" if published else "Pass the folder"
+    raise CheckpointError(f"expected a folder that {written_by} wrote; found the file {directory}. {remedy}")
+
+
+def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
+    """Raise MismatchError unless the features passed are those trained on, in the same order."""
+    if passed is None or (passed.version, passed.names) == (trained.version, trained.names):
+        return
+    raise MismatchError(
+        f"the aggregator was trained on schema {trained.version!r} with {', '.join(trained.names)}, but is "
+        f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
+        "trained on, read a published one with schema=feature_schema(version, layers), or train one on these"
+    )
+
+
+def _read_model(config: Path, kind: str, named: str, digest: str) -> StoredModel:
+    path = config.parent / file_names(kind)[1]
+    if named != path.name:
+        raise CheckpointError(
+            f"{config} keeps its weights in {named!r}; this version reads {path.name!r}. XGBoost's own .ubj files are "
+            "not read, since a damaged one ends the program: train and save the monitor anew, with syncheck train or "
+            "Monitor.fit"
+        )
+    weights = read_bytes(path)
+    if hashlib.sha256(weights).hexdigest() != digest:
+        raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
+    return KINDS[kind].from_bytes(weights)  # type: ignore[index]  # file_names has checked the kind
+
+
+def _schema(stored: Mapping[str, Any]) -> FeatureSchema:
+    schema = FeatureSchema(
+        version=_text(stored["version"]),
+        names=tuple(map(_text, stored["names"])),
+        units=tuple(map(_text, stored["units"])),
+        directions=tuple(stored["directions"]),
+    )
+    if not len(set(schema.names)) == len(schema.names) == len(schema.units) == len(schema.directions):
+        raise ValueError("a schema needs names that differ, with a unit and a direction each")
+    if not all(type(direction) is int and -1 <= direction <= 1 for direction in schema.directions):
+        raise ValueError(f"directions must be -1, 0 or 1; found {schema.directions}")
+    return schema
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string; found {value!r}")
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"expected a number; found {value!r}")
+    return float(value)  # type: ignore[arg-type]  # the line above

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ __all__ = [
     "PlattCalibration",
     "RiskControlledThreshold",
     "calibration_from_dict",
-    "calibration_to_dict",
     "fit_calibration",
 ]
 
@@ -54,6 +53,7 @@ class IsotonicCalibration:
         P(faithful) at the knots, in [0, 1].
     """
 
+    method: ClassVar[CalibrationMethod] = "isotonic"
     scores: tuple[float, ...]
     probabilities: tuple[float, ...]
 
@@ -88,6 +88,7 @@ class PlattCalibration:
     intercept : float
     """
 
+    method: ClassVar[CalibrationMethod] = "platt"
     slope: float
     intercept: float
 
@@ -156,14 +157,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
 
 
-def calibration_to_dict(calibration: Calibration) -> dict[str, Any]:
-    """Return what JSON can hold of a calibration."""
-    method: CalibrationMethod = "isotonic" if isinstance(calibration, IsotonicCalibration) else "platt"
-    return {"method": method, **asdict(calibration)}
-
-
 def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
-    """Rebuild a calibration from :func:`calibration_to_dict`.
+    """Rebuild a calibration from its method and ``dataclasses.asdict``.
 
     Raises
     ------

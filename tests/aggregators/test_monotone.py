@@ -141,7 +141,7 @@ def test_the_kind_is_the_regression_with_the_directions_of_the_schema():
 def test_the_kind_is_exact_after_saving_and_has_no_seed():
     schema, X, y = text_rows()
     model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
-    loaded = KINDS["monotone"].model.from_bytes(model.to_bytes())
+    loaded = KINDS["monotone"].from_bytes(model.to_bytes())
     other = fit_model(X, y, kind="monotone", seed=9, names=schema.names)
     for again in (loaded, other):
         assert np.array_equal(again.probability(X), model.probability(X))

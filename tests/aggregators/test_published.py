@@ -58,7 +58,7 @@ def test_features_may_come_in_another_order(tmp_path):
 def test_other_features_are_refused(tmp_path):
     pickled_mlp(tmp_path / "mlp.pkl", 7)
     schema = FeatureSchema("paper.v1", ORDER, ("",) * 10, (0,) * 10)
-    with pytest.raises(MismatchError, match="with or without LID"):
+    with pytest.raises(MismatchError, match="LID"):
         Aggregator.from_published(tmp_path / "mlp.pkl", schema=schema)
 
 
@@ -71,7 +71,7 @@ def test_a_monitor_takes_it_in_its_own_order_alone(tmp_path, llama, layers):
     pickled_mlp(path, len(schema.names))
     theirs, ours = Aggregator.from_published(path), Aggregator.from_published(path, schema=schema)
     assert sorted(theirs.schema.names) == sorted(schema.names)
-    with pytest.raises(MismatchError, match=r"published-\d+\.v1.*asked to read 'paper.*schema=feature_schema"):
+    with pytest.raises(MismatchError, match="schema=feature_schema"):
         Monitor(llama.model, llama.tokenizer, config=config, aggregator=theirs)
     assert Monitor(llama.model, llama.tokenizer, config=config, aggregator=ours).schema == schema
 
@@ -135,9 +135,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(tmp_path):
     """A pickle of fourteen bytes whose string says that it has 2**62 more."""
     forged = b"\x80\x04\x8e" + (2**62).to_bytes(8, "little") + b"..."
     (tmp_path / "bad.pkl").write_bytes(forged)
-    with pytest.raises(
-        CheckpointError, match="not one of the published MLP aggregators .(MemoryError|UnpicklingError)"
-    ):
+    with pytest.raises(CheckpointError, match="MemoryError|UnpicklingError"):
         Aggregator.from_published(tmp_path / "bad.pkl")
 
 
@@ -145,7 +143,7 @@ def test_a_cut_file_is_refused(tmp_path):
     pickled_mlp(tmp_path / "mlp.pkl", 10)
     data = (tmp_path / "mlp.pkl").read_bytes()
     (tmp_path / "cut.pkl").write_bytes(data[: len(data) // 2])
-    with pytest.raises(CheckpointError, match="not one of the published"):
+    with pytest.raises(CheckpointError, match="published"):
         Aggregator.from_published(tmp_path / "cut.pkl")
 
 
@@ -155,7 +153,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"cannot be read \(.*\); pass one of the authors' .pkl files"):
+    with pytest.raises(CheckpointError, match="cannot be read"):
         Aggregator.from_published(tmp_path)
 
 
@@ -169,7 +167,7 @@ def test_what_is_too_large_to_write_out_is_not_in_the_message(tmp_path, field, k
     classifier, _ = pickled_mlp(tmp_path / "mlp.pkl", 10)
     setattr(classifier, field, value)
     (tmp_path / "bad.pkl").write_bytes(pickle.dumps(classifier, protocol=4))
-    with pytest.raises(CheckpointError, match=f"{field} is .*, expected") as caught:
+    with pytest.raises(CheckpointError, match=field) as caught:
         Aggregator.from_published(tmp_path / "bad.pkl")
     assert len(str(caught.value)) < 500
 
@@ -184,7 +182,7 @@ def with_shape_of_words(state):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(without_bytes, "a list, expected bytes"), (with_shape_of_words, "no tuple of whole numbers")],
+    [(without_bytes, "bytes"), (with_shape_of_words, "whole numbers")],
 )
 def test_weights_that_are_none_are_refused(tmp_path, change, message):
     class Forged(np.ndarray):
@@ -201,7 +199,7 @@ def test_weights_that_are_none_are_refused(tmp_path, change, message):
 
 @pytest.mark.parametrize(
     ("inputs", "settings", "message"),
-    [(9, {}, "has 9 inputs"), (10, {"activation": "tanh"}, "activation is 'tanh', expected 'relu'")],
+    [(9, {}, "9 inputs"), (10, {"activation": "tanh"}, "tanh")],
 )
 def test_other_networks_are_refused(tmp_path, inputs, settings, message):
     pickled_mlp(tmp_path / "mlp.pkl", inputs, **settings)

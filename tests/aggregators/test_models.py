@@ -31,7 +31,7 @@ def test_the_signal_is_the_score(name):
 
 def test_a_signal_that_was_not_measured():
     X = rows(align_score=[0.25, np.nan])
-    with pytest.raises(InputError, match="not measured for 1 of 2 sentences; give the monitor an aligner"):
+    with pytest.raises(InputError, match="not measured"):
         Aggregator.from_signal("align_score", schema=SCHEMA).score(X)
     np.testing.assert_array_equal(
         Aggregator.from_signal("align_score", schema=SCHEMA, missing=0.5).score(X), [0.25, 0.5]
@@ -40,14 +40,14 @@ def test_a_signal_that_was_not_measured():
 
 @pytest.mark.parametrize("name", ["max_entropy", "mean_contrastive_kl", "content_overlap"])
 def test_what_is_no_score_is_refused(name):
-    with pytest.raises(InputError, match=f"min_prob, mean_prob, align_score; found '{name}'"):
+    with pytest.raises(InputError, match=name):
         Aggregator.from_signal(name, schema=SCHEMA)
 
 
 def test_values_out_of_range_are_refused():
     with pytest.raises(InputError, match=r"must be in \[0, 1\]"):
         Aggregator.from_signal("min_prob", schema=SCHEMA).score(rows(min_prob=[0.5, 1.5]))
-    with pytest.raises(InputError, match="missing must be a probability"):
+    with pytest.raises(InputError, match="missing"):
         Aggregator.from_signal("min_prob", schema=SCHEMA, missing=2.0)
 
 

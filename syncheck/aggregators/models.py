@@ -1,0 +1,324 @@
+"""Stored models of an aggregator: a dense network, an ensemble, and one signal taken as it is.
+
+Scoring with plain arrays instead of the scikit-learn pipeline they come from makes the saved model the same as the
+trained one and independent of scikit-learn's version. Boosted trees are in :mod:`syncheck.aggregators.trees`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from syncheck.aggregators.trees import Forest
+from syncheck.config import ClassifierKind
+from syncheck.errors import CheckpointError, InputError
+from syncheck.files import parse_arrays, parse_object
+from syncheck.types import FeatureSchema
+
+__all__ = ["Column", "Ensemble", "MEMBERS", "Network", "StoredModel"]
+
+Floats = NDArray[np.float64]
+
+MAX_DEPTH = 16
+"""Layers of a network that is read."""
+MAX_VALUE = 1e15
+"""Largest absolute number in a network that is read, so that no sum of products overflows."""
+SMALLEST_SCALE = 1e-30
+MAX_FEATURES = 100_000
+"""Columns that a signal's file may count."""
+
+
+class StoredModel(Protocol):
+    """The part of an aggregator that computes scores and is saved."""
+
+    @property
+    def features(self) -> int:
+        """Number of features F."""
+
+    def probability(self, X: Floats) -> Floats:
+        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64, given the training medians."""
+
+    def to_bytes(self) -> bytes:
+        """Return the contents of its file: arrays in the safetensors format, or JSON."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what :meth:`to_bytes` wrote; raise CheckpointError if it is anything else."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them.
+
+    Attributes
+    ----------
+    fill : ndarray of shape (F,), float64
+        Replaces missing values.
+    flagged : ndarray of shape (I,), int64
+        Features whose absence is an input of its own, in order.
+    mean, scale : ndarray of shape (F + I,), float64
+    weights : tuple of ndarray, (F + I, H) to (H, 1), float64
+    biases : tuple of ndarray, (H,) to (1,), float64
+    """
+
+    fill: Floats
+    flagged: NDArray[np.int64]
+    mean: Floats
+    scale: Floats
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+
+    @property
+    def features(self) -> int:
+        """Number of features F."""
+        return len(self.fill)
+
+    @classmethod
+    def from_pipeline(cls, pipeline: Any) -> Self:  # noqa: ANN401 (scikit-learn has no types)
+        """Take the arrays out of a fitted ``lr`` or ``mlp`` pipeline of ``make_aggregator``."""
+        imputer, scaler, classifier = (step for _, step in pipeline.steps)
+        if hasattr(classifier, "coefs_"):
+            weights, biases = list(classifier.coefs_), list(classifier.intercepts_)
+        else:
+            weights, biases = [classifier.coef_.T], [classifier.intercept_]
+        # A column that never varied in training is 0 after scaling, so its weights were never learnt: an MLP's are
+        # still the random initial ones and must not count when the column varies later. The scaler leaves such
+        # columns alone, so its scale is not their deviation.
+        varied = scaler.scale_ == np.sqrt(scaler.var_)
+        first = np.where(varied[:, None], weights[0], 0.0)
+        return cls(
+            fill=imputer.statistics_.astype(np.float64),
+            flagged=imputer.indicator_.features_.astype(np.int64),
+            mean=scaler.mean_,
+            scale=scaler.scale_,
+            weights=tuple(np.ascontiguousarray(layer) for layer in (first, *weights[1:])),
+            biases=tuple(biases),
+        )
+
+    def probability(self, X: Floats) -> Floats:
+        """Return P(faithful), (N,) float64, of (N, F) features."""
+        return _expit(self.log_odds(X))
+
+    def log_odds(self, X: Floats) -> Floats:
+        """Return ln(p / (1 - p)), (N,) float64, in nats; a row's does not depend on the rows beside it.
+
+        BLAS would round a row differently in another batch; ``einsum`` sums each in the same order.
+        """
+        layer = self._inputs(X)
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
+        log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
+        return log_odds[:, 0]
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return each feature's part of the log-odds, (F,) float64.
+
+        Logistic regression: exactly the feature's terms, against the mean of training; with the intercept they add up
+        to the log-odds. With hidden layers: the change of the log-odds against the feature at its median (occlusion).
+        """
+        if len(self.weights) > 1:
+            at_median = np.tile(x, (self.features + 1, 1))
+            np.fill_diagonal(at_median, medians)
+            log_odds = self.log_odds(at_median)
+            return np.asarray(log_odds[-1] - log_odds[:-1], dtype=np.float64)
+        terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
+        found: Floats = terms[: self.features].copy()
+        found[self.flagged] += terms[self.features :]
+        return found
+
+    def _inputs(self, X: Floats) -> Floats:
+        """Impute, flag and scale: (N, F) to (N, F + I)."""
+        missing = np.isnan(X)
+        columns = np.concatenate([np.where(missing, self.fill, X), missing[:, self.flagged]], axis=1)
+        return np.asarray((columns - self.mean) / self.scale)
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays in the safetensors format."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("fill", "flagged", "mean", "scale")}
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            arrays |= {f"layers.{index}.weight": weight, f"layers.{index}.bias": bias}
+        return bytes(safetensors.numpy.save(arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read arrays; raise CheckpointError unless they make a network of finite numbers."""
+        arrays = parse_arrays(data, what="a network's weights")
+        depth = sum(name.endswith(".weight") for name in arrays)
+        if fault := _network_fault(arrays, depth):
+            raise CheckpointError(f"the arrays make no network: {fault}; copy the file again or train anew")
+        weights, biases = (
+            tuple(arrays[f"layers.{index}.{part}"] for index in range(depth)) for part in ("weight", "bias")
+        )
+        return cls(arrays["fill"], arrays["flagged"], arrays["mean"], arrays["scale"], weights, biases)
+
+
+def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
+    """Return what is wrong with a network's arrays, if anything."""
+    layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
+    if not 1 <= depth <= MAX_DEPTH or set(arrays) != {"fill", "flagged", "mean", "scale", *layers}:
+        return f"found {sorted(arrays)}"
+    floats = {name: array for name, array in arrays.items() if name != "flagged"}
+    if arrays["flagged"].dtype != np.int64 or any(array.dtype != np.float64 for array in floats.values()):
+        return "an array has another type"
+    if any(not (np.abs(array) <= MAX_VALUE).all() for array in floats.values()):
+        return f"a number is not finite or beyond {MAX_VALUE:g}"
+    return _shape_fault(arrays, depth)
+
+
+def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
+    count, flagged = arrays["fill"].size, arrays["flagged"]
+    inputs = count + flagged.size
+    widths = [inputs, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
+    shapes: dict[str, tuple[int, ...]] = {"fill": (count,), "flagged": (flagged.size,)}
+    shapes |= {"mean": (inputs,), "scale": (inputs,)}
+    for index, (rows, columns) in enumerate(pairwise(widths)):
+        shapes |= {f"layers.{index}.weight": (rows, columns), f"layers.{index}.bias": (columns,)}
+    if wrong := [name for name, shape in shapes.items() if arrays[name].shape != shape]:
+        return f"the shapes of {wrong} do not fit the others"
+    if widths[-1] != 1 or not count:
+        return f"it has {count} features and {widths[-1]} outputs"
+    if ((flagged < 0) | (flagged >= count)).any() or len(np.unique(flagged)) != len(flagged):
+        return f"a flag is for none of the {count} features, or two are for one"
+    if (arrays["scale"] < SMALLEST_SCALE).any():
+        return f"a scale is below {SMALLEST_SCALE:g}"
+    return None
+
+
+MEMBERS: Mapping[ClassifierKind, type[Network | Forest]] = {"lr": Network, "xgb": Forest}
+"""Classifiers of an ensemble. An MLP as a third would add 0.001 AUROC at most, and takes the longest to train."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """The classifiers of :data:`MEMBERS`, their log-odds averaged.
+
+    A linear model and trees err on different sentences, so the average is better than either when data are few.
+    """
+
+    members: Mapping[ClassifierKind, Network | Forest]
+
+    @property
+    def features(self) -> int:
+        """Number of features F."""
+        return next(iter(self.members.values())).features
+
+    def probability(self, X: Floats) -> Floats:
+        """Return P(faithful), (N,) float64, of (N, F) features."""
+        return _expit(np.mean([member.log_odds(X) for member in self.members.values()], axis=0))
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return each feature's part of the log-odds, (F,) float64: the mean over the members."""
+        found = [member.contributions(x, medians) for member in self.members.values()]
+        return np.asarray(np.mean(found, axis=0), dtype=np.float64)
+
+    def to_bytes(self) -> bytes:
+        """Return the members' own files, each an array of bytes in one of the safetensors format."""
+        files = {kind: np.frombuffer(member.to_bytes(), np.uint8) for kind, member in self.members.items()}
+        return bytes(safetensors.numpy.save(files))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the members; raise CheckpointError if one is missing, damaged or for other features than the rest."""
+        files = parse_arrays(data, what="an ensemble's members")
+        if set(files) != set(MEMBERS) or any(file.dtype != np.uint8 for file in files.values()):
+            raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train anew")
+        members = {kind: reader.from_bytes(files[kind].tobytes()) for kind, reader in MEMBERS.items()}
+        if len(counts := {member.features for member in members.values()}) > 1:
+            raise CheckpointError(f"the members of the ensemble are for {sorted(counts)} features; train anew")
+        return cls(members)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Takes one of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap.
+
+    Attributes
+    ----------
+    index, features : int
+        Place of the feature, and F.
+    missing : float or None
+        P(faithful) where it was not measured; None refuses such a sentence.
+    """
+
+    index: int
+    features: int
+    missing: float | None
+
+    @classmethod
+    def of(cls, name: str, schema: FeatureSchema, missing: float | None) -> Self:
+        """Take a feature in [0, 1] that rises with faithfulness; raise InputError if the schema has no such feature."""
+        columns = zip(schema.names, schema.units, schema.directions, strict=True)
+        usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
+        if name not in usable:
+            raise InputError(
+                f"expected a signal of schema {schema.version!r} in [0, 1] that rises with faithfulness: "
+                f"{', '.join(usable) or 'it has none'}; found {name!r}"
+            )
+        if missing is not None and not 0 <= missing <= 1:
+            raise InputError(f"missing must be a probability in [0, 1], or None; found {missing!r}")
+        return cls(schema.names.index(name), len(schema.names), missing)
+
+    def probability(self, X: Floats) -> Floats:
+        """Return the column, (N,) float64; raise InputError if a value is beyond [0, 1], or absent and not replaced."""
+        values = X[:, self.index].astype(np.float64)
+        absent = np.isnan(values)
+        if self.missing is not None:
+            values[absent] = self.missing
+        elif absent.any():
+            raise InputError(
+                f"the signal in column {self.index}, which is the whole score, was not measured for "
+                f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner, or a score for them "
+                "(missing=)"
+            )
+        if ((values < 0) | (values > 1)).any():
+            raise InputError(
+                f"the signal in column {self.index} must be in [0, 1]; found {values.min()}..{values.max()}"
+            )
+        return values
+
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
+        """Return the signal in its place and 0 elsewhere, (F,) float64."""
+        found = np.zeros(self.features)
+        found[self.index] = self.probability(x[None])[0]
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Return the fields as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the fields; raise CheckpointError if they name no column."""
+        fields: Any = parse_object(data, Path("the signal's file"))
+        if fault := _column_fault(fields):
+            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fault}")
+        return cls(**fields)
+
+
+def _column_fault(fields: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the fields of a file, if anything."""
+    if set(fields) != {"index", "features", "missing"}:
+        return f"the fields {sorted(fields)}"
+    index, count, missing = fields["index"], fields["features"], fields["missing"]
+    if not (type(index) is type(count) is int and 0 <= index < count <= MAX_FEATURES):
+        return f"column {index!r} of {count!r}"
+    if missing is not None and not (type(missing) in (int, float) and 0 <= missing <= 1):
+        return f"the score {missing!r} for a missing signal"
+    return None
+
+
+def _expit(log_odds: Floats) -> Floats:
+    from scipy.special import expit
+
+    return np.asarray(expit(log_odds), dtype=np.float64)
