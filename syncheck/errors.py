@@ -9,7 +9,7 @@ SyncheckError
 ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
 │   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
-├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer, or in another form
+├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as asked
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class SyncheckError(Exception):
-    """Base of every error that this package raises on purpose; what it quotes is safe to show on a terminal."""
+    """Base of all errors that this package raises on purpose; its text is safe to show on a terminal."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -51,12 +51,9 @@ class InputError(SyncheckError, ValueError):
 
 
 class InsufficientDataError(InputError):
-    """The labelled sentences are too few, or too often unfaithful, for what was asked.
+    """The labelled sentences are too few, or too often unfaithful.
 
-    Attributes
-    ----------
-    more_needed : int or None
-        How many more would be enough at the rate observed; None where no number would.
+    ``more_needed`` says how many more would be enough at the observed rate; None if no number would.
     """
 
     def __init__(self, message: str, *, more_needed: int | None) -> None:
@@ -71,14 +68,8 @@ class PromptError(InputError):
 class RecordError(InputError):
     """One record of an input file cannot be used.
 
-    Attributes
-    ----------
-    source : str
-        The file as it was asked for, or ``"-"`` for standard input.
-    line : int
-        Line number, counted from 1.
-    field : str or None
-        The field at fault, None when the whole line is.
+    ``source`` is the file (``"-"`` for standard input), ``line`` counts from 1, and ``field`` is None if the whole line
+    is at fault.
     """
 
     def __init__(self, message: str, *, source: str, line: int, field: str | None = None) -> None:
@@ -106,7 +97,7 @@ class UnsupportedModelError(SyncheckError, ValueError):
 
 
 class TextGeneratorError(SyncheckError, RuntimeError):
-    """A model that was asked for a judgement could not be reached, or answered in another form than asked for."""
+    """A model that was asked for a judgement could not be reached, or its answer has another form."""
 
 
 class NotReadyError(SyncheckError, RuntimeError):
@@ -114,22 +105,14 @@ class NotReadyError(SyncheckError, RuntimeError):
 
 
 class MissingExtraError(SyncheckError, ImportError):
-    """An optional package is not installed.
-
-    Parameters
-    ----------
-    package
-        The missing package.
-    extra
-        The extra of ``syncheck`` that brings it.
-    """
+    """An optional ``package`` is not installed; ``extra`` is the extra of ``syncheck`` that brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")
 
 
 class LeftOutWarning(UserWarning):
-    """Labelled responses are not trained on: they cannot be measured, or get no score."""
+    """Labelled responses are not trained on, because they cannot be measured or get no score."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -143,14 +126,14 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, that of the CPU or of an accelerator."""
+    """Return True if the memory of the CPU or of an accelerator ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, without loading torch
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return an error as one line; of one that is not ours also its type, and what to do where memory ran out."""
+    """Return an error on one line; for foreign errors with the type, and with advice if memory ran out."""
     if isinstance(error, SyncheckError):
         return str(error)
     said = printable(" ".join(str(error).split()))

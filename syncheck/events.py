@@ -1,4 +1,4 @@
-"""Events of a stream, a monitor's or a decoder's, in the order in which they happen."""
+"""Events of a monitor's or decoder's stream, in the order in which they happen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["EndEvent", "Event", "NoticeEvent", "RetractEvent", "SentenceEvent", 
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """A token was decoded; ``text`` is what it completed, possibly nothing. Decoders of :mod:`fod` give none."""
+    """A token was decoded; ``text`` is what it completed, possibly nothing. Decoders of :mod:`fod` emit none."""
 
     token_id: int
     text: str
@@ -59,7 +59,7 @@ class SentenceEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetractEvent:
-    """The last sentences of the stream are taken back: which, in the order of the text, and why in words."""
+    """The last sentences of the stream are taken back; ``sentences`` are in the order of the text."""
 
     sentences: tuple[SentenceScore, ...]
     reason: str = ""
@@ -68,7 +68,7 @@ class RetractEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvent:
-    """Text without a score that the model has not written: an abstention's message, or a caller's own."""
+    """Text without a score that the model did not write: an abstention's message, or a caller's own."""
 
     text: str
     token_ids: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What callers give, checked at the door: texts, sequences, shares, arrays, labels."""
+"""Checks of arguments: texts, sequences, shares, arrays, labels."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 
 def has_both_labels(y: ArrayLike) -> bool:
-    """Whether some labels are 1 (faithful), some 0 (unfaithful), and all one of the two."""
+    """Return True if there are labels 1 (faithful) and 0 (unfaithful), and no others."""
     return set(np.unique(np.asarray(y)).tolist()) == set(_NAMES)
 
 
 def labels_found(y: ArrayLike) -> str:
-    """Return which labels there are: how many of each, that all are of one kind, or what stands in their place."""
+    """Describe the labels that there are, for a message."""
     values, counts = np.unique(np.asarray(y), return_counts=True)
     found = dict(zip(values.tolist(), counts.tolist(), strict=True))
     if not found:
@@ -49,15 +49,7 @@ _HALF = re.compile(r"[\ud800-\udfff]")
 
 
 def check_text(text: object, name: str) -> None:
-    """Check that a value is a string that any encoding can write.
-
-    Raises
-    ------
-    InputError
-        If it holds half of a character (a lone surrogate), at which tokenizers and files fail.
-    WrongTypeError
-        If it is no string.
-    """
+    """Refuse what is not a string (WrongTypeError), or holds a lone surrogate (InputError)."""
     if not isinstance(text, str):
         raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
     half = _HALF.search(text)
@@ -69,28 +61,16 @@ def check_text(text: object, name: str) -> None:
 
 
 def check_texts(texts: object, name: str) -> None:
-    """Check that a value is a list, tuple or other sequence of whole strings.
-
-    Raises
-    ------
-    InputError
-        If one of them holds half of a character.
-    WrongTypeError
-        If it is a string itself, no sequence, or one of them is no string.
-    """
+    """Refuse what is not a sequence of strings (WrongTypeError), or holds a lone surrogate (InputError)."""
     check_sequence(texts, name, of="strings")
     for index, text in enumerate(texts):  # type: ignore[var-annotated,arg-type]
         check_text(text, f"{name}[{index}]")
 
 
 def check_sequence(values: object, name: str, *, of: str) -> None:
-    """Check that a value can be read more than once, as a generator cannot.
+    """Refuse, by a WrongTypeError, what is a string or cannot be read more than once, as a generator cannot.
 
-    Raises
-    ------
-    WrongTypeError
-        If it is a string, or neither a sequence nor a one-dimensional array; the message says a list ``of`` what it
-        should be.
+    The message says that ``name`` must be a list ``of`` something.
     """
     is_array = isinstance(values, np.ndarray) and values.ndim == 1
     if isinstance(values, str | bytes) or not (isinstance(values, Sequence) or is_array):
@@ -103,9 +83,9 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     Raises
     ------
     InputError
-        If they make no array, since rows differ in length, say.
+        If they make no array, for instance since rows differ in length.
     WrongTypeError
-        If they are complex, strings or any other objects.
+        If they are complex, strings or other objects.
     """
     try:
         array = np.asarray(values)
@@ -121,15 +101,7 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_share(value: object, name: str) -> None:
-    """Check that a value is a number in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If it is outside, or NaN.
-    WrongTypeError
-        If it is no real number.
-    """
+    """Refuse what is not a number (WrongTypeError) in [0, 1] (InputError)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a number in [0, 1]; found {value!r}")
     if not 0.0 <= float(value) <= 1.0:

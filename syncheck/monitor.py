@@ -44,25 +44,22 @@ class Monitor:
 
     Parameters
     ----------
-    model
-        A Hugging Face causal language model; put into evaluation mode.
-    tokenizer
-        Its tokenizer.
+    model, tokenizer
+        A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
-        What is measured; None takes the schema ``syncheck.v3`` with the model's default layers. Without config,
+        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without config,
         aggregator, LID references and aligner, this is the bundled monitor ``generic``: it scores the sentences of any
-        model by their text alone, needs no labels, and its scores hold where as many sentences are faithful as not.
+        model by their text alone, needs no labels, and its scores assume that as many sentences are faithful as not.
     aggregator
-        Turns features into P(faithful), those of the config's schema in its order; None leaves the sentences without a
-        score (status ``no_aggregator``).
+        Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
+        ``no_aggregator``).
     lid_references
         Reference activations for LID; needed when the schema has LID features and there is an aggregator.
     aligner
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
     trained_on
-        What tells the questions that the aggregator has seen, so that an evaluation can refuse them; see
-        :func:`syncheck.training.question_digests`. Monitors saved by earlier versions
-        store the ids of the records.
+        Digests of the questions that the aggregator has seen, so that an evaluation can refuse them; see
+        :func:`syncheck.training.question_digests`. Monitors saved by earlier versions store ids of records.
     name
         Shown in reports; that of a bundled monitor.
 
@@ -73,20 +70,15 @@ class Monitor:
     MismatchError
         If the aggregator reads other features than the config's schema has, or in another order.
 
-    Notes
-    -----
-    Threads may share a monitor, or have one each on the same model, and get the answers that one thread would get, to
-    the last bit: what is measured is measured in the forwards of the thread that asks. This holds for :meth:`score`,
-    :meth:`generate`, :meth:`stream` and :meth:`attach` in any mixture, and for the decoders of :mod:`fod`. A stream may
-    be advanced by another thread each time, but by one at a time. A watch belongs to the thread, or the asyncio task,
-    that enters its ``with`` block: the loop runs there, or in a worker that is given its context, as
-    ``asyncio.to_thread`` does. Other threads may use the model meanwhile, monitored or not.
+    Notes ----- Threads may share a monitor, or a model, and get the answers that one thread would get, to the last bit.
+    A stream may be advanced by another thread each time, but by one at a time. A watch belongs to the thread, or the
+    asyncio task, that enters its ``with`` block, or to a worker that is given its context, as ``asyncio.to_thread``
+    does.
 
-    What must not change while threads run is the model (its weights, its ``config``, its device), and the truncation,
-    padding and ``split_special_tokens`` of the tokenizer. Sampling without a ``generator`` draws from torch's global
-    source, in which threads take turns by chance: pass a generator to each call. Loading a model changes torch's
-    default dtype for all threads; load before they start. Processors, criteria, streamers and aligners of your own are
-    called by the threads that use them.
+    While threads run, the model (weights, ``config``, device) and the truncation, padding and ``split_special_tokens``
+    of the tokenizer must not change. Pass a ``generator`` to each call that samples: threads take turns by chance in
+    torch's global source. Load models before threads start, since loading changes torch's default dtype for all of
+    them.
 
     Examples
     --------
@@ -142,13 +134,13 @@ class Monitor:
         )
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
-        """Open a session for a decoder of your own, of one row for each prompt; a context manager."""
+        """Open a session for a decoder of your own, with one row for each prompt; a context manager."""
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
         return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
-        """Return what turns the measured sentences of one prompt into scores."""
+        """Return the scorer of one prompt's sentences."""
         return SentenceScorer(
             prompt,
             schema=self.schema,
@@ -166,16 +158,12 @@ class Monitor:
     def attach(self, prompts: Sequence[RagPrompt]) -> BatchWatch: ...
 
     def attach(self, prompts: RagPrompt | Sequence[RagPrompt]) -> Watch | BatchWatch:
-        """Watch a generation loop that is not ours.
+        """Watch a generation loop of your own or of ``model.generate``.
 
         Parameters
         ----------
         prompts
-            That of the loop, or for a loop over a batch that of each row: with ``num_return_sequences=n`` each n times.
-
-        Returns
-        -------
-        Watch or BatchWatch
+            The loop's prompt, or a list with that of each row: each n times with ``num_return_sequences=n``.
         """
         rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
@@ -216,18 +204,18 @@ class Monitor:
         prompts
             From :meth:`prompt`; a list is decoded as one batch.
         num_return_sequences
-            Responses to each prompt; sample then, as ``generate`` asks.
+            Responses to each prompt; more than one requires sampling, as in ``model.generate``.
         generator
-            Source of randomness when ``do_sample`` is set; None uses torch's global one, as ``generate`` does.
+            Source of randomness for sampling; None uses torch's global one.
         **kwargs
-            What ``model.generate`` takes: ``max_new_tokens``, ``do_sample``, ``generation_config``,
+            Arguments of ``model.generate``: ``max_new_tokens``, ``do_sample``, ``generation_config``,
             ``logits_processor``, ``stopping_criteria``, ``streamer``, ...
 
         Returns
         -------
         Report or list of Report
-            One report for one prompt; a list, the responses to each prompt together, for a list of prompts or when
-            several responses are asked for. ``seconds`` is then that of all.
+            A list for a list of prompts or several responses, those to one prompt together; ``seconds`` is then that of
+            the batch.
 
         Raises
         ------
@@ -254,7 +242,7 @@ class Monitor:
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-        """Return the prompt of each row, once it is known that each fits the window: scorers read the passages."""
+        """Return the prompt of each row; refuses one that does not fit the window before its passages are read."""
         rows = _rows_of(prompts)
         check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
         return rows
@@ -272,20 +260,15 @@ class Monitor:
         generator: torch.Generator | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
-        """Generate and yield events as they happen.
-
-        A sentence's event exists before the next sentence's second token is decoded.
+        """Generate and yield events as they happen: a sentence's before the next sentence's second token is decoded.
 
         Parameters
         ----------
         prompt
-            From :meth:`prompt`; one, since events say nothing about rows.
+            From :meth:`prompt`; a single one.
         reveal
-            ``verified``: a token's event follows that of its sentence, so that text reaches a reader only with its
-            score. ``immediate``: tokens come as they are decoded.
-        generator
-            As in :meth:`generate`.
-        **kwargs
+            ``verified``: the tokens of a sentence come after its score. ``immediate``: tokens come as they are decoded.
+        generator, **kwargs
             As in :meth:`generate`.
 
         Yields
@@ -332,7 +315,7 @@ class Monitor:
         sentences: Sequence[str] | None = None,
         signals: bool = False,
     ) -> Report:
-        """Score a given response; where signals are wanted, the monitored model acts as surrogate for its author.
+        """Score a given response; for signals, the monitored model stands in for the response's author.
 
         Parameters
         ----------
@@ -341,22 +324,23 @@ class Monitor:
         response
             The text, tokenised once, without special tokens.
         response_token_ids
-            Its tokens instead, for instance those the model generated; what follows an end-of-text token, and
-            that token, do not count.
+            Its token ids instead. An end-of-text token ends the response and is not part of it.
         sentences
             The response cut into sentences, with all white space; joined they are the response.
         signals
-            Whether to measure the model's signals also where the monitor's features need none of them. Without them
-            such a monitor asks no language model, and every token's signals are NaN; one without an aggregator, of
-            which there is nothing else to learn, always measures them.
+            Whether to measure the model's signals even if the schema needs none. Without them such a monitor does not
+            run the model, and every token's signals are NaN. A monitor without an aggregator always measures them.
 
         Raises
         ------
         InputError
-            If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is the response; the last
-            two may go together and then have to agree.
+            If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is given (the last two may go
+            together and then have to agree), an id is outside the vocabulary, or a text holds a lone surrogate.
         PromptError
-            If prompt and response do not fit the model's window.
+            If prompt and response do not fit the model's window or cross a length at which it encodes every token anew
+            (see :func:`syncheck.signals.check_one_encoding`), or a slow tokenizer rewrites the text.
+        WrongTypeError
+            If an argument has another type.
         """
         started = time.perf_counter()
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
@@ -373,7 +357,7 @@ class Monitor:
         signals: bool = False,
         batch_size: int = 16,
     ) -> list[Report]:
-        """Score many given responses in padded batches; otherwise as :meth:`score`.
+        """Score many given responses in padded batches; otherwise like :meth:`score`.
 
         Parameters
         ----------
@@ -384,7 +368,7 @@ class Monitor:
         signals
             As in :meth:`score`.
         batch_size
-            Responses replayed at once, those of like length together.
+            Responses replayed at once; those of like length go together.
 
         Returns
         -------
@@ -410,7 +394,7 @@ class Monitor:
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> ScoredAnswer:
-        """Measure and score a given response; as :meth:`score`, with the signals beside the scores."""
+        """Measure and score a given response like :meth:`score`, and return the signals as well."""
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
         return replay.replay(self, [prompt], [given], signals=True)[0]
 
@@ -425,34 +409,32 @@ class Monitor:
         batch_size: int = 16,
         on_failure: Callable[[int, str], None] | None = None,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
-        """Measure and score many given responses; as :meth:`score_batch`, with the signals beside the scores.
+        """Measure and score many given responses like :meth:`score_batch`, and return the signals as well.
 
         Parameters
         ----------
-        prompts
-            From :meth:`prompt`.
-        responses
-            As in :meth:`score_batch`, or from :meth:`read`.
-        response_token_ids, sentences, signals, batch_size
+        prompts, response_token_ids, sentences, signals, batch_size
             As in :meth:`score_batch`.
+        responses
+            Texts, or responses from :meth:`read`.
         on_failure
-            None raises what the model's forward raises. Otherwise a batch that fails, for want of memory say, is
-            replayed in halves, which is logged; of a response that fails alone this is told the place and the reason.
+            None raises the error of a forward. Otherwise a batch that fails, for want of memory say, is replayed in
+            halves, and this is called with the index and the reason of a response that fails alone.
 
         Returns
         -------
         iterator of (int, ScoredAnswer)
-            The place of each response among ``prompts``, with its answer, as soon as its batch is replayed.
+            The index among ``prompts`` and the answer of each response, as soon as its batch is replayed.
 
         Raises
         ------
         InputError
-            As :meth:`score_batch`, before anything is replayed.
+            As in :meth:`score_batch`, before anything is replayed.
 
         Examples
         --------
-        >>> for place, answer in monitor.replay_batch(prompts, responses):  # doctest: +SKIP
-        ...     print(responses[place], [signals.kl.mean() for signals in answer.signals])
+        >>> for index, answer in monitor.replay_batch(prompts, responses):  # doctest: +SKIP
+        ...     print(responses[index], [signals.kl.mean() for signals in answer.signals])
         """
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
         found = replay.replay_batches(
@@ -468,7 +450,7 @@ class Monitor:
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> GivenResponse:
-        """Return the tokens and the sentences of a given response, without a forward; arguments as :meth:`score`."""
+        """Return the tokens and sentences of a given response without a forward; arguments as in :meth:`score`."""
         _require_prompt(prompt)
         return replay.read_response(
             self, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences
@@ -512,7 +494,7 @@ class Monitor:
         tokenizer: PreTrainedTokenizerBase,
         aligner: Aligner | None = None,
     ) -> Monitor:
-        """Read a folder that :meth:`save_pretrained` wrote.
+        """Load a folder written by :meth:`save_pretrained`.
 
         Parameters
         ----------
@@ -521,7 +503,7 @@ class Monitor:
         model, tokenizer
             Those the monitor was trained with.
         aligner
-            Replaces the saved choice by one with the same name; None loads the saved choice.
+            An instance of the saved aligner; None loads it.
 
         Raises
         ------

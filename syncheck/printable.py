@@ -1,4 +1,4 @@
-"""Text that others wrote, made fit to be shown on a terminal, and objects on one line."""
+"""Text of others made safe for a terminal, and objects on one line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HARMFUL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Return a text with what would steer a terminal, or reorder the text around it, written out as ``\u001b``.
+    r"""Escape what would steer a terminal, or reorder the text around it, as ``\u001b``.
 
-    Tabs and line breaks stay. Within JSON this is the same value still: such characters stand in strings alone, and
-    this is how JSON writes them.
+    Tabs and line breaks stay. JSON keeps its value: such characters occur in its strings only, where it escapes them
+    alike.
 
     Examples
     --------
@@ -52,13 +52,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def summary(value: object, *parts: object) -> str:
-    """Return an object's ``repr`` on one line: its class and what is told of it.
-
-    Parameters
-    ----------
-    value
-    *parts
-        Told in this order; None and ``""`` are left out, a float has two decimals.
+    """Return an object's ``repr`` on one line: its class and these parts, without None and ``""``.
 
     Examples
     --------
