@@ -45,11 +45,11 @@ class _FollowIds(LogitsProcessor):  # type: ignore[misc]
 class BatchWatch(Scoped):
     """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one a row.
 
-    As :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
+    Like :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
     padded on the left and keep their places: beam search, which moves text between rows, is refused.
 
-    A row is over when a stopping criterion of ``generate`` says so of it, whatever fills it afterwards; in a loop
-    written by hand at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
+    A row is over when a stopping criterion of ``generate`` says so, whatever fills it afterwards; in a loop written by
+    hand at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
     """
 
     def __init__(
@@ -87,13 +87,7 @@ class BatchWatch(Scoped):
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def check_sequence(self, input_ids: Tensor) -> None:
-        """Refuse ids that are not those that were fed.
-
-        Raises
-        ------
-        InputError
-            If they differ: the loop runs another prompt, or moves text between rows.
-        """
+        """Refuse, by an InputError, ids other than those fed: of another prompt, or of text moved between rows."""
         if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those the watched model was fed; generate from prompt.inputs() of the "
@@ -101,14 +95,14 @@ class BatchWatch(Scoped):
             )
 
     def end(self, row: int = 0, *, tokens: int) -> None:
-        """Say in a loop written by hand that a row is over; what the loop feeds to it from there on is no text.
+        """Declare that a row is over, in a loop written by hand; what the loop feeds to it afterwards is no text.
 
         Parameters
         ----------
         row
             Its place in the batch.
         tokens
-            Of its response, when it is over. All but the last may have been fed, and nothing after them.
+            Tokens of its response, all but the last of which may have been fed.
 
         Raises
         ------
@@ -122,19 +116,18 @@ class BatchWatch(Scoped):
         self._end_rows()
 
     def reports(self, output_ids: Any) -> list[Report]:  # noqa: ANN401 - a tensor, a list or what generate returns
-        """Finish and return the report of each row.
+        """Finish and return the report of each row; call inside the ``with`` block or after it.
 
         Parameters
         ----------
         output_ids
             The final ids, prompt and padding included, as ``generate`` returns them (or its output object).
-            ``generate`` never feeds the last token, so it is fed now, which needs the hooks: call inside the ``with``
-            block or after it.
+            ``generate`` never feeds the last token, so it is fed now.
 
         Raises
         ------
         InputError
-            If the ids do not continue what was watched.
+            If the ids do not continue the watched ones.
         """
         ids = _ids_of(output_ids)
         n = len(self._seen[0])
@@ -168,7 +161,7 @@ class BatchWatch(Scoped):
         return min(over, len(ids)), "criteria" if limit is None or over < limit else "length"
 
     def _end_rows(self) -> None:
-        """End the rows that were over with what they have been fed."""
+        """End the rows that were over with the tokens fed so far."""
         for row, seen, over in zip(self._session.rows, self._seen, self._stops.over, strict=True):
             if over is not None and over <= len(seen):
                 row.end()
@@ -282,23 +275,19 @@ class BatchWatch(Scoped):
 class Watch(BatchWatch):
     """Scores sentences while another loop generates; made by ``Monitor.attach``, used as a context manager.
 
-    Forward hooks read the raw logits, the hidden states and the ids that are fed, so it makes no difference who
-    chooses the tokens or how. A sentence is scored when the first token behind it is fed, before that token's own
-    successor can be chosen. The hooks go on exit.
+    Forward hooks read the raw logits, the hidden states and the ids that are fed, however the loop chooses its tokens.
+    A sentence is scored when the first token after it is fed, before that token's own successor can be chosen. The
+    hooks are removed on exit. Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
 
     Attributes
     ----------
     processors : LogitsProcessorList
-        For ``generate(logits_processor=...)``: changes no score, but checks that the ids are those that were seen.
-
-    Notes
-    -----
-    Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
+        For ``generate(logits_processor=...)``: changes no score, but checks the ids.
     """
 
     @property
     def sentences(self) -> tuple[SentenceScore, ...]:
-        """Sentences scored so far; useful inside a hand-written loop, to stop or to take back."""
+        """Sentences scored so far; a hand-written loop can stop or take text back by them."""
         return self.rows[0]
 
     def report(self, output_ids: Any) -> Report:  # noqa: ANN401 - a tensor, a list or what generate returns

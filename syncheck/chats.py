@@ -48,17 +48,10 @@ def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, 
 
     The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``.
 
-    Parameters
-    ----------
-    tokenizer
-        One with a chat template.
-    turns
-        ``role`` and ``content`` of each.
-
     Raises
     ------
     InputError
-        If the template refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no limit of memory on
+        If the template refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on
         Windows), or writes more than ten million characters.
     """
     try:
@@ -85,7 +78,7 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: bytes) -> dict[str, Any]:
-        """Send a line and return the answer; ``error`` where the process had to be stopped or ended by itself."""
+        """Send a line and return the answer, with ``error`` if the process had to be stopped or ended by itself."""
         with self._lock:
             try:
                 process = self._started()
@@ -134,7 +127,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _exchanged(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> dict[str, Any] | None:
-    """Write a line, if there is one, and return the next answer; None if there is none within the time."""
+    """Write a line, if there is one, and return the next answer; None if none comes in time."""
     assert process.stdin is not None and process.stdout is not None
     stop = Timer(seconds, process.kill)
     stop.daemon = True
@@ -179,7 +172,7 @@ def _serve() -> None:
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:
-    """Return a chat as ``text``, or as ``error`` what the template did instead of writing one."""
+    """Return a chat as ``text``, or as ``error`` what the template did instead."""
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 

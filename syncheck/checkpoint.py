@@ -58,10 +58,7 @@ _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy
 
 
 def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return what tells a model and its tokenizer from another pair: architecture, sizes, vocabulary, weights.
-
-    ``weights_sha256`` is :func:`~syncheck.pretrained.weights_sha256`.
-    """
+    """Return what identifies a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
     config = model.config.get_text_config()
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
     return {
@@ -232,7 +229,7 @@ def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> Li
 
 
 def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:
-    """Rebuild how text is cut: JSON has lists for tuples, and older files lack the options, which are then off."""
+    """Rebuild the config from JSON, which has lists for tuples; options that older files lack are off."""
     fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
     return SegmenterConfig(**fields)
 

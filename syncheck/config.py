@@ -46,10 +46,7 @@ PRUNE_THRESHOLD = 0.85
 
 
 def default_layers(num_blocks: int) -> tuple[int, ...]:
-    """Return the decoder blocks to tap, counted from 0.
-
-    15, 16 and 17 of 32 blocks as in the paper; the three around the middle otherwise, as far as they exist.
-    """
+    """Return the decoder blocks to tap, from 0: the paper's 15, 16 and 17 of 32, otherwise three around the middle."""
     if num_blocks == 32:
         return PAPER_LAYERS
     middle = num_blocks // 2
@@ -60,12 +57,8 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 class SegmenterConfig:
     """How text is cut into sentences; the defaults give those of NLTK's untrained Punkt, as in the paper.
 
-    A monitor keeps the config it was trained with, so that it cuts new text in the same way.
-
-    Raises
-    ------
-    InputError
-        If a value is none of those listed.
+    A monitor keeps the config it was trained with, so that it cuts new text in the same way. Other values than those
+    listed raise InputError.
     """
 
     max_tokens: int = MAX_SENTENCE_TOKENS
@@ -144,5 +137,5 @@ class MonitorConfig:
             )
 
     def for_blocks(self, num_blocks: int) -> MonitorConfig:
-        """Return this config with the layers chosen, for a model of so many decoder blocks."""
+        """Return this config with layers, for a model of so many decoder blocks."""
         return self if self.layers is not None else replace(self, layers=default_layers(num_blocks))

@@ -57,9 +57,9 @@ REMEDY = "copy the folder again or train anew"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
-    """Raise CheckpointError unless this can be read to its end: a file, no pipe, device or folder, and not too large.
+    """Refuse, by a CheckpointError, what is no file, is too large, or cannot be read to its end, as a pipe or a device.
 
-    A symbolic link counts as what it leads to.
+    A symbolic link counts as its target.
     """
     try:
         found = path.stat()
@@ -82,13 +82,7 @@ def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
 
 
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
-    """Return a JSON object whose numbers are finite and whose whole numbers are at most 2^53.
-
-    Raises
-    ------
-    CheckpointError
-        If it is anything else; ``path`` is for the message.
-    """
+    """Return a JSON object with finite numbers, whole ones at most 2^53; CheckpointError, with the path, otherwise."""
     try:
         found = json.loads(content, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
@@ -104,13 +98,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file in the safetensors format, by name; nothing is known of them but that they are whole.
-
-    Raises
-    ------
-    CheckpointError
-        If it is anything else; ``what`` is for the message.
-    """
+    """Return the arrays, by name, of a file in the safetensors format; CheckpointError, naming ``what``, otherwise."""
     try:
         return dict(safetensors.numpy.load(content))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:  # KeyError: a type that numpy does not have
@@ -124,7 +112,7 @@ def write_digests(directory: Path, names: Iterable[str]) -> None:
 
 
 def check_digests(directory: Path, names: Iterable[str]) -> None:
-    """Raise CheckpointError unless these files are the ones that :func:`write_digests` saw."""
+    """Raise CheckpointError unless these files are those that :func:`write_digests` saw."""
     path = directory / DIGESTS
     saved = read_object(path)
     digests = saved.get("sha256")
@@ -166,21 +154,11 @@ UNFINISHED = ".unfinished-"
 
 @contextmanager
 def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """Yield a new file, which takes its place when the block ends without an error, and is removed otherwise.
+    """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
-    It is on the disk before it takes its place, so that a crash of the machine leaves the old file or the new one.
-    It is made for this block alone: what has its name already, a link among others, is neither followed nor opened.
-    Its mode follows the umask.
-
-    Parameters
-    ----------
-    place
-        What the file becomes; an older file there is replaced.
-
-    Yields
-    ------
-    tuple of BinaryIO and Path
-        The file to write to, and what it is called until then, to read it back once it was flushed.
+    It is on the disk before it replaces the old one, so that a crash of the machine leaves the old file or the new one.
+    Otherwise it is removed. It is made for this block alone: no existing file or link is followed or opened. Its mode
+    follows the umask.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
     file = path.open("x+b")  # exclusively
@@ -228,7 +206,7 @@ _SHOWN = 12
 
 
 def fields_found(name: str, found: Collection[str]) -> str:
-    """Return which fields a record has that lacks this one, and which of them to rename."""
+    """Describe which fields a record has that lacks this one, and which of them to rename."""
     others = [other for other in found if other != name]
     listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
     renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
@@ -243,18 +221,9 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """A record that could not be used.
+    """A record that could not be used: ``reason`` says what was expected, what was found and what to do.
 
-    Attributes
-    ----------
-    source : str
-        The file, ``-`` for standard input.
-    line : int
-        Counted from 1.
-    id : str
-        Empty where the record has none, or could not be read.
-    reason : str
-        What was expected, what was found, what to do.
+    ``source`` is the file (``-`` for standard input), ``line`` counts from 1, and ``id`` is empty if unknown.
     """
 
     source: str
@@ -269,7 +238,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1, without byte-order marks; blank ones are passed over."""
+    """Yield the lines of a file, without byte-order marks and blank ones, with their numbers from 1."""
     for number, line in enumerate(lines, 1):
         text = line.removeprefix(_BOM).strip()
         if text:
@@ -277,13 +246,7 @@ def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
-    """Return a field of the right type, or the default where it is absent or null.
-
-    Raises
-    ------
-    InputError
-        If it is missing without a default, or of another type.
-    """
+    """Return a field of this type, or the default if it is absent or null; InputError otherwise."""
     value = record.get(name)
     if value is None:
         if default is ...:
@@ -296,19 +259,13 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 
 
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
-    """Return the object of a line of JSON Lines.
-
-    Parameters
-    ----------
-    line
-    source, number
-        The file and the line's number in it, from 1, for the message.
+    """Return the object of a line of JSON Lines; ``source`` and ``number``, from 1, are for the message.
 
     Raises
     ------
     RecordError
-        If it is not JSON in UTF-8, nested too deeply to be read, no object, or a field holds half a character, NaN or
-        an infinite number: those would fail later, in a tokenizer or the output.
+        If it is not JSON in UTF-8, nested too deeply, no object, or a field holds a lone surrogate, NaN or an infinite
+        number, at which a tokenizer or the output would fail later.
     """
     try:
         record = json.loads(line.decode() if isinstance(line, bytes) else line)

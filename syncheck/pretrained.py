@@ -1,4 +1,4 @@
-"""Checkpoints of transformers: loaded without running what they bring, with one kind of error; told by weights."""
+"""Checkpoints of transformers: loaded without running their code, with one kind of error, identified by weights."""
 
 from __future__ import annotations
 
@@ -58,20 +58,15 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     name
         A folder or the name of a model.
     what
-        What is loaded, with its article, for the message: ``"a causal language model"``.
+        For the message, with its article: ``"a causal language model"``.
     options
         Passed on to ``from_pretrained``.
-
-    Returns
-    -------
-    object
-        What ``from_pretrained`` returns.
 
     Raises
     ------
     CheckpointError
-        It is missing, damaged or of a kind that transformers does not know, needs code of its own, has a pipe or a
-        device in place of a file, or its config asks for more than 512 layers.
+        If it is missing, damaged or of a kind unknown to transformers, needs code of its own, has a pipe or a device in
+        place of a file, or its config asks for more than 512 layers.
     """
     require_plain_folder(Path(name))
     try:
@@ -93,7 +88,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
 
 
 def require_plain_folder(folder: Path) -> None:
-    """Raise CheckpointError if a file of a folder is no regular one; a name that is no folder passes."""
+    """Refuse, by a CheckpointError, a folder with a file that is not regular; a name that is no folder passes."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():
@@ -102,7 +97,7 @@ def require_plain_folder(folder: Path) -> None:
 
 
 def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
-    """Raise CheckpointError if a config asks for more layers than can be; without a config, loading says so itself."""
+    """Refuse, by a CheckpointError, a config that asks for too many layers; a missing config is left to the loader."""
     given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
     try:
         config, _ = PreTrainedConfig.get_config_dict(name, **given)
@@ -148,10 +143,8 @@ def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedToken
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; see :func:`load_pretrained`.
 
-    Raises
-    ------
-    CheckpointError
-        As there; or there are no files of a tokenizer, for which transformers makes up one that knows no words.
+    Also refused is a folder without a tokenizer's files, for which transformers invents a tokenizer that knows no
+    words.
     """
     from transformers import AutoTokenizer
 
@@ -172,11 +165,11 @@ def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 def weights_sha256(model: nn.Module) -> str | None:
-    """Return a digest of the shapes and of sampled values of a model's weights; None if some are on the disk ("meta").
+    """Return a digest of the shapes and sampled values of a model's weights; None if some are on the disk ("meta").
 
-    It does not depend on the folder they were loaded from, on the device, or on the names that a version of
-    transformers gives them. Its first half is of the values in bfloat16, its second in float16; see
-    :func:`same_weights`. A quantised copy has another digest.
+    It is independent of the folder, the device, and the names of weights, which differ between versions of
+    transformers. Its first half is of the values in bfloat16, its second in float16; see :func:`same_weights`. A
+    quantised copy has another digest.
     """
     weights = [weight.detach() for weight in model.state_dict().values()]
     if any(weight.is_meta for weight in weights):
@@ -185,10 +178,10 @@ def weights_sha256(model: nn.Module) -> str | None:
 
 
 def same_weights(first: str, second: str) -> bool:
-    """Whether two digests are of one checkpoint, whatever floating-point type it was loaded in.
+    """Return True if two digests are of one checkpoint, whatever floating-point type it was loaded in.
 
-    A checkpoint in half precision is known in every type. One in float32 is known in float32 beside either half
-    precision, but not in bfloat16 beside float16, which round it differently.
+    A checkpoint in half precision is recognised in every type. One in float32 is recognised in float32 beside either
+    half precision, but not in bfloat16 beside float16, which round it differently.
     """
     return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
 

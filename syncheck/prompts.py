@@ -55,14 +55,9 @@ def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
 
 
 def ragtruth_summary_prompt(instruction: str, article: str) -> str:
-    """Write RAGTruth's prompt for a summary; its counterpart has :func:`first_sentence` of the article for the article.
+    """Write RAGTruth's prompt for a summary; its counterpart has the :func:`first_sentence` of the article alone.
 
-    Parameters
-    ----------
-    instruction
-        One line: ``Summarize the following news within 60 words:``.
-    article
-        The text to summarise.
+    The instruction is one line: ``Summarize the following news within 60 words:``.
     """
     return f"{instruction}\n{article}\noutput:"
 
@@ -70,9 +65,7 @@ def ragtruth_summary_prompt(instruction: str, article: str) -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, by NLTK's untrained Punkt; a blank text gives ``""``.
 
-    Notes
-    -----
-    The published code asks NLTK's English model, which has to be downloaded; this one ends at an abbreviation.
+    The published code uses NLTK's English model, which has to be downloaded; this one ends at an abbreviation.
     """
     text = text.strip()
     from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -81,18 +74,10 @@ def first_sentence(text: str) -> str:
 
 
 def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:
-    """Write RAGTruth's prompt for an overview of a business.
+    """Write RAGTruth's prompt for an overview of a business; without ``reviews`` its counterpart of the published code.
 
-    Parameters
-    ----------
-    record
-        The business: ``name``, ``address``, ``hours``, ``attributes``, ``review_info`` and so on.
-    reviews
-        False gives the counterpart of the published code: the record without ``review_info``, in a shorter prompt.
-
-    Notes
-    -----
-    The corpus calls the data JSON and writes Python's notation: single quotes, ``True``, ``None``. So does this.
+    That is shorter and lacks the record's ``review_info``. The corpus calls the data JSON but writes Python's notation:
+    single quotes, ``True``, ``None``; so does this.
     """
     opening = (
         "Instruction:\nWrite an objective overview about the following local business based only on the provided "
@@ -108,14 +93,9 @@ def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True)
 
 
 def biography_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write the published code's prompt for a biography; no passages gives its counterpart, the instruction only.
+    """Write the published code's prompt for a biography; no passages gives its counterpart, the instruction alone.
 
-    Parameters
-    ----------
-    question
-        ``Tell me a bio of Ada Lovelace.``
-    passages
-        Each a title, a new line and a text.
+    The question is ``Tell me a bio of Ada Lovelace.``; each passage is a title, a new line and a text.
     """
     if not passages:
         return f"### Instruction:\n{question}\n\n### Response:\n"
@@ -135,12 +115,12 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 
 
 def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
-    """Bring a context to a tuple of passages; one string is one passage, an empty one none.
+    """Return the passages of a context as a tuple; one string is one passage, and blank ones are left out.
 
     Raises
     ------
     InputError
-        If a passage holds half of a character.
+        If a passage holds a lone surrogate.
     WrongTypeError
         If ``context`` is neither a string nor a sequence of strings.
     """
@@ -170,21 +150,21 @@ def build_prompt(
     tokenizer
         The monitored model's tokenizer.
     question
-        What the user asks.
+        The user's question.
     context
         The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
     template
         ``chat``: RAGTruth's QA prompt as one user turn of the tokenizer's chat template. ``plain``: numbered
-        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it stands. ``biography``: the
-        paper's prompt for biographies. ``auto``: ``chat`` when the tokenizer has a chat template, ``plain`` otherwise.
+        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it is. ``biography``: the
+        paper's prompt for biographies. ``auto``: ``chat`` if the tokenizer has a chat template, ``plain`` otherwise.
     system
-        A system prompt: its own turn in a chat template, a paragraph before the prompt otherwise. Both prompts have it.
+        A system prompt: its own turn in a chat template, otherwise a paragraph before the prompt. Both prompts have it.
 
     Raises
     ------
     InputError
         If the template is unknown, ``chat`` is asked for without a chat template, the chat template takes no system
-        prompt, or a text holds half of a character (a lone surrogate).
+        prompt, or a text holds a lone surrogate.
     WrongTypeError
         If question or context have another type.
     """
@@ -217,23 +197,23 @@ def prompt_from_texts(
     without_context: str,
     user_turns: bool = False,
 ) -> RagPrompt:
-    """Build the pair from prompts the caller wrote, tokenised as they are with their own special tokens.
+    """Build the pair from your own prompts, tokenised as they are with the tokenizer's special tokens.
 
     Parameters
     ----------
     tokenizer
         The monitored model's tokenizer.
     question, context
-        What they ask, and the passages that sentences are held against.
+        The question, and the passages that sentences are compared with.
     with_context, without_context
         The prompts.
     user_turns
-        Whether the prompts are what a user says: each becomes one turn of the tokenizer's chat template, if it has one.
+        Whether each prompt becomes one user turn of the tokenizer's chat template, if it has one.
 
     Raises
     ------
     InputError
-        If a text holds half of a character (a lone surrogate).
+        If a text holds a lone surrogate.
     PromptError
         If the two are equal although there is a context.
     WrongTypeError

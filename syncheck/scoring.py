@@ -47,7 +47,7 @@ class SentenceScorer:
     Parameters
     ----------
     prompt
-        Whose passages the sentences are held against.
+        Sentences are compared with its passages.
     schema
         The features to compute.
     aggregator

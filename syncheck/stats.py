@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSamples:
-    """How often each of G groups is drawn in each of D resamples of G groups with replacement.
+    """Counts of each of G groups in each of D resamples of G groups with replacement.
 
     The same draws serve every system, so that differences between systems are paired.
 
@@ -52,8 +52,8 @@ class BootstrapSamples:
         Returns
         -------
         float, ndarray of shape (D,)
-            P(a faithful sentence scores above an unfaithful one), ties half; NaN where one label is absent,
-            and in every resample if one label is in a single group, which says nothing of other groups.
+            P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent, and in every
+            resample if one label is in a single group, which says nothing about other groups.
         """
         good, bad = chosen & (y == 1), chosen & (y == 0)
         groups = self.counts.shape[1]
@@ -83,13 +83,9 @@ class BootstrapSamples:
 
 
 def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return P(a faithful sentence scores above an unfaithful one), ties half; NaN where one label is absent.
+    """Return P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (N,), float64
-    y : ndarray of shape (N,), int64
-        1 faithful, 0 unfaithful.
+    ``scores`` is (N,), and ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
     from scipy.stats import rankdata
 
@@ -100,7 +96,7 @@ def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
 
 
 def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return the standard deviation of the AUROC over the rows of (R, N) scores, that of a sample; NaN for one row."""
+    """Return the sample standard deviation of the AUROC over the rows of (R, N) scores; NaN for one row."""
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 

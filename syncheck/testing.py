@@ -1,9 +1,8 @@
-"""Doubles with exact behaviour, for tests of what is built on a monitor: no download, no training, no chance.
+"""Doubles with exact behaviour, for tests of code that uses a monitor: no download, no training, no chance.
 
-:func:`scripted_monitor` is the one to start with. Its model writes the answers it is given, with probabilities that can
-be worked out on paper, and its sentences score what the test says. The other doubles go with any model: processors
-that let it write one text (:class:`Script`) or some text in sentences (:class:`SentenceGrammar`), aligners, and an
-aggregator by formula.
+Start with :func:`scripted_monitor`. Its model writes given answers, with probabilities that can be worked out on paper,
+and its sentences have the scores that the test gives. The other doubles go with any model: processors that let it write
+one text (:class:`Script`) or some text in sentences (:class:`SentenceGrammar`), aligners, and an aggregator by formula.
 """
 
 from __future__ import annotations
@@ -52,23 +51,21 @@ to the last bit."""
 def scripted_monitor(
     answers: Mapping[str, float] | str, *, supports: Mapping[str, float] | None = None, **probabilities: float
 ) -> Monitor:
-    """Return a monitor whose model writes given answers and whose sentences score what they are said to.
+    """Return a monitor whose model writes given answers and whose sentences have given scores.
 
     Parameters
     ----------
-    answers
-        As :class:`ScriptedModel` takes them.
+    answers, probabilities
+        As for :class:`ScriptedModel`.
     supports
         Score of each sentence, see :class:`ScriptedAligner`.
-    **probabilities
-        ``seen`` and ``unseen`` of :class:`ScriptedModel`.
 
     Examples
     --------
     >>> monitor = scripted_monitor("Lyon is large. It is in Spain.", supports={"It is in Spain.": 0.1})
     >>> prompt = monitor.prompt(question="Where is Lyon?", context="Lyon is large. It is in France.")
     >>> monitor.generate(prompt, max_new_tokens=20).sentences
-    (<SentenceScore 1.00 scored "Lyon is large.">, <SentenceScore 0.10 scored "It is in Spain.">)
+    (<SentenceScore 1.00 supported "Lyon is large.">, <SentenceScore 0.10 unsupported "It is in Spain.">)
     """
     texts = [answers] if isinstance(answers, str) else list(answers)
     tokenizer = word_tokenizer(texts)
@@ -82,9 +79,9 @@ def scripted_monitor(
 
 
 def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer to which each word of these texts, with the space before it, is one token.
+    """Return a tokenizer with one token for each word of these texts, including the space before it.
 
-    Any other text is written byte by byte, so that every text can be encoded and comes back as it was.
+    Any other text is written byte by byte, so that every text can be encoded and decoded again.
     """
     split = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words = dict.fromkeys(word for text in texts for word, _ in split.pre_tokenize_str(text))
@@ -98,9 +95,9 @@ def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
 class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
     """A causal language model of two small blocks that writes given answers after any prompt.
 
-    It goes on from the longest end of the text that begins an answer: with the next token of that answer, or of
-    those answers by their weights, and after the last one with the end of text. A text that begins none is followed
-    by the beginnings of all.
+    It continues the longest end of the text that begins an answer: with the next token of that answer, or of those
+    answers by their weights, and after the last token with the end of text. A text that begins none is followed by the
+    beginnings of all.
 
     Parameters
     ----------
@@ -109,20 +106,17 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
     answers
         Answers with their weights; a text alone is the only answer.
     seen, unseen
-        Probability of what the answers say next where that token stands in the text before it, the passages and the
-        question included, and where it does not. The rest goes to all V tokens evenly, so that the one token of one
-        answer has the probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
+        Probability of the answers' next token if it stands in the text before it, the passages and the question
+        included, and if it does not. The rest goes to all V tokens evenly, so that the token of a single answer has the
+        probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
 
     Raises
     ------
     InputError
         If there is no answer, a weight is not above 0, or a probability is not between 0 and 1.
 
-    Notes
-    -----
-    It is a Llama with all that belongs to one, cache, masks and hooks included. The keys and values of its first block
-    are the ids of the tokens, so that the text before a token is read from the cache, wherever that was cut back,
-    forked or padded.
+    Notes ----- It is a Llama with cache, masks and hooks. The keys and values of its first block are the ids of the
+    tokens, so that the text before a token is read from the cache, however that was cut back, forked or padded.
     """
 
     def __init__(
@@ -179,7 +173,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Run the Llama, and put the script's logits in place of its own; takes and returns what a Llama does."""
+        """Run the Llama and replace its logits with the script's; arguments and result are those of a Llama."""
         output = super().forward(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -229,7 +223,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
 
 
 def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
-    """Return the columns that a token sees, as indices: up to its own, less what the mask hides."""
+    """Return the columns that a token sees, as indices: up to its own, except those that the mask hides."""
     if mask is None:
         return torch.arange(last + 1)
     shown = mask[row, 0, query] if mask.ndim == 4 else mask[row]
@@ -237,15 +231,7 @@ def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
 
 
 class Script(LogitsProcessor):  # type: ignore[misc]
-    """Leaves one token possible at each step: the next of the script, whatever the model prefers.
-
-    Parameters
-    ----------
-    prompt_tokens
-        Tokens before the script begins.
-    token_ids
-        The script.
-    """
+    """Leaves one token possible at each step: the next of ``token_ids``, from ``prompt_tokens`` tokens on."""
 
     def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
         self.prompt_tokens = prompt_tokens
@@ -260,11 +246,11 @@ class Script(LogitsProcessor):  # type: ignore[misc]
 
 
 class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
-    """Lets a random model choose words, but only so that sentences come about.
+    """Lets a random model choose words, but only such that they make sentences.
 
-    A sentence is a capitalised word, words, and a full stop after ``shortest`` to ``longest`` words. Between
-    sentences the text may end, once there are ``least_sentences`` of them. What is allowed depends on the ids
-    after the last one of the prompt, which the grammar never allows, so rows may be padded on the left.
+    A sentence is a capitalised word, words, and a full stop after ``shortest`` to ``longest`` words. Between sentences
+    the text may end, once there are ``least_sentences`` of them. The grammar looks at the ids after the prompt's last
+    one, which it never allows, so rows may be padded on the left.
     """
 
     def __init__(
@@ -287,7 +273,7 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         self.least_sentences = least_sentences
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return the scores (B, V) with -inf for all that the grammar does not allow."""
+        """Return the scores (B, V) with -inf for tokens that the grammar excludes."""
         allowed = torch.full_like(scores, -torch.inf)
         for row, ids in enumerate(input_ids.tolist()):
             columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
@@ -335,14 +321,9 @@ class WordAligner:
 
 @dataclass
 class ScriptedAligner(WordAligner):
-    """Support is what ``supports`` says of a claim, and that of :class:`WordAligner` where it says nothing.
+    """Support is given by ``supports``, claim to support in [0, 1], or else that of :class:`WordAligner`.
 
-    Attributes
-    ----------
-    supports : mapping of str to float
-        Claim, as a sentence's text stands in a report, to its support in [0, 1].
-    asked : list of tuple of str
-        The claims of each call so far.
+    ``asked`` has the claims of each call so far; a claim is a sentence's text as it stands in a report.
     """
 
     supports: Mapping[str, float]

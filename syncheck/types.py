@@ -1,4 +1,4 @@
-"""The nouns that pass between stages: frozen, natural logarithms, half-open spans counted from 0.
+"""The types that pass between stages: frozen, natural logarithms, half-open spans counted from 0.
 
 T is a number of tokens, F a number of features, H the width of a hidden state.
 """
@@ -49,7 +49,7 @@ class RagPrompt:
     Raises
     ------
     PromptError
-        If the two prompts are equal although there are passages: every KL would be 0.
+        If the prompts are equal although there are passages, since every KL would be 0, or one has no tokens.
     """
 
     question: str
@@ -74,7 +74,7 @@ class RagPrompt:
 
     @property
     def has_context(self) -> bool:
-        """Whether any passage holds more than white space."""
+        """True if any passage holds more than white space."""
         return any(passage.strip() for passage in self.passages)
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
@@ -87,7 +87,7 @@ class RagPrompt:
 
 @dataclass(frozen=True, slots=True)
 class TokenSignals:
-    """What was measured at each token of a response.
+    """Signals of each token of a response.
 
     Attributes
     ----------
@@ -95,15 +95,15 @@ class TokenSignals:
         The response.
     token_ids : ndarray of shape (T,), int64
     char_spans : ndarray of shape (T, 2), int64
-        Where each token's characters lie in ``text``; empty for special tokens and unfinished characters.
+        Characters of each token in ``text``; empty for special tokens and unfinished characters.
     log_prob : ndarray of shape (T,), float32
         ln p(token | question, context, tokens before), nats, <= 0.
     log_prob_without_context : ndarray of shape (T,), float32
-        The same without the context; NaN when there is no context.
+        The same without the context; NaN if there is no context.
     entropy : ndarray of shape (T,), float32
         Entropy of the distribution with the context, nats, in [0, ln V].
     kl : ndarray of shape (T,), float32
-        KL(with context || without context), nats, >= 0; NaN when there is no context.
+        KL(with context || without context), nats, >= 0; NaN if there is no context.
     """
 
     text: str
@@ -121,16 +121,9 @@ class TokenSignals:
     def concatenate(
         cls, parts: Sequence[TokenSignals | SentenceSignals], *, text: str, char_spans: ArrayLike
     ) -> TokenSignals:
-        """Join the signals of consecutive parts of a response.
+        """Join the signals of consecutive parts, such as sentences, of a response; none for an empty one.
 
-        Parameters
-        ----------
-        parts
-            Sentences, or parts that are themselves joined, in order; none for an empty response.
-        text
-            The response.
-        char_spans : array-like of shape (T, 2)
-            Where the characters of all T tokens of the parts lie in ``text``.
+        ``char_spans`` (T, 2) has the characters of all T tokens in ``text``, the response.
         """
 
         def column(name: str, dtype: type[np.generic]) -> NDArray[Any]:
@@ -153,9 +146,9 @@ class TokenSignals:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSpan:
-    """Which characters and tokens of a response are one sentence; sentences partition the tokens.
+    """Characters and tokens of one sentence; the sentences of a response partition its tokens.
 
-    ``truncated`` says that the sentence was cut at the limit of tokens rather than at its end.
+    ``truncated`` means that the sentence was cut at the limit of tokens rather than at its end.
     """
 
     index: int
@@ -213,7 +206,7 @@ class FeatureSchema:
     units : tuple of str
         Unit and range of each feature.
     directions : tuple of int
-        +1 where higher is more faithful, -1 where it is less, 0 where neither is expected.
+        +1 if higher is more faithful, -1 if lower is, 0 if neither is expected.
     """
 
     version: str
@@ -249,18 +242,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What an aligner says of one claim.
+    """An aligner's finding on one claim.
 
     Attributes
     ----------
     score : float
         Support by the context, in [0, 1].
     evidence : Evidence or None
-        The best there is.
+        The best part of the context.
     log_odds : float or None
-        Of support, in nats, as the aligner's network has it, before any calibration; None where it has none.
+        Log-odds of support, in nats, before any calibration; None if the aligner has none.
     contradicted : float or None
-        P(contradicted by the evidence) in [0, 1]; None where the aligner does not tell this from not stated.
+        P(contradicted by the evidence) in [0, 1]; None if the aligner does not tell this from not stated.
     """
 
     score: float

@@ -1,4 +1,4 @@
-"""What ``generate`` takes, prepared once, and when it takes a row for over, overheard."""
+"""The arguments of ``generate``, prepared once, and the stopping criteria of a ``generate`` that is overheard."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tok
 
 @dataclass(frozen=True, slots=True)
 class GenerationSetup:
-    """What ``generate`` made of its arguments.
+    """The arguments of ``generate``, prepared.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class GenerationSetup:
     end_tokens
         Token ids that end a response; may be empty.
     streamer
-        Is given the prompt's ids, then each token's; None for none.
+        Receives the prompt's ids, then each token's; or None.
     """
 
     processors: LogitsProcessorList
@@ -81,22 +81,11 @@ class GenerationSetup:
         return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
 
     def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
-        """Return scores that a token can be chosen from in every row.
+        """Return scores (B, V) from which every row can choose a token, and which rows are lost and have to end there.
 
-        Parameters
-        ----------
-        scores
-            (B, V) float32, what the processors made of the logits.
-        logits
-            (B, V) raw logits.
-
-        Returns
-        -------
-        scores : Tensor of shape (B, V), float32
-            The same, but for the rows that are lost: they are left one token. It does not end the text, so that it
-            falls to a sentence, which gets no score.
-        lost : list of bool
-            Rows with a NaN or +inf, and those that exclude every token as the logits do. They have to end there.
+        A row is lost if its scores, which the processors made of the raw ``logits`` (B, V), hold NaN or +inf, or
+        exclude every token as the logits do. It is left one token that does not end the text, so that it belongs to a
+        sentence, which gets no score.
         """
         best = scores.amax(-1)  # NaN where there is one
         lost = ~best.isfinite() & ~(best.isneginf() & logits.amax(-1).isfinite())
@@ -115,7 +104,7 @@ def generation_setup(
     stopping_criteria: StoppingCriteriaList,
     streamer: BaseStreamer | None,
 ) -> GenerationSetup:
-    """Check what ``generate`` hands to a custom decoding callable and wrap it.
+    """Check the arguments of a custom decoding callable of ``generate`` and wrap them.
 
     Raises
     ------
@@ -136,7 +125,7 @@ def generation_setup(
 
 
 def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the tokens that end a response of this model, by its generation config and its tokenizer."""
+    """Return the tokens that end a response, by the model's generation config and the tokenizer."""
     own = tokenizer.eos_token_id
     return frozenset((*_configured_ends(model.generation_config), *(() if own is None else (int(own),))))
 
@@ -172,11 +161,11 @@ def prepare_generation(
     prompts
         Its prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
     streamer
-        Kept in the plan.
+        Kept in the setup.
     tokenizer, stop_strings
         Strings that end a response, and the tokenizer to find them with.
     **kwargs
-        Anything ``model.generate`` takes.
+        Any other argument of ``model.generate``.
 
     Raises
     ------
@@ -184,8 +173,7 @@ def prepare_generation(
         For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
         ``stop_strings`` without ``tokenizer``.
     PromptError
-        If a prompt does not fit the model's window, or a response may grow past where the model encodes every token
-        anew; see :func:`check_reach`.
+        If a prompt does not fit the model's window, or :func:`check_reach` refuses.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
     check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns of it
@@ -223,7 +211,10 @@ def prepare_generation(
 
 
 def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
-    """Refuse responses that may grow past a length where the model encodes every token anew.
+    """Refuse responses that may grow past a length at which the model encodes every token anew.
+
+    Models with LongRoPE (Phi-3 and its kin) do so past ``original_max_position_embeddings``; signals measured before
+    that length are not valid after it.
 
     Parameters
     ----------
@@ -237,12 +228,7 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
     Raises
     ------
     PromptError
-        If one may, under the prompt with the context or under that without it.
-
-    Notes
-    -----
-    Models with LongRoPE (Phi-3 and its kin) do so past ``original_max_position_embeddings``, and what is measured on
-    one side of it does not hold on the other.
+        If a response may, with or without the context.
     """
     room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
     for prompt in prompts:
@@ -257,21 +243,14 @@ _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", de
 
 
 class OverheardStops:
-    """Where each row of a loop of ``model.generate`` is over; nothing is known of a loop written by hand.
-
-    Parameters
-    ----------
-    model
-        Whose ``generate`` is overheard.
-    rows
-        How many sequences it decodes.
+    """Records where ``model.generate`` takes each row for over; loops written by hand tell it nothing.
 
     Attributes
     ----------
     end_tokens : tuple of int or None
         Token ids that end a row; None until ``generate`` has begun.
     over : list of int or None
-        Columns, prompt and padding included, with which each row was over; None while it is not.
+        Columns of each row, prompt and padding included, when it was over; None while it is not.
     limit : int or None
         Columns that end every row.
     """
@@ -284,7 +263,7 @@ class OverheardStops:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Overhear what ``generate`` does inside, called from here."""
+        """Overhear a ``generate`` that is called inside, from this thread or asyncio task."""
         if not self.model.can_generate():
             yield  # only loops written by hand
             return
@@ -298,14 +277,14 @@ class OverheardStops:
             _end(self.model)
 
     def begin(self, criteria: StoppingCriteriaList) -> None:
-        """Take what ``generate`` begins with."""
+        """Take the criteria with which ``generate`` begins."""
         ends = [criterion.eos_token_id for criterion in criteria if isinstance(criterion, EosTokenCriteria)]
         self.end_tokens = tuple(int(token) for tokens in ends for token in tokens.flatten().tolist())
         self.over = [None] * len(self.over)
         self.limit = criteria.max_length
 
     def hear(self, columns: int, fired: Tensor) -> None:
-        """Take what the criteria said of each row, (B,) bool, once it had so many columns."""
+        """Take the verdict (B,) of the criteria on rows of so many columns."""
         for row, has_fired in enumerate(fired.tolist()[: len(self.over)]):
             if has_fired and self.over[row] is None:
                 self.over[row] = columns
@@ -326,7 +305,7 @@ class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
 
 
 def _begin(model: PreTrainedModel) -> None:
-    """Let a model's ``generate`` be overheard: there is no public place to see its criteria at work."""
+    """Let a model's ``generate`` be overheard; transformers has no public place to see its criteria at work."""
     with _lock:
         _listeners[model] = _listeners.get(model, 0) + 1
         if _listeners[model] > 1:

@@ -32,11 +32,11 @@ class Step:
     Attributes
     ----------
     token_ids : tuple of int
-        What was chosen; padding for rows that took no part.
+        The chosen tokens; padding for rows that took no part.
     texts : tuple of str
-        What each row's token completed; empty for an end-of-text token.
+        Text that each row's token completed; empty for an end-of-text token.
     stops : tuple of StopReason or None
-        Why each row is over; None for one that goes on, or took no part.
+        Why each row is over; None if it goes on or took no part.
     """
 
     token_ids: tuple[int, ...]
@@ -57,23 +57,23 @@ def take_step(
     Parameters
     ----------
     session
-        Where the rows are.
+        The rows.
     plan
         Processors, stopping criteria and end-of-text tokens.
     choose
         Returns a token (b,) for each row of scores (b, V), which are float32.
     rows
-        Those that take part. The processors are then shown rows of unlike length apart, without padding, which would
-        count as text, and the criteria each row alone. None shows them all rows at once, padded as ``generate`` does,
-        feeds the streamer, and chooses for rows that are over, too, in vain.
+        Those that take part. Processors are then shown rows of unequal length separately, since padding would count as
+        text, and criteria each row alone. None shows them all rows at once, padded as ``generate`` does, feeds the
+        streamer, and chooses for rows that are over as well, without effect.
     one_sentence
-        As for :meth:`DecodingSession.push`; a row that closes a sentence with its token is not over by any limit, since
-        the token is not part of it.
+        As for :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
+        is not part of the sentence.
 
     Returns
     -------
     Step
-        A row that took part and was over before has ``end_of_text``, whatever it was over with.
+        ``end_of_text`` for a row that took part although it was over.
     """
     logits = session.next_logits if rows is None else session.next_logits[rows]
     taking = list(range(len(session.rows)) if rows is None else rows)
@@ -105,17 +105,15 @@ def decode(
 ) -> Iterator[Step]:
     """Decode until every row is over.
 
-    Pauses after each token, before it is fed to the model: whoever iterates can look at ``session.rows`` and measure
-    a sentence before the next step costs anything. A row is over when a stopping criterion says so of it; it is then
-    filled with the padding token, as ``generate`` does where there is an end-of-text token.
-
-    The first logits of a row that are not finite are said in the log. The row ends there, ``not_finite``, unless
-    processors have left it a token all the same.
+    Pauses after each token, before it is fed to the model, so that the caller can look at ``session.rows`` and measure
+    a sentence before the next step costs anything. A row that a stopping criterion ends is filled with the padding
+    token, as in ``generate``. The first logits of a row that are not finite are logged; the row ends there,
+    ``not_finite``, unless processors leave it a token.
 
     Yields
     ------
     Step
-        Its ``stops`` are those of all rows that are over, whenever they have ended.
+        Its ``stops`` are those of all rows that are over.
     """
     stops: tuple[StopReason | None, ...] = (None,) * len(session.rows)
     if plan.streamer is not None:
@@ -131,13 +129,7 @@ def decode(
 
 
 class Returning(Generic[S, R]):
-    """The steps of a generator, to iterate over, and what it returns.
-
-    Attributes
-    ----------
-    value
-        What the generator has returned, once the iteration is over.
-    """
+    """Iterates over a generator and keeps its return value as ``value``."""
 
     value: R
 
@@ -149,7 +141,7 @@ class Returning(Generic[S, R]):
 
 
 def drain(steps: Generator[object, None, R]) -> R:
-    """Run a generator to its end and return what it returns."""
+    """Run a generator to its end and return its return value."""
     kept = Returning(steps)
     for _ in kept:
         pass
@@ -157,7 +149,7 @@ def drain(steps: Generator[object, None, R]) -> R:
 
 
 def _processed(session: DecodingSession, plan: GenerationSetup, logits: Tensor, rows: Sequence[int] | None) -> Tensor:
-    """Return the scores (b, V) that the processors make of these rows' logits."""
+    """Return the processors' scores (b, V) of these rows."""
     scores = logits.to(torch.float32, copy=True)
     if rows is None:
         whole: Tensor = plan.processors(session.sequences(), scores)
@@ -177,7 +169,7 @@ def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) 
 
 
 def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
-    """Say which rows that go on have logits (B, V) that are no distribution, once of each."""
+    """Log each row that goes on with logits (B, V) that are no distribution, once."""
     for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
         if not is_finite and stops[row] is None and row not in warned:
             warned.add(row)

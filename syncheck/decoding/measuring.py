@@ -1,4 +1,4 @@
-"""From the logits and states of a run of tokens to the signals of its sentences."""
+"""Signals of sentences, from the logits and hidden states of a run of tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """A stretch of n tokens: ids (n,), what predicted them (n, V) twice, states (n, H) per layer."""
+    """A run of n tokens: ids (n,), the logits (n, V) that predicted them in both branches, states (n, H) per layer.
+
+    ``start`` is the place of the first in the response.
+    """
 
     ids: Tensor
     logits: Tensor
@@ -48,7 +51,7 @@ def measure_tokens(
     Parameters
     ----------
     tokens
-        The run; it begins with the first sentence's tokens and ends with the last one's.
+        From the first token of the first sentence to the last of the last one.
     spans
         The sentences, in tokens of the whole response; at least one has a token.
     transcript
@@ -56,7 +59,7 @@ def measure_tokens(
     layers
         The decoder blocks of ``tokens.states``.
     lid_references
-        Reference activations; None leaves LID unmeasured.
+        None leaves LID unmeasured.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
     values = torch.stack(
@@ -87,7 +90,7 @@ def measure_tokens(
 def _transferred(
     values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
 ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Bring everything that is kept of the sentences from the device at once."""
+    """Bring everything that is kept from the device at once."""
     tensors = [values, *states, *lids]
     flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])
@@ -96,14 +99,14 @@ def _transferred(
 
 
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
-    """Return the signals of a sentence that lies within another one's token: none, and no activations."""
+    """Return the signals of a sentence that lies within the token of another: none."""
     return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
 
 
 def unmeasured(
     token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript
 ) -> list[SentenceSignals]:
-    """Return sentences whose tokens no language model was asked about: every signal is NaN."""
+    """Return sentences without asking a language model: every signal is NaN."""
     table = np.full((4, len(token_ids)), np.nan, np.float32)
     ids = np.asarray(token_ids, np.int64)
     return [replace(_sentence(span, transcript, ids, table, {}, {}, 0), measured=False) for span in spans]
@@ -133,16 +136,16 @@ def _sentence(
 
 
 class Columns:
-    """Logits, ids and states of the tokens decoded since the last measured sentence, all on the model's device.
+    """Logits, ids and states of the tokens decoded since the last measured sentence, on the model's device.
 
     Parameters
     ----------
     layers
-        How many decoder blocks are tapped.
+        Number of tapped decoder blocks.
     next_logits
-        (B, V) logits of the first column with the context; None when they are still to come.
+        (B, V) logits of the first column with the context; None if they are still to come.
     contrast
-        (B, V) logits of the first column without the context; None when there is no second branch.
+        (B, V) logits of the first column without the context; None if there is no such branch.
 
     Attributes
     ----------
@@ -171,9 +174,9 @@ class Columns:
         return max(len(self.contrast) - 1, 0)
 
     def was_fed(self, logits: Tensor, states: Sequence[Tensor], *, rows: Sequence[int] | None = None) -> None:
-        """Add what followed the next columns: (B, n, V) logits and (B, n, H) states by layer.
+        """Add the logits (B, n, V) and states (B, n, H) by layer that followed the next columns.
 
-        ``rows`` are those that these belong to, None for all; the others get nothing that may be used.
+        ``rows`` are the rows that these belong to, None for all; the others get zeros, which must not be used.
         """
         if rows is not None:
             logits, *states = (_spread(values, rows, len(self.ids[0])) for values in (logits, *states))
@@ -183,15 +186,15 @@ class Columns:
         self._fed += logits.shape[1]
 
     def was_contrasted(self, logits: Tensor) -> None:
-        """Add (B, n, V) logits that followed the next columns without the context."""
+        """Add the logits (B, n, V) that followed the next columns without the context."""
         self.contrast += logits.unbind(1)
 
     def unread(self, stop: int) -> Tensor:
-        """(B, n) ids of the columns before ``stop`` that the branch without the context has not read."""
+        """(B, n) ids before ``stop`` that the branch without the context has not read."""
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
 
     def run(self, row: int, start: int, stop: int, *, first: int, with_contrast: bool) -> TokenRun:
-        """Return columns ``start`` to ``stop`` of one row, at least one: its response's tokens from ``first`` on."""
+        """Return columns ``start`` to ``stop`` of a row, at least one; ``first`` is their place in its response."""
 
         def stacked(columns: list[Tensor]) -> Tensor:
             return torch.stack([column[row] for column in columns[start:stop]])

@@ -1,4 +1,4 @@
-"""The rows of a session: their ids, text and sentences; and the context manager that holds them."""
+"""The rows of a session: their ids, text and sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Row", "Scoped", "Sequences"]
 
 
 class Scoped(ABC):
-    """Used in a ``with`` statement; what was entered is left in reverse order, also when entering it breaks off."""
+    """A context manager that leaves what it has entered in reverse order, also if entering breaks off."""
 
     _scope: ExitStack
 
@@ -38,7 +38,7 @@ class Scoped(ABC):
 
     @abstractmethod
     def _enter(self, scope: ExitStack) -> None:
-        """Enter what is held, and register what is to be undone."""
+        """Enter the parts, and register what is to be undone."""
 
 
 _SPARE_COLUMNS = 64
@@ -47,14 +47,7 @@ _SPARE_COLUMNS = 64
 class Sequences:
     """(B, n) ids that grow by a column without being copied; shorter rows are padded on the left.
 
-    A row's padding repeats its own first token, so that a processor which counts tokens sees no new one.
-
-    Parameters
-    ----------
-    rows
-        The ids of each row; none is empty.
-    device
-        Where the matrix lies.
+    Padding repeats the row's own first token, so that a processor which counts tokens sees no new one. No row is empty.
     """
 
     def __init__(self, rows: Sequence[Sequence[int]], device: torch.device) -> None:
@@ -79,7 +72,7 @@ class Sequences:
         return self._mask(self._width)
 
     def mask_and_positions(self, columns: int) -> tuple[Tensor | None, Tensor]:
-        """Return what a forward over this many columns needs: the mask, None if nothing is padded, and positions."""
+        """Return the mask of a forward over so many columns, None if nothing is padded, and the positions."""
         mask = self._mask(columns)
         return mask if any(self._pads) else None, (mask.cumsum(-1) - 1).clamp_min(0)
 
@@ -106,13 +99,11 @@ class Row:
     token_ids : list of int
         Tokens of the response so far, without an end-of-text token.
     ended : bool
-        Whether the continuation is over.
+        True once the continuation is over.
     end_token : int or None
         The end-of-text token that ended it, if one did.
-    start : int
-        Tokens of the response when the round began.
-    sentences : int
-        Sentences of the response when the round began.
+    start, sentences : int
+        Tokens and sentences of the response when the round began.
     closed : list of SentenceSpan
         Sentences closed in this round.
     """
@@ -158,14 +149,14 @@ class Row:
         return text
 
     def end(self, end_token: int | None = None) -> None:
-        """Close what is open: the continuation is over, by this token if one is given."""
+        """Close the open sentence: the continuation is over, by this token if one is given."""
         if not self.ended:
             self.ended = True
             self.end_token = end_token
             self.closed += self._segmenter.finish(self._detokenizer.flush())
 
     def advance(self) -> None:
-        """Go on behind the closed sentences, keeping the tokens that came after them."""
+        """Go on after the closed sentences, keeping the tokens that came after them."""
         self.start += self.measured_tokens
         self.sentences += len(self.closed)
         self.closed = []

@@ -1,4 +1,4 @@
-"""Answers that are scored while they grow: a decoding session with a scorer for every row."""
+"""Answers that are scored while they grow: a decoding session with a scorer for each row."""
 
 from __future__ import annotations
 
@@ -22,15 +22,7 @@ __all__ = ["ScoredAnswer", "ScoredSession", "scored_unmeasured"]
 
 
 class ScoredAnswer:
-    """One answer as far as it is scored.
-
-    Attributes
-    ----------
-    scorer : SentenceScorer
-    sentences : list of SentenceScore
-    signals : list of SentenceSignals
-        What they were scored by, one for each.
-    """
+    """One answer as far as it is scored: its ``scorer``, its ``sentences``, and the ``signals`` of each."""
 
     def __init__(self, scorer: SentenceScorer) -> None:
         self.scorer = scorer
@@ -64,7 +56,7 @@ class ScoredAnswer:
 def scored_unmeasured(
     scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
 ) -> list[ScoredAnswer]:
-    """Score given answers that no language model was asked about; those of one scorer together."""
+    """Score given answers without asking a language model; those of one scorer together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
     _score(answers, dict(enumerate(measured)), since=None)
     return answers
@@ -78,7 +70,7 @@ class ScoredSession(Scoped):
     decoding
         The session.
     scorers
-        That of each of its rows; rows of one prompt share theirs, and its sentences are then scored together.
+        One for each row; rows of one prompt share theirs, and their sentences are scored together.
 
     Attributes
     ----------
@@ -105,7 +97,7 @@ class ScoredSession(Scoped):
         Yields
         ------
         list of list of SentenceScore
-            What each row has closed in a round.
+            Sentences that each row has closed in a round.
 
         Returns
         -------
@@ -120,13 +112,13 @@ class ScoredSession(Scoped):
         return stops
 
     def is_due(self) -> bool:
-        """Whether :meth:`score_round` should be called; ask after each token."""
+        """Return True when :meth:`score_round` should be called; ask after each token."""
         if self._due_since is None and any(row.closed for row in self.decoding.rows):
             self._due_since = time.perf_counter()
         return self.decoding.due()
 
     def score_round(self) -> list[list[SentenceScore]]:
-        """Measure and score what the rows closed in this round, and go on behind it; one list per row."""
+        """Measure and score the sentences that the rows closed in this round, and go on after them; a list for each."""
         since = self._due_since or time.perf_counter()
         measured = self.decoding.measure()
         self.decoding.advance()
@@ -146,7 +138,7 @@ class ScoredSession(Scoped):
         _score(self.answers, dict(found), since=None)
 
     def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
-        """Return what the rows decoded, as scored so far."""
+        """Return the report of each row, as scored so far."""
         return [
             answer.report(Transcript(row.text, row.char_spans), stop=stop, seconds=seconds)
             for answer, row, stop in zip(self.answers, self.decoding.rows, stops, strict=True)

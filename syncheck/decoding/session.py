@@ -1,7 +1,6 @@
-"""Continuations being decoded: owns the token ids, both branches, the taps and the sentence boundaries.
+"""Continuations being decoded: their token ids, both branches, the taps and the sentence boundaries.
 
-Live decoding, search and replay all go through here, so that a sentence is measured by the same code
-however its tokens came about.
+Live decoding, search and replay all go through here, so that every sentence is measured by the same code.
 """
 
 from __future__ import annotations
@@ -141,19 +140,13 @@ class DecodingSession(Scoped):
 
     @property
     def next_logits(self) -> Tensor:
-        """(B, V) raw logits of the next token; feeds the token pushed last, if it is not yet fed."""
+        """(B, V) raw logits of the next token; feeds the last token, if it is not yet fed."""
         self._feed_pending()
         return self._columns.logits[-1]
 
     @property
     def contrast_logits(self) -> Tensor:
-        """(B, V) raw logits of the next token without the context; that branch reads what was pushed so far.
-
-        Raises
-        ------
-        NotReadyError
-            If no prompt has a context: there is no such branch.
-        """
+        """(B, V) raw logits of the next token without the context; raises NotReadyError if no prompt has a context."""
         if self._contrast is None:
             raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
         self._contrast_to(len(self._columns.ids))
@@ -166,7 +159,7 @@ class DecodingSession(Scoped):
 
     @property
     def room(self) -> int | None:
-        """Tokens that still fit the model's window; None when it has none."""
+        """Tokens that still fit the model's window; None if it has none."""
         if self._window is None:
             return None
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
@@ -177,31 +170,26 @@ class DecodingSession(Scoped):
         Parameters
         ----------
         row
-            None for all rows, (B, n): shorter ones begin with repeats of their own first token, and those that are
-            over go on with what was pushed to them since. A row's index for that one without its padding, (1, n).
+            None for all rows, (B, n): shorter ones begin with repeats of their own first token, and those that are over
+            go on with what was pushed to them since. The index of a row for that one without its padding, (1, n).
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = (), one_sentence: bool = False) -> list[str]:
-        """Append one token to every row.
+        """Append one token to every row and return the text that each completed.
 
         Parameters
         ----------
         token_ids
-            (B,) int64. What is pushed to a row that is over fills the column and is dropped.
+            (B,) int64. A token for a row that is over fills the column and is dropped.
         end_tokens
             Tokens that end a continuation; they are not part of its text.
         one_sentence
-            Drop what is pushed to a row that has closed a sentence in this round, too: a search takes one each. Such
-            rows leave the batch, which runs on without them, and come back by :meth:`select`.
-
-        Returns
-        -------
-        list of str
-            The text each row's token completed.
+            Also drop tokens for rows that have closed a sentence in this round: a search takes one each. Such rows
+            leave the batch, which runs on without them, and come back by :meth:`select`.
         """
         if self._one_sentence and not one_sentence:
-            raise NotReadyError("rows of this round have left the batch behind a sentence; call select() first")
+            raise NotReadyError("rows of this round have left the batch after a sentence; call select() first")
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before pushing again")
         self._feed_pending()
@@ -227,31 +215,26 @@ class DecodingSession(Scoped):
             self._columns.logits.append(logits[:, 0])
 
     def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
-        """Collect what the tapped blocks put out in the forwards of an observed loop, one list per layer."""
+        """Collect the outputs of the tapped blocks in the forwards of an observed loop, one list per layer."""
         return self._taps.recording()
 
     @property
     def is_recording(self) -> bool:
-        """Whether a forward that is run here, in this thread or asyncio task, is the observed loop's."""
+        """True if a forward that runs in this thread or asyncio task is the observed loop's."""
         return self._taps.is_recording
 
     def complete(self) -> bool:
-        """Whether every row has closed a sentence or is over."""
+        """Return True if every row has closed a sentence or is over."""
         return not self.running
 
     def due(self) -> bool:
-        """Whether there is a sentence to measure, and every row has one or many tokens are held."""
+        """Return True if there is a sentence to measure, and every row has one or many tokens are held."""
         return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
 
     def measure(self) -> list[list[SentenceSignals]]:
-        """Measure the sentences closed in this round, once, before :meth:`advance` or :meth:`select`.
+        """Measure the sentences closed in this round, once, before :meth:`advance` or :meth:`select`; one list per row.
 
         The no-context branch reads them in one teacher-forced pass.
-
-        Returns
-        -------
-        list of list of SentenceSignals
-            One list per row, empty where the row has closed no sentence.
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")
@@ -265,7 +248,7 @@ class DecodingSession(Scoped):
         return [self._measure_row(index, row) for index, row in enumerate(self.rows)]
 
     def advance(self) -> None:
-        """Begin the next round behind the measured sentences, keeping the tokens decoded since.
+        """Begin the next round after the measured sentences, keeping the tokens decoded since.
 
         Raises
         ------
@@ -273,7 +256,7 @@ class DecodingSession(Scoped):
             If sentences are not measured yet, or rows have left the batch, see :meth:`push`.
         """
         if self._one_sentence:
-            raise NotReadyError("rows of this round have left the batch behind a sentence; call select()")
+            raise NotReadyError("rows of this round have left the batch after a sentence; call select()")
         self._check_measured(any(row.closed for row in self.rows))
         for row in self.rows:
             row.advance()
@@ -285,7 +268,7 @@ class DecodingSession(Scoped):
         self._is_measured = False
 
     def select(self, rows: Sequence[int], *, keep_sentences: bool = True) -> None:
-        """Begin the next round with copies of some rows, behind their measured sentences or where the round began.
+        """Begin the next round with copies of some rows, after their measured sentences or where the round began.
 
         No token is encoded again: caches are cropped and the saved logits are used.
 
@@ -327,7 +310,7 @@ class DecodingSession(Scoped):
         ------
         row : int
         sentences : list of SentenceSignals
-            The row's next ones, in order.
+            The row's next sentences, in order.
         """
         longest = max(map(len, token_ids))
         if not longest:
@@ -426,13 +409,13 @@ class DecodingSession(Scoped):
 
 
 def _tokens_at_once(logits: Tensor) -> int:
-    """How many tokens a replay feeds at once, by what the logits (B, V) of one take."""
+    """Return how many tokens a replay feeds at once, by the size of the logits (B, V) of one."""
     fitting = REPLAYED_BYTES // (logits.numel() * logits.element_size())
     return min(max(fitting, FEWEST_REPLAYED), MOST_REPLAYED)
 
 
 def _cut(branch: Branch, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
-    """Select rows; where they stay as they are, rewind, which costs no copy."""
+    """Select rows; rewind, which copies nothing, if they stay as they are."""
     if list(rows) == list(range(branch.rows)) == branch.fed and len(set(dropped)) == 1:
         branch.rewind(dropped[0], next_logits)
     else:

@@ -1,4 +1,4 @@
-"""Where sentences end in a text that grows: each boundary as soon as what comes after cannot change it."""
+"""Ends of sentences in a text that grows: each as soon as the text after it cannot change it."""
 
 from __future__ import annotations
 
@@ -46,16 +46,9 @@ _WORDS = 2
 
 
 class Boundary(NamedTuple):
-    """Where one sentence ends and the next starts, in characters.
+    """The characters where one sentence ends (``stop``) and the next starts (``after``); white space lies between.
 
-    Attributes
-    ----------
-    stop : int
-        End of the earlier sentence.
-    after : int
-        First character of the later one; white space lies between.
-    block : int
-        What decides about the end of the later one begins here, at most at ``after``.
+    ``block`` is the beginning, at most at ``after``, of the text that decides where the later sentence ends.
     """
 
     stop: int
@@ -64,12 +57,9 @@ class Boundary(NamedTuple):
 
 
 class BoundaryFinder:
-    """Finds what the rules of a config find in the whole text; without options, what NLTK's untrained Punkt finds.
+    """Finds the boundaries that a config's rules give for the whole text; without options, those of untrained Punkt.
 
-    Parameters
-    ----------
-    config
-        Its ``max_tokens`` and ``sentences`` are not looked at.
+    The config's ``max_tokens`` and ``sentences`` are ignored.
 
     Notes
     -----
@@ -106,14 +96,9 @@ class BoundaryFinder:
         return copy(self)
 
     def find(self, text: str, *, final: bool = False) -> list[Boundary]:
-        """Return the boundaries that have become certain since the last call.
+        """Return the boundaries that have become certain since the last call; all of them if the text is ``final``.
 
-        Parameters
-        ----------
-        text
-            The response so far; what was there at the last call has not changed.
-        final
-            Whether no more text will come; then all boundaries are certain.
+        The text may only grow from call to call.
         """
         found: list[Boundary] = []
         while self._seen < len(text):
@@ -145,7 +130,7 @@ class BoundaryFinder:
         self._words_left = 0
 
     def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
-        """Return where text begins behind the mark of an item, ``at`` without one, None if more text must tell."""
+        """Return where text begins after the mark of an item, ``at`` without one, None if more text must tell."""
         starts_line = self._has_items and (stop == 0 or "\n" in text[stop:at])
         return item_text_start(text, at, final=final) if starts_line else at
 
@@ -164,7 +149,7 @@ class BoundaryFinder:
         return found
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
-        """Return what Punkt finds in the text up to ``seen``, as far as white space follows."""
+        """Return the boundaries that Punkt finds in the text up to ``seen``, as far as white space follows."""
         found = self._boundaries(text, seen)
         certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
         if certain:
@@ -176,9 +161,9 @@ class BoundaryFinder:
         return certain
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
-        """Return what Punkt finds in the open text up to ``seen``.
+        """Return the boundaries that Punkt finds in the open text up to ``seen``.
 
-        To Punkt, a word is what lies between ASCII white space; white space that begins a text belongs to it too.
+        To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
         """
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():

@@ -53,14 +53,7 @@ def _language() -> PunktLanguageVars:
 
 
 def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
-    """Return NLTK's untrained Punkt that knows these abbreviations.
-
-    Parameters
-    ----------
-    abbreviations
-        As written, with or without the last full stop, in any case; ``"No.#"`` counts before a number only.
-        :class:`syncheck.SegmenterConfig` has checked them.
-    """
+    """Return NLTK's untrained Punkt with these abbreviations, as :class:`syncheck.SegmenterConfig` has checked them."""
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
     parameters = PunktParameters()
@@ -83,23 +76,23 @@ _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
 
 
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
-    """Whether a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
+    """Return True if a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
 
     Parameters
     ----------
     text
-        The response as far as it is known.
+        The response so far.
     start
-        Where what is looked at begins.
+        The first character that is looked at.
     stop
-        Where the sentence would end: the start of the white space before ``after``, or ``after``.
+        The possible end: the start of the white space before ``after``, or ``after``.
     after
-        Where the next would start: a character that is no white space.
+        The possible start of the next sentence, a visible character.
 
     Notes
     -----
-    The full-width point is a full stop only where no letter or digit of ASCII, or its full-width form, comes
-    before it: there it is a decimal point, or the mark of an abbreviation or of a list's number.
+    The full-width point is a full stop only if no ASCII letter or digit, or its full-width form, comes before it:
+    otherwise it is a decimal point, or the mark of an abbreviation or of a list's number.
     """
     if stop == after and text[after] in _AFTER_STOP:
         return False
@@ -120,16 +113,9 @@ _FULL_WIDTH_MARKS = frozenset("，；：")
 
 
 def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
-    """Whether a comma, semicolon or colon ends a clause at ``stop``, with closing quotes and brackets.
+    """Return True if a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
 
-    Parameters
-    ----------
-    text, start, stop, after
-        As for :func:`syncheck.segments.rules.ends_cjk_sentence`.
-
-    Notes
-    -----
-    White space must follow, but for the full-width marks. Between digits a mark belongs to a number or a date
+    White space must follow, except after the full-width marks. Between digits a mark belongs to a number or a date
     ("1,000", "May 5, 2003"), after a full stop to an abbreviation ("e.g., this").
     """
     if stop == after and text[after] in CLOSERS:
@@ -173,36 +159,27 @@ _HEADING_LINE = re.compile(rf"[ \t]*{_HEADING}[ \t]")
 
 
 def ends_line(text: str, start: int, stop: int, after: int) -> bool:
-    """Whether a line ends at ``stop``; the arguments are those of :func:`syncheck.segments.rules.ends_cjk_sentence`."""
+    """Return True if a line ends at ``stop``; arguments as in :func:`ends_cjk_sentence`."""
     return "\n" in text[stop:after]
 
 
 def ends_paragraph(text: str, start: int, stop: int, after: int) -> bool:
-    """Whether a blank line follows ``stop``."""
+    """Return True if a blank line follows ``stop``."""
     return text.count("\n", stop, after) > 1
 
 
 def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
-    """Whether a Markdown heading, which is one line, ends at ``stop``."""
+    """Return True if a Markdown heading, which is one line, ends at ``stop``."""
     return "\n" in text[stop:after] and _HEADING_LINE.match(text, text.rfind("\n", 0, stop) + 1) is not None
 
 
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
-    """Return where the text of a list's item or of a heading begins, behind its mark.
-
-    Parameters
-    ----------
-    text
-        The response as far as it is known.
-    at
-        Where a line's first visible character is.
-    final
-        Whether no more text will come.
+    """Return where the text of a list item or heading begins, if its line begins ``at`` this visible character.
 
     Returns
     -------
     int or None
-        ``at`` when no mark is there; None when it takes more text to tell.
+        ``at`` if there is no mark; None if more text, which may come unless ``final``, must tell.
     """
     if not final and _BEGUN.fullmatch(text, at):
         return None

@@ -18,16 +18,11 @@ __all__ = ["IncrementalSegmenter", "is_checkable", "segment_given"]
 class IncrementalSegmenter:
     """Cuts a growing response into sentences; without options, those that NLTK's untrained Punkt finds in the whole.
 
-    Parameters
-    ----------
-    config
-        How to cut.
-
     Notes
     -----
-    What is reported depends on the text alone, not on how it was cut into tokens, and never changes
+    Reported sentences depend on the text alone, not on how it was cut into tokens, and never change
     (:class:`syncheck.segments.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
-    ``max_tokens``: it ends behind its last token within them that completes a character.
+    ``max_tokens``: it ends after its last token within them that completes a character.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -67,17 +62,10 @@ class IncrementalSegmenter:
         return closed
 
     def finish(self, text: str = "") -> list[SentenceSpan]:
-        """Close what is open at the end of the response.
+        """Close the open sentence at the end of the response; it takes all tokens left.
 
-        Parameters
-        ----------
-        text
-            Text that belongs to the last token but was held back (:meth:`Detokenizer.flush`).
-
-        Returns
-        -------
-        list of SentenceSpan
-            Empty when the response is nothing but white space. The last one takes all tokens left.
+        ``text`` belongs to the last token but was held back (:meth:`Detokenizer.flush`). A response of white space has
+        no sentences.
         """
         if text:
             self._text += text
@@ -98,15 +86,7 @@ class IncrementalSegmenter:
         return twin
 
     def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
-        """Return a copy taken back to a boundary that was reported.
-
-        Parameters
-        ----------
-        tokens
-            Tokens kept: those of the sentences kept.
-        sentences
-            Sentences kept.
-        """
+        """Return a copy taken back to a reported boundary, with so many sentences and their tokens."""
         twin = self.fork()
         twin._char_spans = self._char_spans[:tokens]
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
@@ -117,7 +97,7 @@ class IncrementalSegmenter:
         return twin
 
     def _restart(self, char: int, block: int) -> None:
-        """Open a sentence here and look at the text behind it anew."""
+        """Open a sentence here and look at the text after it anew."""
         self._char_start, self._block = char, block
         self._complete = 0
         self._finder.restart(char, block=block)
@@ -160,13 +140,13 @@ class IncrementalSegmenter:
 def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
     """Assign a response's tokens to sentences that the caller has cut.
 
-    White space around a sentence is not in its span of characters, but it decides about tokens: a token of
-    white space goes to the sentence whose string holds it.
+    White space around a sentence is not in its span of characters, but a token of white space goes to the sentence
+    whose string holds it.
 
     Parameters
     ----------
     token_texts
-        Each token's text, joined the response.
+        Each token's text; joined they are the response.
     sentences
         The sentences with all white space; joined they are the response.
 
@@ -191,7 +171,7 @@ def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[
 
 
 def is_checkable(text: str) -> bool:
-    """Whether a sentence has a letter or digit of any script, without which it claims nothing."""
+    """Return True if a sentence has a letter or digit of any script, without which it claims nothing."""
     return any(char.isalnum() for char in text)
 
 

@@ -34,18 +34,9 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Streams the text of a response: the pieces, joined, are what the tokenizer decodes after the prompt.
 
-    Parameters
-    ----------
-    tokenizer
-        A Hugging Face tokenizer, fast or slow.
-    prompt_ids
-        Ids that come before the response; only the last few are used.
-
-    Notes
-    -----
-    The window of the last ids is decoded at each step and compared with what it gave before, as
-    ``tokenizers.decoders.DecodeStream`` does; that one raises on bytes that are not UTF-8 and serves fast
-    tokenizers only. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
+    Notes ----- The window of the last ids is decoded at each step and compared with its text before, as
+    ``tokenizers.decoders.DecodeStream`` does; that one raises on bytes that are not UTF-8 and serves fast tokenizers
+    only. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
@@ -61,11 +52,11 @@ class Detokenizer:
         return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
 
     def flush(self) -> str:
-        """Return what unfinished bytes at the end decode to (U+FFFD), empty when there are none."""
+        """Return what unfinished bytes at the end decode to (U+FFFD); empty if there are none."""
         return self._hand_out(self._decode(self._ids))
 
     def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
-        """Return the last ids of the prompt, more of them where fewer would begin within a character."""
+        """Return the last ids of the prompt, more of them if fewer would begin within a character."""
         count = SEED_TOKENS
         while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
             count *= 2
@@ -96,18 +87,9 @@ CharSpan = tuple[int, int]
 
 
 def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
-    """Return the first token of the sentence that starts at a character.
+    """Return the first token of the sentence that starts at a character, at or after the token ``lowest``.
 
-    Parameters
-    ----------
-    start
-        Where the later sentence's first character is.
-    text
-        The response as far as it is known.
-    char_spans
-        ``(start, stop)`` of each token; the last one must reach ``start``.
-    lowest
-        The earlier sentence's first token, which is never passed.
+    ``char_spans`` has the ``(start, stop)`` of each token in the text so far; the last one must reach ``start``.
     """
     first = len(char_spans)
     for token in range(len(char_spans) - 1, lowest - 1, -1):
@@ -123,10 +105,10 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 
 
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
-    """Return the index of the token whose text reaches the sentence's end: where its hidden state is taken.
+    """Return the index of the token whose text reaches the sentence's end: its hidden state is taken.
 
-    Trailing white space and special tokens come after it. A sentence without tokens of its own, because one
-    token holds several sentences, gives that token.
+    Trailing white space and special tokens come after it. A sentence without tokens of its own, since one token holds
+    several sentences, gives that token.
     """
     reaches = bisect_left(char_spans, span.char_stop, key=lambda chars: chars[1])
     last = max(span.token_start, span.token_stop - 1)
@@ -134,7 +116,7 @@ def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
 
 
 def visible(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the span without white space at its ends; empty at ``start`` when it holds nothing else."""
+    """Return the span without white space at its ends; empty at ``start`` if there is nothing else."""
     inner = text[start:stop].rstrip()
     return start + (len(inner) - len(inner.lstrip())), start + len(inner)
 
@@ -144,19 +126,17 @@ def positions_in(
 ) -> list[int]:
     """Return the position in ``given`` of each character of ``decoded``, and of its end.
 
-    They differ where a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC, as Qwen's).
+    They differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC, as Qwen's).
     Positions never fall, begin at 0 and end at the end of ``given``.
 
     Parameters
     ----------
-    given
-        The text that was tokenized.
-    decoded
-        What its tokens decode to.
+    given, decoded
+        The text that was tokenized, and what its tokens decode to.
     char_spans
         ``(start, stop)`` of each token in ``decoded``.
     offsets
-        ``(start, stop)`` of each token in ``given``, as fast tokenizers tell them; None where unknown.
+        The same in ``given``, from fast tokenizers; None if unknown.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One conditional distribution that is fed tokens: the model with the context, or the model without it."""
+"""Continuations of prompts that are fed tokens, in one conditional distribution: with the context, or without it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Branch", "PaddedRows", "check_window", "window_of"]
 class Branch:
     """B continuations of prompts; never encodes a token twice.
 
-    They stand in a batch, :class:`PaddedRows`. Where a single one is forked they go on as a :class:`TokenTree`, if the
-    model takes one and it reads less: the same but for speed, memory and that in a batch a row that is left out can be
-    what fills the window. Rows that need no more tokens can be left out, :meth:`narrow`, until the next :meth:`select`.
+    They lie in a batch (:class:`PaddedRows`). A single one that is forked goes on as a :class:`TokenTree`, if the model
+    accepts one and reads less that way; results are the same, except that only in a batch a row that is left out can
+    fill the window. Rows that need no more tokens can be left out (:meth:`narrow`) until the next :meth:`select`.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Branch:
     Attributes
     ----------
     next_logits : Tensor of shape (B, V)
-        Raw logits, in the model's dtype, of the token that comes next; of the rows :attr:`fed`.
+        Raw logits, in the model's dtype, of the next token of the rows :attr:`fed`.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Branch:
 
     @property
     def fed(self) -> list[int]:
-        """The rows that :meth:`feed` takes tokens for, in its order: all, until :meth:`narrow`."""
+        """The rows that :meth:`feed` takes tokens for, in its order: all, unless :meth:`narrow` left some out."""
         return self._layout.fed
 
     @property
@@ -83,18 +83,10 @@ class Branch:
         return self._layout.width
 
     def feed(self, token_ids: Tensor) -> Tensor:
-        """Append tokens to every row that is fed and return their logits.
+        """Append tokens (B, n) to every row that is fed and return the logits (B, n, V) that follow them.
 
-        Parameters
-        ----------
-        token_ids
-            (B, n) int64. The model runs once over all of them, or once over each where its state is recurrent:
-            a run of tokens on top of such a state is not what it is one by one.
-
-        Returns
-        -------
-        Tensor of shape (B, n, V)
-            Row j holds the logits that follow token j; the last one is also ``next_logits``.
+        The model runs once over all of them, but token by token if its state is recurrent: such a state gives other
+        numbers for a run of tokens.
         """
         n = token_ids.shape[1]
         _require_room(self._window, self.width + n)
@@ -108,7 +100,7 @@ class Branch:
         return logits
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
-        """Take the last ``tokens`` tokens of every row back; ``next_logits`` (B, V) are those saved there."""
+        """Take back the last ``tokens`` of every row; ``next_logits`` (B, V) are those saved there."""
         if tokens:
             self._require_rewindable()
         if tokens > min(self._layout.lengths):
@@ -119,9 +111,9 @@ class Branch:
         self.next_logits = next_logits
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Go on with these rows only, of those that are fed; the others wait for :meth:`select`.
+        """Go on with only these of the rows that are fed; the others wait for :meth:`select`.
 
-        Where the state cannot be rewound all rows go on.
+        If the state cannot be rewound, all rows go on.
         """
         self._layout.narrow(rows)
 
@@ -131,9 +123,9 @@ class Branch:
         Parameters
         ----------
         rows
-            Row to copy for each new row; a row may come several times or not at all.
+            Row to copy for each new row; a row may occur several times or not at all.
         dropped
-            Tokens to take back of each new row; of a row that was left out at least those it has not been fed.
+            Tokens to take back from each new row; from a row that was left out at least those it has not been fed.
         next_logits
             (len(rows), V), the logits saved where each new row now ends.
         """
@@ -164,15 +156,7 @@ class Branch:
 
 
 class PaddedRows:
-    """Where the tokens of B continuations stand in a cache of B rows.
-
-    Parameters
-    ----------
-    cache
-        The cache, still empty.
-    lengths
-        Tokens of each row's prompt.
-    """
+    """B continuations in an empty cache, a row each, for prompts of these lengths; padded on the left."""
 
     def __init__(self, cache: Cache, lengths: Sequence[int]) -> None:
         self.cache = cache
@@ -198,13 +182,13 @@ class PaddedRows:
         return [self.width - self._starts[row] for row in self.fed]
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Make room for tokens (B, n) behind the rows that are fed.
+        """Make room for tokens (B, n) after the rows that are fed.
 
         Returns
         -------
         token_ids : Tensor of shape (B, n)
         mask : Tensor of shape (B, columns with the new ones) or None
-            None where nothing is padded.
+            None if nothing is padded.
         positions : Tensor of shape (1 or B, n)
         """
         before, self.width = self.width, self.width + token_ids.shape[1]
@@ -224,10 +208,7 @@ class PaddedRows:
         self.width -= tokens
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Go on with these rows only; nothing is copied but those that change places.
-
-        Where the state cannot be rewound all go on.
-        """
+        """Go on with these rows only, copying those that change places; with all if the state cannot be rewound."""
         if not isinstance(self.cache, RewindableCache) or set(rows) == set(self.fed):
             return
         going_on = set(rows)
@@ -254,19 +235,13 @@ class PaddedRows:
 
 
 def window_of(model: PreTrainedModel) -> int | None:
-    """Tokens that the model's positions reach; None when it states no limit."""
+    """Return the number of tokens that the model's positions reach; None if it states no limit."""
     window: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return window
 
 
 def check_window(model: PreTrainedModel, tokens: int) -> None:
-    """Refuse to go past the model's window.
-
-    Raises
-    ------
-    PromptError
-        If ``tokens`` exceeds ``max_position_embeddings``.
-    """
+    """Refuse, by a PromptError, more tokens than the model's ``max_position_embeddings``."""
     window = window_of(model)
     _require_room(window, tokens)
 

@@ -30,8 +30,8 @@ _REWINDABLE = WHOLE_ATTENTION | {"sliding_attention", "chunked_attention"}
 class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """One attention layer's keys and values in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
-    Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any
-    number of tokens can be taken back. After :meth:`narrow` only the first rows of the buffer go on.
+    Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any number of tokens
+    can be taken back. After :meth:`narrow` only the first rows of the buffer go on.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
@@ -104,7 +104,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     @torch.inference_mode()
     def keep(self, first: int, columns: Tensor) -> None:
-        """Keep the first columns, then these (n,) of those behind them, of every row."""
+        """Keep the first columns, then these (n,) of the columns after them, of every row."""
         if self._buffers is None:
             return
         if len(columns):
@@ -160,23 +160,17 @@ class RewindableCache(Cache):  # type: ignore[misc]
 
 
 def new_cache(model: PreTrainedModel) -> Cache:
-    """Return an empty cache: one that can be rewound where the model's whole state is keys and values."""
+    """Return an empty cache that can be rewound, if the model's whole state is keys and values."""
     return RewindableCache() if is_rewindable(model) else DynamicCache(config=model.config)
 
 
 def is_rewindable(model: PreTrainedModel) -> bool:
-    """Whether tokens can be taken back: the model's whole state is keys and values."""
+    """Return True if tokens can be taken back, because the model's whole state is keys and values."""
     return _reason_not_rewindable(model) is None
 
 
 def require_rewindable(model: PreTrainedModel) -> None:
-    """Refuse a model whose state cannot be taken back to an earlier token.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If the model keeps a recurrent state, or any other than keys and values.
-    """
+    """Refuse, by an UnsupportedModelError, a model whose state cannot be taken back to an earlier token."""
     reason = _reason_not_rewindable(model)
     if reason is not None:
         raise UnsupportedModelError(

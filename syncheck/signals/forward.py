@@ -43,17 +43,12 @@ _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
 class ForwardArguments:
     """The keyword arguments of a model's forward beside ``input_ids``.
 
-    Attributes
-    ----------
-    cache : str
-        Name under which it takes and returns its cache.
-    takes_positions : bool
-        Whether it is told each token's position.
+    ``cache`` is the name of its cache argument, and ``takes_positions`` says whether it takes each token's position.
 
     Raises
     ------
     UnsupportedModelError
-        If it keeps its state elsewhere.
+        If it keeps its state outside a cache.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -80,16 +75,16 @@ class ForwardArguments:
         Parameters
         ----------
         mask
-            (B, columns in the cache and fed), or None when nothing is padded; or with four dimensions, as attention
+            (B, columns in the cache and fed), or None if nothing is padded; or with four dimensions, as attention
             itself takes it.
         positions
             (1 or B, n) of the tokens that are fed.
         cache
             None for a forward without one.
         keep
-            Last positions whose logits are wanted.
+            Number of last positions whose logits are wanted.
         is_first
-            Whether nothing has been fed before.
+            True if nothing has been fed before.
         """
         if mask is not None and not self._takes_padding:
             raise UnsupportedModelError(
@@ -108,13 +103,12 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse a model whose forwards cannot be looked into.
+    """Refuse a model whose forwards cannot be observed.
 
     Raises
     ------
     UnsupportedModelError
-        If it is compiled, since hooks attached to the blocks of a compiled model are passed over in silence, if it is
-        a wrapper of PEFT's, or if it has an encoder.
+        If it is compiled (a compiled model silently skips hooks on its blocks), a PEFT wrapper, or has an encoder.
     """
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
@@ -151,19 +145,19 @@ def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
 
 
 def encoding_of(switches: Sequence[int], tokens: int) -> int:
-    """Return which of a model's encodings a text of so many tokens has, from 0."""
+    """Return the index of the model's encoding for a text of so many tokens."""
     return sum(tokens > switch for switch in switches)
 
 
 def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
-    """Refuse a text that grows past a length where the model encodes all of it anew.
+    """Refuse a text that may grow past a length at which the model encodes all of it anew.
 
     Parameters
     ----------
     model
         A causal language model.
     before, after
-        Its tokens at first, and at most.
+        Tokens of the text at first, and at most.
 
     Raises
     ------
@@ -180,13 +174,7 @@ def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
 
 
 def check_same_encoding(model: PreTrainedModel, lengths: Sequence[int]) -> None:
-    """Refuse a batch of prompts, of these many tokens, that the model encodes in different ways.
-
-    Raises
-    ------
-    InputError
-        If a switch of the model lies between them.
-    """
+    """Refuse, by an InputError, a batch of prompts of these lengths that the model encodes in different ways."""
     switches = switches_of(model)
     if len({encoding_of(switches, length) for length in lengths}) > 1:
         raise InputError(
@@ -201,11 +189,11 @@ _TURN = RLock()
 
 
 def take_turns_in_rotary(model: nn.Module) -> None:
-    """Let one thread at a time into the rotary embeddings of a model that keep the frequencies of the last forward.
+    """Let one thread at a time into rotary embeddings that keep the frequencies of the last forward.
 
-    Those of LongRoPE and dynamic scaling choose them by the longest sequence that is fed, store them in a buffer and
-    read them from there: a thread with a long sequence would change those of a thread with a short one. The other
-    embeddings, and models that are prepared already, are left as they are.
+    LongRoPE and dynamic scaling choose them by the longest sequence that is fed and store them in a buffer: a thread
+    with a long sequence would change those of a thread with a short one. Other embeddings, and models that are prepared
+    already, are left as they are.
     """
     for module in model.modules():
         if _sets_frequencies(module) and not hasattr(module, "_forward_of_one_thread"):

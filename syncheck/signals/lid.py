@@ -27,20 +27,7 @@ _PAIR_BYTES = 2**25
 
 
 class ReferenceStack:
-    """References of layers that have as many, of the same width.
-
-    Parameters
-    ----------
-    references
-        Layer -> (T, H) float32 array.
-    device
-        Where they are kept.
-
-    Attributes
-    ----------
-    layers : tuple of int
-    activations : Tensor of shape (L, T, H), float32
-    """
+    """References of layers that have equally many, of equal width: ``activations`` is (L, T, H) float32."""
 
     def __init__(self, references: Mapping[int, NDArray[np.float32]], device: torch.device) -> None:
         self.layers = tuple(references)
@@ -63,15 +50,12 @@ class ReferenceStack:
         Returns
         -------
         Tensor of shape (L, N, T), float32
-            Relative error at most 2e-5, and 1e-6 as a rule, whatever offset all activations have in common. It is
-            exactly 0 for a query that equals a reference.
+            Exactly 0 for a query that equals a reference; otherwise the relative error is at most 2e-5, usually 1e-6.
 
-        Notes
-        -----
-        On a CPU one matrix product serves all layers, and the few pairs where it cancels are measured again by
-        differences. Elsewhere, and where products of float32 matrices may be rounded
-        (``torch.set_float32_matmul_precision``), all pairs are measured by differences: to find the few would make the
-        host wait for the device, and the memory read, which is what takes time there, is the same.
+        Notes ----- On a CPU one matrix product serves all layers, and the few pairs for which it cancels are measured
+        again by differences. On other devices, and where products of float32 matrices may be rounded
+        (``torch.set_float32_matmul_precision``), all pairs are measured by differences: finding the few would make the
+        host wait, and takes as much memory traffic.
         """
         which = slice(None)
         if len(layers) < len(self.layers):
@@ -103,7 +87,7 @@ class ReferenceStack:
 
 
 def _moments(references: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean m (H,); (T,) each of |x| + |m| and |x - m|^2."""
+    """Return the mean m (H,), and |x| + |m| and |x - m|^2, (T,) each."""
     mean = references.mean(0)
     return mean, references.norm(dim=-1) + mean.norm(), (references - mean).square().sum(-1)
 
@@ -125,10 +109,10 @@ class LidReferences:
     references
         Layer -> (T, H) float array. Layers are decoder blocks counted from 0.
     variant
-        ``"mle"`` is Levina and Bickel's estimate over all T references, ``"official"`` the one of the paper's
-        published code, which its published aggregators were trained with.
+        ``"mle"`` is Levina and Bickel's estimate over all T references, ``"official"`` that of the paper's published
+        code, which its published aggregators were trained with.
     device
-        Where the bank is kept, as float32; the model's device keeps the transfer out of the loop.
+        Where they are kept, as float32; the model's device keeps the transfer out of the loop.
 
     Attributes
     ----------
@@ -178,7 +162,7 @@ class LidReferences:
         return tuple(sorted(self.references))
 
     def to(self, device: str | torch.device) -> LidReferences:
-        """Return the same references on a device: this very bank if they are there."""
+        """Return the references on a device; this object if they are there."""
         if torch.empty(0, device=device).device == self._device:
             return self
         arrays = {layer: x.cpu().numpy() for layer, x in self.references.items()}
@@ -196,8 +180,8 @@ class LidReferences:
         Returns
         -------
         Tensor of shape (N, L), float32
-            LID >= 0, on the bank's device, which is not waited for where the states are on it too. Columns are in the
-            order of ``states``; NaN where LID is undefined or the layer has no references.
+            On the references' device, without waiting for it if the states are there too; columns in the order of
+            ``states``; NaN where LID is undefined or the layer has no references.
 
         Raises
         ------
@@ -219,21 +203,9 @@ class LidReferences:
     def lid_of(
         self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
-        """Return the LID of N activations at one layer.
+        """Return the LID (N,) float64 of N activations (N, H) at one layer; NaN where undefined.
 
-        Parameters
-        ----------
-        layer
-            A layer of the bank.
-        queries
-            (N, H) float32.
-        excluded
-            (N, T) bool: references that do not count for a query.
-
-        Returns
-        -------
-        ndarray of shape (N,), float64
-            LID >= 0; NaN where undefined.
+        ``excluded``, (N, T) bool, marks references that do not count for a query.
         """
         if layer not in self.references:
             raise InputError(f"layer must be one of {self.layers}, which have references; found {layer}")
@@ -249,7 +221,7 @@ class LidReferences:
         return lid
 
     def save(self, path: Path) -> None:
-        """Write ``layer_<k>`` arrays as safetensors, in half precision where that loses nothing, and the variant."""
+        """Write ``layer_<k>`` arrays as safetensors, in half precision if that loses nothing, and the variant."""
         arrays = {f"layer_{k}": v.cpu().numpy() for k, v in self.references.items()}
         with np.errstate(over="ignore"):
             halves = {name: array.astype(np.float16) for name, array in arrays.items()}
@@ -259,9 +231,7 @@ class LidReferences:
 
     @classmethod
     def load(cls, path: Path, *, device: str | torch.device = "cpu") -> LidReferences:
-        """Read ``layer_<k>`` arrays of shape (T, H) from ``.safetensors`` or ``.npz``.
-
-        The variant is the one that was saved, ``mle`` if the file does not say.
+        """Read ``layer_<k>`` arrays of shape (T, H) from ``.safetensors`` or ``.npz``; no saved variant means ``mle``.
 
         Raises
         ------
@@ -299,7 +269,7 @@ class LidReferences:
 
 
 def _estimates(squares: Tensor, excluded: Tensor | None, variant: LidVariant) -> Tensor:
-    """LID from squared distances (..., T), of which the excluded ones do not count."""
+    """Compute LID from squared distances (..., T), without the excluded ones."""
     if not squares.shape[-1]:
         return squares.new_full(squares.shape[:-1], torch.nan)
     count = squares.shape[-1] if excluded is None else (~excluded).sum(-1)

@@ -22,19 +22,11 @@ _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
 
 
 class Taps:
-    """Collects what chosen decoder blocks put out, while it is told to.
+    """Collects the outputs of chosen decoder blocks of a causal language model, on request.
 
-    Forwards of other threads, or of other asyncio tasks, run through the same hooks and leave nothing in them.
-
-    Block k is counted from 0; what it puts out is ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of
-    Mamba), except for the last block, where transformers shows the state after the final norm.
-
-    Parameters
-    ----------
-    model
-        A causal language model.
-    layers
-        Blocks to tap.
+    Forwards of other threads or asyncio tasks run through the same hooks without a trace. Block k, counted from 0,
+    gives ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of Mamba), except for the last block, for which
+    transformers has the state after the final norm.
     """
 
     def __init__(self, model: PreTrainedModel, layers: Sequence[int]) -> None:
@@ -48,12 +40,12 @@ class Taps:
 
     @property
     def is_recording(self) -> bool:
-        """Whether a forward that is run here, in this thread or asyncio task, is recorded."""
+        """True if a forward that runs in this thread or asyncio task is recorded."""
         return self._sink is not None and self in _recording.get()
 
     @contextmanager
     def attached(self) -> Iterator[Taps]:
-        """Attach the hooks; they go on exit, also after an exception."""
+        """Attach the hooks; they are removed on exit, also after an exception."""
         handles = [block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)]
         try:
             yield self
@@ -63,7 +55,7 @@ class Taps:
 
     @contextmanager
     def recording(self) -> Iterator[list[list[Tensor]]]:
-        """Collect while inside; yields one list per layer, to which each forward run here adds a (B, n, H) tensor."""
+        """Record while inside; yields one list per layer, to which each forward run here adds a (B, n, H) tensor."""
         before, self._sink = self._sink, [[] for _ in self.layers]
         _recording.set((*_recording.get(), self))
         try:
@@ -92,13 +84,7 @@ class Taps:
 
 
 def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
-    """Find the list of decoder blocks of a causal language model.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If no list of ``num_hidden_layers`` modules is found.
-    """
+    """Find the list of decoder blocks of a causal language model, or raise UnsupportedModelError."""
     count = model.config.get_text_config().num_hidden_layers
     # A vision tower may have as many blocks, and come first.
     text_model = getattr(model, "get_decoder", lambda: model)()

@@ -33,17 +33,7 @@ _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary(
 
 
 class TokenTree:
-    """Where the tokens of continuations stand that grow from one row of a cache.
-
-    Parameters
-    ----------
-    model
-        For which :func:`takes_token_tree` holds.
-    cache
-        With the one row.
-    length
-        Its tokens.
-    """
+    """Continuations that grow from the one row of a cache, of ``length`` tokens; see :func:`takes_token_tree`."""
 
     def __init__(self, model: PreTrainedModel, cache: RewindableCache, length: int) -> None:
         self.cache = cache
@@ -75,14 +65,14 @@ class TokenTree:
         return max(self.lengths)
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Make room for tokens (B, n) behind the rows that are fed.
+        """Make room for tokens (B, n) after the rows that are fed.
 
         Returns
         -------
         token_ids : Tensor of shape (1, B * n)
             Row by row.
         mask : Tensor of shape (1, 1, B * n, columns with the new ones) or None
-            None where there is one row and no column of another.
+            None if there is one row and no column of another.
         positions : Tensor of shape (1, B * n)
         """
         rows, n = len(self._fed), token_ids.shape[1]
@@ -111,10 +101,7 @@ class TokenTree:
             self._go_on_with(going_on)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
-        """Continue with copies of some rows, each without its last tokens.
-
-        What a row was not fed while it was left out is dropped of it already.
-        """
+        """Continue with copies of some rows, each without its last tokens; what it missed counts among them."""
         self._keep(rows, [drop - self._missed[row] for row, drop in zip(rows, dropped, strict=True)])
 
     def _keep(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
@@ -142,10 +129,10 @@ class TokenTree:
 
 
 def reads_less(model: PreTrainedModel, rows: int) -> bool:
-    """Whether a tree of so many rows reads fewer keys and values than a batch of them.
+    """Return True if a tree of so many rows reads fewer keys and values than a batch of them.
 
-    Only grouped-query attention can be against it: with a mask and several queries transformers' ``sdpa`` writes the
-    keys and values anew for each query head, and reads those; a batch, of one query a row, does not.
+    Only grouped-query attention may read more: with a mask and several queries transformers' ``sdpa`` writes the keys
+    and values anew for each query head, and reads those; a batch, with one query a row, does not.
     """
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads
@@ -155,10 +142,10 @@ def reads_less(model: PreTrainedModel, rows: int) -> bool:
 
 
 def takes_token_tree(model: PreTrainedModel) -> bool:
-    """Whether a model can be run over a tree: its attention is PyTorch's and heeds a mask of any shape.
+    """Return True if a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
-    That is tried, once for each model, by a few forwards on some tokens, which hooks on the model see. Where attention
-    slides, is cut into chunks or keeps a mask of its own the answer is no: more would have to be said than who sees
+    This is tried once for each model by a few forwards, which hooks on the model see. Models whose attention slides, is
+    cut into chunks or keeps a mask of its own do not qualify: a mask for them would have to say more than who sees
     whom.
     """
     attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name

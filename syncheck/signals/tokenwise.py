@@ -20,9 +20,9 @@ _CSR_FLOOR = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class TokenStatistics:
-    """Five (T,) float32 tensors: one value per token.
+    """Five (T,) float32 tensors, one value per token.
 
-    A value is NaN where a row of logits it needs is no distribution: it holds NaN or +inf, or excludes every entry.
+    A value is NaN if a row of logits it needs is no distribution: it holds NaN or +inf, or excludes every entry.
 
     Attributes
     ----------
@@ -54,19 +54,15 @@ def token_statistics(
     Parameters
     ----------
     logits
-        (T, V), any floating dtype: row t predicts token t with the context. Raw, that is before temperature,
-        top-p or any processor; ``-inf`` excludes an entry.
+        (T, V), any floating dtype: row t predicts token t with the context, before temperature, top-p or any processor;
+        ``-inf`` excludes an entry.
     logits_without
-        (T, V) without the context, or None when there is none.
+        (T, V) without the context, or None if there is none.
     token_ids
         (T,) int64, the tokens that followed.
     vocab_size
-        Columns that count, the first ones, in both branches: the output of a model can be wider than its vocabulary,
-        and that padding takes a share of the probability. None counts all V.
-
-    Returns
-    -------
-    TokenStatistics
+        Number of first columns that count: a model's output can be wider than its vocabulary, and the padding takes a
+        share of the probability. None counts all V.
 
     Raises
     ------
@@ -79,8 +75,7 @@ def token_statistics(
     t = tanh(e / 2) = (q - p) / (q + p), KL is the sum of p (t - e) + q t, which is -p e + q - p. No term is negative
     and each vanishes with e, so that equal branches give 0 and nearly equal ones keep their digits. Sums are pairwise.
 
-    Rows go in groups through four (rows, V) buffers, which take 8 MiB, or one row each where that is more, whatever
-    T is.
+    Rows go in groups through four (rows, V) buffers, which take 8 MiB, or one row each if that is more, whatever T is.
     """
     token_ids = token_ids.to(logits.device)
     columns = _columns(logits, logits_without, token_ids, vocab_size)
