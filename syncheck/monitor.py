@@ -47,9 +47,9 @@ class Monitor:
     model, tokenizer
         A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
-        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without config,
-        aggregator, LID references and aligner, this is the bundled monitor ``generic``: it scores the sentences of any
-        model by their text alone, needs no labels, and its scores assume that as many sentences are faithful as not.
+        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without
+        config, aggregator, LID references and aligner, this is the bundled monitor ``generic``: it scores any model's
+        sentences by their text alone, needs no labels, and assumes that as many sentences are faithful as not.
     aggregator
         Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
         ``no_aggregator``).
