@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,9 @@ def render_html(
 ) -> str:
     """Draw questions with their answers side by side as a complete page.
 
+    Each sentence is coloured by its score and carries the score, a pattern and a word too, so that it can be read
+    without colour and in print; its signals, tokens and evidence unfold. All text is escaped.
+
     Parameters
     ----------
     cases
@@ -35,27 +37,14 @@ def render_html(
     title
         Heading of the page.
     refused
-        Records that should have been among the cases and could not be used.
-
-    Returns
-    -------
-    str
-        An HTML document. Each sentence is coloured by its score and carries the score, a pattern and a word
-        too, so that it can be read without colour and in print; its signals, tokens and evidence unfold.
-        How many records were refused stands above, which and why at the end. All text is escaped.
+        Records that could not be used: the page counts them above, and lists them with the reason at the end.
     """
     return _cases(cases, title=title, refused=refused)
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
     """Draw the same without the page around it, for a notebook: its style reaches nothing outside it."""
-    told = [
-        (case.question, a.label, a.report.to_dict(), [asdict(s) for s in a.dropped], [t.to_dict() for t in a.trace])
-        for case in cases
-        for a in case.answers
-    ]
-    digest = zlib.crc32(repr(told).encode(errors="backslashreplace"))
-    return _cases(cases, prefix=f"r{digest:08x}-")
+    return _cases(cases, prefix=_prefix_of(_cases(cases)))
 
 
 def render_spans(
@@ -67,31 +56,22 @@ def render_spans(
 ) -> str:
     """Draw answers with the labels of their characters as a complete page.
 
-    Parameters
-    ----------
-    answers
-        What to draw; an empty sequence gives a page that says so.
-    method
-        Who found the labels.
-    title
-        Heading of the page.
-    refused
-        As in :func:`render_html`.
-
-    Returns
-    -------
-    str
-        An HTML document. Soft labels are shades, hard labels are underlined, and the annotators' stand below where
-        there are any; question and retrieved texts are beside them. Every text runs in the direction of most of its
-        letters. Refused records are shown as in :func:`render_html`. All text is escaped.
+    Soft labels are shades, hard labels are underlined, and the annotators' stand below where there are any; question
+    and retrieved texts are beside them. Every text runs in the direction of most of its letters. ``method`` names the
+    detector; ``title`` and ``refused`` are as in :func:`render_html`.
     """
     return _spans(answers, method=method, title=title, refused=refused)
 
 
 def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
     """Draw the same without the page around it, for a notebook."""
-    digest = zlib.crc32(repr((method, answers, refused)).encode())
-    return _spans(answers, method=method, prefix=f"r{digest:08x}-", refused=refused)
+    drawn = _spans(answers, method=method, refused=refused)
+    return _spans(answers, method=method, prefix=_prefix_of(drawn), refused=refused)
+
+
+def _prefix_of(page: str) -> str:
+    """Return a prefix that keeps the anchors of several fragments in one notebook apart."""
+    return f"r{zlib.crc32(page.encode(errors='backslashreplace')):08x}-"
 
 
 def _cases(cases: Sequence[Case], *, title: str = "", prefix: str = "", refused: Sequence[RefusedRecord] = ()) -> str:

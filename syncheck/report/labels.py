@@ -147,9 +147,6 @@ def _mix(ends: tuple[_Rgb, _Rgb, _Rgb], score: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(left, right, strict=True))
 
 
-_DECIMALS = 2
-
-
 @dataclass(frozen=True, slots=True)
 class ShadeView:
     """Characters that look alike: ``shade`` is their risk in [0, 1], ``marked`` whether they are called wrong."""
@@ -160,30 +157,17 @@ class ShadeView:
 
 
 def shades_of(text: str, labels: SpanLabels, *, start: int = 0, stop: int | None = None) -> tuple[ShadeView, ...]:
-    """Cut a part of a text where its labels change.
+    """Cut a text, or the half-open part of it from ``start`` to ``stop``, where its labels change.
 
-    Parameters
-    ----------
-    text
-        The response that the labels are of.
-    labels
-        Offsets in code points. Where a border lies within what a reader sees as one character, all of it has the
-        highest risk, and is marked if any of it is: half a letter cannot be shaded.
-    start, stop
-        The part, half-open; the whole text without them.
-
-    Returns
-    -------
-    tuple of ShadeView
-        In order; their texts, joined, are the part. Risks have two decimals.
+    Offsets are in code points, risks have two decimals. Where a border lies within what a reader sees as one
+    character, all of it has the highest risk, and is marked if any of it is: half a letter cannot be shaded.
 
     Raises
     ------
     InputError
         If a span does not lie in the text.
     """
-    risk = risk_of(labels.soft, len(text)).round(_DECIMALS)
-    marked = labels.marked(len(text))
+    risk, marked = risk_of(labels.soft, len(text)).round(2), labels.marked(len(text))
     last = len(text) if stop is None else stop
     borders = sorted({start, last, *(b for b in cluster_borders(text) if start < b < last)})
     seen = [(text[a:b], float(risk[a:b].max()), bool(marked[a:b].any())) for a, b in pairwise(borders)]

@@ -1,4 +1,4 @@
-"""Plots of tables: values with their intervals, and a matrix of values; matplotlib is asked for only here."""
+"""Plots of tables, drawn with matplotlib: values with their intervals, and a matrix of values."""
 
 from __future__ import annotations
 
@@ -35,15 +35,7 @@ _CHARACTERS_PER_INCH = 9
 
 @dataclass(frozen=True, slots=True)
 class IntervalPanel:
-    """Named values with their intervals, drawn as one panel.
-
-    Attributes
-    ----------
-    title : str
-    names : tuple of str
-    values, low, high : tuple of float
-        As many; a NaN value is drawn as "not measured", a NaN interval is left out.
-    """
+    """Named values with their intervals; a NaN value is drawn as "not measured", a NaN interval is left out."""
 
     title: str
     names: tuple[str, ...]
@@ -53,7 +45,7 @@ class IntervalPanel:
 
 
 def check_plot(path: str | Path) -> None:
-    """Check that a plot can be written before the work that it is to show.
+    """Refuse a plot that cannot be written, before the work that it is to show.
 
     Raises
     ------
@@ -62,35 +54,23 @@ def check_plot(path: str | Path) -> None:
     InputError
         If the folder does not exist, or the name ends in no format that matplotlib writes.
     """
-    _check_path(_figure(1.0, 1.0), Path(path))
+    _figure(1.0, 1.0, path)
 
 
 def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: str, title: str = "") -> None:
     """Draw panels below each other, one row a name, and write them to a file.
 
-    Parameters
-    ----------
-    panels
-        At least one.
-    path
-        Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
-    label
-        What the values are, with their unit.
-    title
-        Of the whole.
+    ``label`` names the values, with their unit; the ending of ``path`` is the format: ``.png``, ``.pdf``, ``.svg``.
 
     Raises
     ------
     InputError
         If there is no panel; otherwise as :func:`check_plot`.
-    MissingExtraError
-        If matplotlib is not installed.
     """
     if not panels:
         raise InputError("expected at least one panel to plot; found none")
     heights = [_rows(panel) for panel in panels]
-    figure = _figure(7.0, _ROW_INCHES * sum(heights) + 1.2)
-    _check_path(figure, Path(path))
+    figure = _figure(7.0, _ROW_INCHES * sum(heights) + 1.2, path)
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         rows = range(len(panel.names))
@@ -108,7 +88,7 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
         axis.set_title(wrapped(panel.title, _PANEL_TITLE_CHARACTERS), loc="left", fontsize="medium")
         axis.grid(axis="x", alpha=0.3)
     axes[-1].set_xlabel(wrapped(label, _PANEL_TITLE_CHARACTERS))
-    _write(figure, Path(path), title)
+    _write(figure, path, title)
 
 
 def plot_matrix(
@@ -124,25 +104,13 @@ def plot_matrix(
 ) -> None:
     """Draw a matrix as coloured cells with their values, and write it to a file.
 
-    Parameters
-    ----------
-    values
-        By row, then column; a NaN cell is grey, with a dash.
-    rows, columns
-        Names.
-    path
-        As in :func:`plot_intervals`.
-    label
-        What the values are, with their unit.
-    row_label, column_label, title
-        What the rows and columns are, and the whole.
+    ``values`` are by row, then column; a NaN cell is grey, with a dash. ``label`` and ``path`` are as in
+    :func:`plot_intervals`.
 
     Raises
     ------
     InputError
         If there is no value to draw; otherwise as :func:`check_plot`.
-    MissingExtraError
-        If matplotlib is not installed.
     """
     known = [value for row in values for value in row if not math.isnan(value)]
     if not known:
@@ -150,8 +118,7 @@ def plot_matrix(
     across, down = ([wrapped(name, _NAME_CHARACTERS) for name in names] for names in (columns, rows))
     cells = 0.5 + 0.5 * len(rows)
     height = 1.0 + cells + _width_inches(across) / 2  # the names of columns rise by half of their length
-    figure = _figure(1.8 + 1.1 * len(columns) + _width_inches(down), height)
-    _check_path(figure, Path(path))
+    figure = _figure(1.8 + 1.1 * len(columns) + _width_inches(down), height, path)
     axis = figure.subplots()
     low, high = min(known), max(known)
     axis.set_facecolor(_NOT_MEASURED)
@@ -165,7 +132,7 @@ def plot_matrix(
     axis.set_xlabel(column_label)
     axis.set_ylabel(row_label)
     figure.colorbar(image, ax=axis, label=wrapped(label, round(_CHARACTERS_PER_INCH * (cells + 0.4))))
-    _write(figure, Path(path), title)
+    _write(figure, path, title)
 
 
 def wrapped(text: str, characters: int) -> str:
@@ -175,9 +142,9 @@ def wrapped(text: str, characters: int) -> str:
 
 def _rows(panel: IntervalPanel) -> float:
     """Return how many rows of one line a panel is as high as; each of its own takes what the longest name does."""
-    name_lines = max(_lines(name, _NAME_CHARACTERS) for name in panel.names)
-    title_lines = _lines(panel.title, _PANEL_TITLE_CHARACTERS)
-    return len(panel.names) * (1 + _LINE_ROWS * (name_lines - 1)) + 1 + _LINE_ROWS * (title_lines - 1)
+    name_breaks = max(wrapped(name, _NAME_CHARACTERS).count("\n") for name in panel.names)
+    title_breaks = wrapped(panel.title, _PANEL_TITLE_CHARACTERS).count("\n")
+    return len(panel.names) * (1 + _LINE_ROWS * name_breaks) + 1 + _LINE_ROWS * title_breaks
 
 
 def _width_inches(names: Sequence[str]) -> float:
@@ -185,29 +152,25 @@ def _width_inches(names: Sequence[str]) -> float:
     return longest / _NAME_CHARACTERS_PER_INCH
 
 
-def _lines(text: str, characters: int) -> int:
-    return 1 + wrapped(text, characters).count("\n")
-
-
-def _figure(width: float, height: float) -> Figure:
+def _figure(width: float, height: float, path: str | Path) -> Figure:
+    """Return an empty figure that can be written to a path."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots") from error
-    margins = ConstrainedLayoutEngine(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
-    return Figure(figsize=(width, height), layout=margins)
-
-
-def _check_path(figure: Figure, path: Path) -> None:
+    path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder does not exist; make it first")
+    margins = ConstrainedLayoutEngine(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
+    figure = Figure(figsize=(width, height), layout=margins)
     formats = figure.canvas.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in formats:
         raise InputError(f"expected a plot's name to end in one of {', '.join(sorted(formats))}; found {path.name!r}")
+    return figure
 
 
-def _write(figure: Figure, path: Path, title: str) -> None:
+def _write(figure: Figure, path: str | Path, title: str) -> None:
     if title:
         figure.suptitle(wrapped(title, round(_CHARACTERS_PER_INCH * figure.get_figwidth())))
     figure.savefig(path, dpi=_DPI)
