@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +15,20 @@ from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
 
-__all__ = ["FittedFold", "FoldFeatures", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
+__all__ = ["FittedFold", "FoldFeatures", "Folding", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
 
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Indices of the training sentences -> (N, F) features of all sentences."""
+
+
+class Folding(TypedDict, total=False):
+    """Options of :func:`fold_numbers`, with its defaults."""
+
+    folds: int
+    repeats: int
+    seed: int
+    same_folds: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +58,10 @@ def cross_validate(
     groups: ArrayLike,
     *,
     aggregator: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-    same_folds: bool = False,
     train_on: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.int64] | None = None,
     names: Sequence[str] = (),
+    **folding: Unpack[Folding],
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
@@ -69,18 +76,14 @@ def cross_validate(
         Sentences of one group, in practice of one question, are never on both sides.
     aggregator
         The kind; imputing and scaling are refitted in each fold with it.
-    folds
-        Parts of the groups, each with about the same share of unfaithful sentences.
-    repeats, seed
-        Repeat ``r`` uses ``seed + r`` for the folds and the classifier.
-    same_folds
-        Gives all repeats the folds of the first, so that only the classifier's seed differs.
     train_on : ndarray of shape (N,), bool, or None
         Sentences that serve for training; all are scored. None takes all.
     numbers : ndarray of shape (repeats, N), int64, or None
         Fold of each sentence in each repeat; None takes :func:`fold_numbers`.
     names
         Names of the F features, for kinds that read their directions from them.
+    folding
+        As in :func:`fold_numbers`; repeat ``r`` uses ``seed + r`` for the classifier too.
 
     Returns
     -------
@@ -90,13 +93,12 @@ def cross_validate(
     Raises
     ------
     InputError
-        If there are fewer than two folds, no repeats, too few groups or sentences of a label, or a fold's training part
-        cannot be used.
+        If there are too few groups or sentences of a label, or a fold's training part cannot be used.
     """
     labels = real_numbers(y, "labels")
     if numbers is None:
-        numbers = fold_numbers(labels, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
-    scores = np.full(numbers.shape, np.nan)
+        numbers = fold_numbers(labels, groups, **folding)
+    scores, seed = np.full(numbers.shape, np.nan), folding.get("seed", 0)
     for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, train_on=train_on, names=names):
         scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
     return scores
@@ -133,7 +135,24 @@ def fold_numbers(
     seed: int = 0,
     same_folds: bool = False,
 ) -> NDArray[np.int64]:
-    """Return the fold of each sentence in each repeat, (repeats, N); see :func:`cross_validate`."""
+    """Return the fold of each sentence in each repeat, (repeats, N).
+
+    Parameters
+    ----------
+    y, groups
+        As in :func:`cross_validate`.
+    folds
+        Parts of the groups, each with about the same share of unfaithful sentences.
+    repeats, seed
+        Repeat ``r`` shuffles with ``seed + r``.
+    same_folds
+        Gives all repeats the folds of the first, so that only the classifier's seed differs.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds, no repeats, or too few groups or sentences of a label.
+    """
     from sklearn.model_selection import StratifiedGroupKFold
 
     if folds < 2 or repeats < 1:

@@ -143,13 +143,6 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
         Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
     bins
         Name of the scores -> their bins, from :func:`reliability_bins`.
-
-    Raises
-    ------
-    InputError
-        If the folder does not exist, or matplotlib does not write the format.
-    MissingExtraError
-        If matplotlib is not installed.
     """
     check_plot(path)
     from matplotlib.figure import Figure

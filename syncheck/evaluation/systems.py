@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast, get_args
+from typing import Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators.kinds import fit_model
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fitted_folds, fold_features, fold_numbers
+from syncheck.evaluation.crossval import (
+    FoldFeatures,
+    Folding,
+    cross_validate,
+    fitted_folds,
+    fold_features,
+    fold_numbers,
+)
 from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
 from syncheck.schemas import SCHEMAS
@@ -104,16 +111,13 @@ def out_of_fold_scores(
     names: Sequence[str],
     systems: Sequence[System],
     aggregator: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-    same_folds: bool = False,
+    **folding: Unpack[Folding],
 ) -> dict[str, Floats]:
     """Score every sentence with every system, trained ones out of fold and on the same folds.
 
     Parameters
     ----------
-    X, y, groups, aggregator, folds, repeats, seed, same_folds
+    X, y, groups, aggregator, folding
         As in :func:`~syncheck.evaluation.crossval.cross_validate`.
     names
         Names of the F columns.
@@ -131,9 +135,7 @@ def out_of_fold_scores(
         If a system names a column that is not there, or is untrained and not exactly one measured column.
     """
     labels = np.asarray(y)
-    trained = partial(
-        cross_validate, y=labels, groups=groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
-    )
+    trained = partial(cross_validate, y=labels, groups=groups, **folding)
     return _scores(
         X,
         np.arange(len(labels)),
@@ -254,18 +256,15 @@ def best_aggregator(
     groups: ArrayLike,
     *,
     names: Sequence[str],
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-    same_folds: bool = False,
     draws: int = 1000,
     aggregators: Collection[AggregatorKind] | None = None,
+    **folding: Unpack[Folding],
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Compare every kind of aggregator on the same folds.
 
     Parameters
     ----------
-    X, y, groups, names, folds, repeats, seed, same_folds
+    X, y, groups, names, folding
         As in :func:`out_of_fold_scores`.
     draws
         Resamples of the groups for the intervals.
@@ -283,11 +282,9 @@ def best_aggregator(
         Out-of-fold P(faithful) by that kind.
     """
     systems = aggregator_systems(names, aggregators=aggregators)
-    scores = out_of_fold_scores(
-        X, y, groups, names=names, systems=systems, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds
-    )
-    numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
-    table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=seed)
+    scores = out_of_fold_scores(X, y, groups, names=names, systems=systems, **folding)
+    numbers = fold_numbers(y, groups, **folding)
+    table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=folding.get("seed", 0))
     best = best_system(table)
     return cast(AggregatorKind, best), table, scores[best]
 
@@ -332,10 +329,7 @@ def permuted_scores(
     names: Sequence[str],
     signals: Mapping[str, Sequence[str]],
     aggregator: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-    same_folds: bool = False,
+    **folding: Unpack[Folding],
 ) -> dict[str, NDArray[np.float64]]:
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
@@ -344,7 +338,7 @@ def permuted_scores(
 
     Parameters
     ----------
-    X, y, groups, names, aggregator, folds, repeats, seed, same_folds
+    X, y, groups, names, aggregator, folding
         As in :func:`out_of_fold_scores`.
     signals
         As in :func:`ablation_systems`; the columns of one signal are permuted together.
@@ -368,10 +362,9 @@ def permuted_scores(
     if unknown:
         raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")
     places = {signal: [names.index(column) for column in columns] for signal, columns in signals.items()}
-    size = len(np.asarray(y))
-    scores = {name: np.full((repeats, size), np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
-    randomness = [np.random.default_rng(seed + repeat) for repeat in range(repeats)]
-    numbers = fold_numbers(y, groups, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
+    numbers, seed = fold_numbers(y, groups, **folding), folding.get("seed", 0)
+    scores = {name: np.full(numbers.shape, np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
+    randomness = [np.random.default_rng(seed + repeat) for repeat in range(len(numbers))]
     for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names):
         rows = fold.rows[fold.test]
         scores[ALL_FEATURES][fold.repeat, fold.test] = fold.model.probability(rows)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.evaluation.crossval import FoldFeatures, cross_validate, fold_numbers
+from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
 from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.stats import BootstrapSamples, bootstrap_interval, deviation
 
-__all__ = ["AurocMatrix", "Cell", "OTHERS", "cell", "left_out_matrix", "left_out_scores", "transfer_matrix"]
+__all__ = [
+    "AurocMatrix",
+    "Cell",
+    "OTHERS",
+    "PAPER_RUNS",
+    "cell",
+    "left_out_matrix",
+    "left_out_scores",
+    "transfer_matrix",
+]
 
 
 Floats = NDArray[np.float64]
@@ -94,6 +103,9 @@ def _shown(found: Cell) -> str:
     return text if np.isnan(found.deviation) else f"{text} ±{found.deviation:.3f}"
 
 
+PAPER_RUNS: Folding = {"repeats": 3, "same_folds": True}
+"""The paper's three runs, which differ by their seeds."""
+
 OTHERS = "all others"
 """The row whose aggregators were trained on every part but the column's."""
 
@@ -106,12 +118,9 @@ def transfer_matrix(
     *,
     without: Collection[str] = (),
     aggregator: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 3,
-    seed: int = 0,
-    same_folds: bool = True,
     draws: int = 1000,
     feature_names: Sequence[str] = (),
+    **folding: Unpack[Folding],
 ) -> AurocMatrix:
     """Train on each part, and on all but each part, and measure the AUROC on every part.
 
@@ -123,7 +132,7 @@ def transfer_matrix(
 
     Parameters
     ----------
-    X, y, groups, aggregator, folds, repeats, seed, same_folds
+    X, y, groups, aggregator, folding
         As in :func:`~syncheck.evaluation.crossval.cross_validate`. The defaults are the paper's three runs, which
         differ by their seeds.
     parts
@@ -149,10 +158,10 @@ def transfer_matrix(
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
     used = np.isin(names, columns)
-    numbering = partial(fold_numbers, folds=folds, repeats=repeats, seed=seed, same_folds=same_folds)
-    numbers = np.zeros((repeats, len(labels)), np.int64)
+    folding = PAPER_RUNS | folding
+    seed, numbers = folding.get("seed", 0), np.zeros((folding["repeats"], len(labels)), np.int64)
     for together in _apart([names == column for column in columns], questions) or [np.ones(len(labels), np.bool_)]:
-        numbers[:, together] = numbering(labels[together], questions[together])
+        numbers[:, together] = fold_numbers(labels[together], questions[together], **folding)
     _check_parts(columns, names, labels, numbers)
     scores = partial(
         cross_validate, X, labels, groups, aggregator=aggregator, seed=seed, numbers=numbers, names=feature_names
@@ -224,11 +233,6 @@ def left_out_scores(X: ArrayLike, y: ArrayLike, sources: Sequence[str], *, estim
     -------
     ndarray of shape (N,), float64
         P(faithful).
-
-    Raises
-    ------
-    InputError
-        If there is only one source, or the others of one lack a label.
     """
     from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
@@ -261,11 +265,6 @@ def left_out_matrix(
         Unit of the bootstrap: the question or context of each row. Groups of one name in two sources count as two.
     draws, seed
         Of the bootstrap.
-
-    Raises
-    ------
-    InputError
-        If a score is NaN, or the lengths do not fit.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {

@@ -289,13 +289,6 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
     ----------
     path
         None keeps them in memory alone.
-
-    Raises
-    ------
-    CheckpointError
-        If another line cannot be read.
-    InputError
-        If the folder does not exist.
     """
 
     _START = b'{"record": "'

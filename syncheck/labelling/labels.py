@@ -156,12 +156,6 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
         With labels of sentences; with spans, or with ``carry_labels``, every cut is right.
     bounds
         Of the measured sentences. Those without a letter or digit do not count.
-
-    Raises
-    ------
-    RecordError
-        If two labelled sentences share a measured one, or one is measured as several. An :class:`InputError` for a
-        record that was not read from a file.
     """
     found = None if record.carry_labels else _cut_otherwise(record, bounds)
     if found is None:

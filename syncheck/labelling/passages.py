@@ -59,13 +59,6 @@ def words_of(text: str) -> list[str]:
 class Bm25:
     """A ranking of passages for a query by BM25, through the package ``bm25s``.
 
-    Raises
-    ------
-    InputError
-        If no passage has a word.
-    MissingExtraError
-        If ``bm25s`` is not installed.
-
     Notes
     -----
     Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Title and text are

@@ -89,15 +89,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist.
-    RecordError
-        At the first line that is not a JSON object of whole text.
-    """
+    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped."""
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
     with path.open("rb") as lines:
@@ -181,13 +173,7 @@ def response_to_json(response: LabelledResponse) -> str:
 
 
 def response_from_json(text: str) -> LabelledResponse:
-    """Return the labelled response that :func:`response_to_json` wrote.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If it wrote something else.
-    """
+    """Return the labelled response that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
     spans, sentences = entry.pop("spans"), entry.pop("sentences")
     return LabelledResponse(
@@ -219,13 +205,7 @@ class ResponseCollection:
 def read_spans(
     record: Record, field: str, length: int, *, counts: Callable[[UnfaithfulSpan], bool] = lambda span: True
 ) -> tuple[UnfaithfulSpan, ...]:
-    """Read the marked characters of a response of ``length``; those that do not count are checked and left out.
-
-    Raises
-    ------
-    RecordError
-        If one is no object with ``start`` and ``end`` inside the response.
-    """
+    """Read the marked characters of a response of ``length``; those that do not count are checked and left out."""
     spans = []
     for label in record.objects(field):
         start, end = label.get("start", int), label.get("end", int)
@@ -279,13 +259,7 @@ class Selection:
         return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
 
     def check_names(self, found: Iterable[Mapping[str, str | None]], *, source: object) -> None:
-        """Refuse names that no response of ``source`` has, or that none has together; ``found`` has the facts of each.
-
-        Raises
-        ------
-        InputError
-            If a task, split or generator that is asked for is not there, or no response is left.
-        """
+        """Refuse names that no response of ``source`` has, or none has together; ``found`` has their facts."""
         responses = list(found)
         there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
         asked = {name: self._asked(name) for name in _FIELDS}
@@ -308,13 +282,7 @@ class Selection:
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
 
     def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
-        """Return the selected responses, with the spans that count.
-
-        Raises
-        ------
-        InputError
-            If none is left, or a name that is asked for is not there; ``source`` says where, for the message.
-        """
+        """Return the selected responses, with the spans that count."""
         return [self.counted(responses[index]) for index in self.kept(responses, source)]
 
     def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:

@@ -150,7 +150,7 @@ def fit_monitor(
     untrained = Monitor(
         model,
         tokenizer,
-        config=config,
+        config=config or MonitorConfig(),
         aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
     )
     measured = measure(untrained, records, show_progress=show_progress)

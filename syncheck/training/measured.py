@@ -108,14 +108,7 @@ class MeasuredSentences:
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.labelling.label_sentences`.
-
-        Raises
-        ------
-        InputError
-            If a response has labels per sentence that leave out one that was measured; or, as a RecordError with its
-            line, if it was cut otherwise and ``carry_labels`` is not set.
-        """
+        """Return (N,) labels, 1 faithful; see :func:`syncheck.labelling.label_sentences`."""
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own, bounds = self.owners == index, self.bounds_of(index)

@@ -58,11 +58,6 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
         As :func:`instrument_of` returns them, or as a file notes them.
     what, remedy
         Begin and end the message.
-
-    Raises
-    ------
-    MismatchError
-        If they differ, with the fact of each.
     """
     for name in _INSTRUMENT:
         alike = same_weights if name in _NAMED_BY else eq

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.evaluation.crossval import cross_validate
-from syncheck.evaluation.transfer import AurocMatrix, Cell, cell
+from syncheck.evaluation.crossval import Folding, cross_validate
+from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.stats import BootstrapSamples
 from syncheck.training.measured import MeasuredSentences
 
@@ -97,11 +97,8 @@ def surrogate_matrix(
     *,
     trained_on: str | None = None,
     aggregator: AggregatorKind = "mlp",
-    folds: int = 5,
-    repeats: int = 3,
-    seed: int = 0,
-    same_folds: bool = True,
     draws: int = 1000,
+    **folding: Unpack[Folding],
 ) -> AurocMatrix:
     """Compare models as surrogates: the same labelled responses, measured with each of them.
 
@@ -112,7 +109,7 @@ def surrogate_matrix(
     trained_on
         Generator whose sentences the aggregators are trained on, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so no question is on both sides.
-    aggregator, folds, repeats, seed, same_folds
+    aggregator, folding
         As in :func:`~syncheck.evaluation.crossval.cross_validate`; the defaults are the paper's three runs, which
         differ by their seeds.
     draws
@@ -129,6 +126,7 @@ def surrogate_matrix(
         If two surrogates measured different responses under one id, they have none in common, or no sentence is by
         ``trained_on``.
     """
+    folding = PAPER_RUNS | folding
     _check_same(measured)
     common = set.intersection(*(found.ids for found in measured.values())) if measured else set()
     if not common:
@@ -146,14 +144,11 @@ def surrogate_matrix(
             y,
             groups,
             aggregator=aggregator,
-            folds=folds,
-            repeats=repeats,
-            seed=seed,
-            same_folds=same_folds,
             train_on=train_on,
             names=everything.measured.schema.names,
+            **folding,
         )
-        resamples = BootstrapSamples.of(groups, draws=draws, seed=seed)
+        resamples = BootstrapSamples.of(groups, draws=draws, seed=folding.get("seed", 0))
         columns |= set(generators.tolist())
         for column in set(generators.tolist()):
             cells[name, column] = cell(scores, y, resamples, generators == column)
