@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.cli.span_options import add_asked, add_word_sources
-from syncheck.cli.span_sources import check_asked, word_sources
+from syncheck.cli.spans import check_asked, word_sources
 from syncheck.kit import kit_language_model
 from syncheck.pretrained import load_model
 from syncheck.spans import (

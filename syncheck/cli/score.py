@@ -10,7 +10,7 @@ from pathlib import Path
 
 from syncheck.cli.monitors import monitor_for
 from syncheck.cli.record_runs import answer_records, is_store
-from syncheck.cli.span_sources import unread
+from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.records import JsonDict
 from syncheck.corpus.scoring import score_row

@@ -13,7 +13,7 @@ SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all"
 
 
 def add_spans(parser: argparse.ArgumentParser) -> None:
-    """Add what finding spans needs."""
+    """Add the options of ``syncheck spans``."""
     parser.add_argument("--method", choices=SPAN_METHODS, default="mikani", help="how spans are found (%(default)s)")
     parser.add_argument(
         "--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines or a folder, or - for standard input"
@@ -56,7 +56,7 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
 
 
 def add_word_sources(parser: argparse.ArgumentParser) -> None:
-    """Add what word risks may read beside texts and the signals of a language model."""
+    """Add the options of word sources beside texts and the signals of a language model."""
     group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
     group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
     group.add_argument(
@@ -75,7 +75,7 @@ def add_word_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def add_asked(parser: argparse.ArgumentParser) -> None:
-    """Add the instruct model that is asked."""
+    """Add the options of the instruct model."""
     asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
     group = parser.add_argument_group("an instruct model", asked)
     group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
@@ -104,7 +104,7 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spans_score(parser: argparse.ArgumentParser) -> None:
-    """Add what scoring predicted spans needs."""
+    """Add the options of ``syncheck spans-score``."""
     parser.add_argument("--reference", required=True, metavar="PATH", help="labelled JSON Lines, or a folder of them")
     parser.add_argument("--predictions", required=True, metavar="PATH", help="predicted labels, a file or folder")
     parser.add_argument(

@@ -1,24 +1,30 @@
-"""``syncheck spans`` finds the wrong characters of responses, ``syncheck spans-score`` scores what was found."""
+"""``syncheck spans`` finds the wrong characters of responses, ``syncheck spans-score`` scores predictions of them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.alignment import LocalTextGenerator
+from syncheck.alignment import EndpointTextGenerator, LocalTextGenerator, TextGenerator
+from syncheck.cli.monitors import read_passages
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
-from syncheck.cli.span_sources import asked_model, check_asked, retrieved, retriever_of, unread, word_sources
 from syncheck.errors import InputError, RecordError
 from syncheck.kit import kit_language_model
+from syncheck.labelling.passages import load_passages
 from syncheck.labelling.responses import Record
 from syncheck.pretrained import load_model
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.spans import (
+    DEFAULT_RERANKER,
+    AskedSource,
     CheckpointEncoder,
+    ChunkRetriever,
+    ClassifierSource,
     FavaDetector,
     HalluRagDetector,
     LetterEncoder,
@@ -26,23 +32,33 @@ from syncheck.spans import (
     MarkNone,
     Measure,
     RefindDetector,
+    SignalSource,
     SpanDetector,
     SpanItem,
+    TagSource,
     Thresholds,
     TokenClassifierDetector,
     TokenReplay,
+    WordSource,
+    cached_reranker,
     choose_thresholds,
     load_predictions,
     load_span_items,
     load_span_regressor,
+    nltk_tags,
     prediction_record,
     reads_signals,
     refused_predictions,
     score_spans,
+    spacy_tagger,
     span_item,
 )
 
-__all__ = ["score", "spans"]
+__all__ = ["check_asked", "score", "spans", "unread", "word_sources"]
+
+
+_ASKING = ("mikani", "hallurag", "fava")
+_SUFFIXES = (".jsonl", ".md", ".txt")
 
 
 def spans(args: argparse.Namespace) -> int:
@@ -50,18 +66,19 @@ def spans(args: argparse.Namespace) -> int:
     pairs = _files(args.input, args.output)
     check_asked(args)
     if args.method != "mikani" and (args.classifier, args.tagger) != (None, None):
-        raise InputError(f"--classifier and --tagger are of --method mikani; found {args.method}")
-    retriever, replay = retriever_of(args), _replay(args)
+        raise InputError(f"--classifier and --tagger need --method mikani; found {args.method}")
+    retriever, replay = _retriever(args), _replay(args)
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
-        given = _read(values)
-        item = retrieved(given, retriever)
+        item, found = _read(values), {}
+        if retriever is not None and not item.passages:
+            item = replace(item, passages=retriever.best(item.question))
+            found = {"retrieved_context": list(item.passages)}
         labels, notes = detector.detect(item), unread(item, replay)
         if args.html is not None:
             answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
-        found = {} if item is given else {"retrieved_context": list(item.passages)}
         return prediction_record(item, labels) | found | notes
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
@@ -85,6 +102,16 @@ def score(args: argparse.Namespace) -> int:
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 
+def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
+    """Return the fields of an item's record that name what a language model has not read; none if it has read all."""
+    if replay is None:
+        return {}
+    if not replay.fits(item):  # word risks and hallurag go on without it; refind has refused the item
+        return {"signals": "not measured: the item does not fit the model's window"}
+    left_out = replay.left_out(item)
+    return {"left_out": list(left_out)} if left_out else {}
+
+
 def _files(source: str, target: str) -> list[tuple[str, str]]:
     """Return the pairs of files to read and write: one, or one for each file of a folder."""
     if source == "-" or not Path(source).is_dir():
@@ -101,12 +128,15 @@ def _files(source: str, target: str) -> list[tuple[str, str]]:
 def _read(values: dict[str, Any]) -> SpanItem:
     try:
         return span_item(Record(values, "", 0))
-    except RecordError as error:  # file and line are added by who reads them
+    except RecordError as error:  # the caller adds file and line
         raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
 
+# Detectors
+
+
 def _replay(args: argparse.Namespace) -> TokenReplay | None:
-    """Return what measures responses with a language model, None for a method that needs none."""
+    """Return the replay of responses with a language model, None for a method that needs none."""
     if args.method not in ("refind", "hallurag") and not (args.method == "mikani" and reads_signals(args.span_model)):
         return None
     models = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
@@ -115,10 +145,8 @@ def _replay(args: argparse.Namespace) -> TokenReplay | None:
 
 def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:
     if args.threshold is not None and args.fit_thresholds is not None:
-        raise InputError("--threshold and --fit-thresholds are two ways to say one thing; pass one of them")
-    thresholds = None
-    if args.threshold is not None:
-        thresholds = Thresholds(args.threshold)
+        raise InputError("--threshold and --fit-thresholds exclude each other; pass one of them")
+    thresholds = None if args.threshold is None else Thresholds(args.threshold)
     if args.fit_thresholds is not None:
         items = load_span_items(args.fit_thresholds)
         detector = RefindDetector(measure, form=args.form)
@@ -128,11 +156,15 @@ def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:
 
 def _hallurag(args: argparse.Namespace, measure: Measure) -> HalluRagDetector:
     encoder = LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device)
-    return HalluRagDetector(measure, encoder=encoder, asked=asked_model(args))
+    return HalluRagDetector(measure, encoder=encoder, asked=_asked_model(args))
+
+
+def _classifier(args: argparse.Namespace, name: str) -> TokenClassifierDetector:
+    return TokenClassifierDetector(name, wrong=args.wrong_class, device=args.device)
 
 
 def _fava(args: argparse.Namespace) -> FavaDetector:
-    return FavaDetector(asked_model(args) or LocalTextGenerator.load(_checkpoint(args), device=args.device))
+    return FavaDetector(_asked_model(args) or LocalTextGenerator.load(_checkpoint(args), device=args.device))
 
 
 def _checkpoint(args: argparse.Namespace) -> str:
@@ -145,10 +177,114 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
     "mikani": lambda args, measure: load_span_regressor(args.span_model, sources=word_sources(args, measure)),
     "refind": _refind,
     "hallurag": _hallurag,
-    "classifier": lambda args, _: TokenClassifierDetector(
-        _checkpoint(args), wrong=args.wrong_class, device=args.device
-    ),
+    "classifier": lambda args, _: _classifier(args, _checkpoint(args)),
     "fava": lambda args, _: _fava(args),
     "mark-all": lambda args, _: MarkAll(),
     "mark-none": lambda args, _: MarkNone(),
 }
+
+
+# Word sources, and the instruct model that is asked
+
+
+def check_asked(args: argparse.Namespace) -> None:
+    """Refuse options that name two instruct models, half of one, or one that the method does not ask.
+
+    Raises
+    ------
+    InputError
+        If they do.
+    """
+    of_endpoint = any([args.endpoint, args.endpoint_model, args.api_key_variable])
+    if args.llm is None and not of_endpoint:
+        return
+    if args.method not in _ASKING:
+        raise InputError(f"--method {args.method} asks no model; --llm and --endpoint need one of {', '.join(_ASKING)}")
+    if args.llm is not None and of_endpoint:
+        raise InputError("--llm and --endpoint are two models to ask; pass one of them")
+    if args.llm is None and not (args.endpoint and args.endpoint_model):
+        raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
+    if args.method == "fava" and args.model is not None:
+        raise InputError("--model is the editor of fava, and so is --llm or --endpoint; pass one of them")
+
+
+def _asked_model(args: argparse.Namespace) -> TextGenerator | None:
+    if args.endpoint is not None:
+        return EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable)
+    return None if args.llm is None else LocalTextGenerator.load(args.llm, device=args.device)
+
+
+def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:
+    """Return the word sources of the options: signals, a classifier, a tagger, an instruct model.
+
+    Raises
+    ------
+    CheckpointError
+        If the classifier, a pipeline of spaCy or the instruct model cannot be loaded.
+    MissingExtraError
+        If spaCy is asked for and not installed.
+    InputError
+        If ``--tagger`` cannot be understood, or the variable of the endpoint's key is not set.
+    """
+    found: list[WordSource] = [] if measure is None else [SignalSource(measure)]
+    if args.classifier is not None:
+        found.append(ClassifierSource(_classifier(args, args.classifier)))
+    if args.tagger is not None:
+        found.append(_tags(args.tagger))
+    if (asked := _asked_model(args)) is not None:
+        found.append(AskedSource(asked))
+    return tuple(found)
+
+
+def _tags(names: list[str]) -> TagSource:
+    if names == ["nltk"]:
+        return TagSource(nltk_tags, {"tagger": "nltk"})
+    pairs = [name.partition("=") for name in names]
+    if not all(lang and pipeline for lang, _, pipeline in pairs):
+        raise InputError(f"--tagger expects nltk, or spaCy's pipelines as en=en_core_web_sm; found {' '.join(names)!r}")
+    pipelines = {lang.lower(): pipeline for lang, _, pipeline in pairs}
+    return TagSource(spacy_tagger(pipelines), {"tagger": "spacy", "pipelines": pipelines})
+
+
+# Retrieval
+
+
+def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
+    """Return the search in the texts of ``--passages``, None without it."""
+    if args.passages is None:
+        if args.reranker is not None or args.reranker_prefix:
+            raise InputError("--reranker orders the texts found in --passages PATH; pass that too")
+        return None
+    if args.reranker in (None, "none") and args.reranker_prefix:
+        raise InputError("--reranker-prefix needs --reranker DIR_OR_ID; pass that too")
+    return ChunkRetriever(_texts(Path(args.passages)), encoder=_reranker(args))
+
+
+def _reranker(args: argparse.Namespace) -> CheckpointEncoder | None:
+    """Return the encoder that ``--reranker`` names, otherwise the default one if it is in the cache; say which."""
+    if args.reranker == "none":
+        return None
+    if args.reranker is not None:
+        return CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
+    encoder = cached_reranker(device=args.device)
+    if encoder is None:
+        sys.stderr.write(f"texts ordered by BM25 alone: {DEFAULT_RERANKER} is not in the local cache\n")
+    else:
+        sys.stderr.write(f"texts ordered by {DEFAULT_RERANKER}, from the local cache; --reranker none: BM25 alone\n")
+    return encoder
+
+
+def _texts(place: Path) -> list[str]:
+    """Read a file, or those of a folder and its folders by name: JSON Lines of passages, or paragraphs."""
+    files = [place]
+    if place.is_dir():
+        files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        if not files:
+            raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
+    return [text for file in files for text in _texts_of(file)]
+
+
+def _texts_of(file: Path) -> list[str]:
+    if file.suffix == ".jsonl":
+        return [str(passage) for passage in load_passages(file)]
+    return read_passages(str(file), option="--passages")

@@ -13,7 +13,7 @@ import jinja2
 from syncheck.files import RefusedRecord
 from syncheck.report.labels import VERDICTS, decimal, tint, verdict
 from syncheck.report.layout import case_view, glossary
-from syncheck.report.spans import SpanAnswer, language_views, span_view
+from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def _spans(
     refused: Sequence[RefusedRecord] = (),
 ) -> str:
     views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
+    languages: dict[str, list[str]] = {}
+    for view in views:
+        languages.setdefault(view.lang, []).append(view.anchor)
     return _render(
         "spans.html.j2",
         prefix,
@@ -104,7 +107,7 @@ def _spans(
         method=method,
         answers=views,
         annotated=any(answer.item.labels is not None for answer in answers),
-        languages=language_views(views),
+        languages=languages,
         refused=refused,
     )
 
