@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, Claim, ContrastGroup, load_groups
+from near_copies import near_copy
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from support_pairs import load_pairs, part_of
@@ -62,7 +63,7 @@ WARM_UP_STEPS = 100
 DECAY_SHARE = 0.2
 AVERAGE = 0.998
 PAIR_WEIGHT = 0.5
-COPIES, ELSEWHERE = 2, 2
+COPIES, ELSEWHERE = 4, 2
 """Claims added to a group of hand-written ones, so that matching words neither speak for nor against it alone."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
@@ -351,13 +352,10 @@ def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
 
 
 def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
-    """Add sentences of the context itself, and claims about other contexts.
-
-    People who write hard pairs seldom copy what is true or tell of something else, so that copied words would mean an
-    error, and new words the truth.
-    """
-    copied = [chunk.text for chunk in split_passages(group.passages)]
-    copies = [Claim(text, SUPPORTED, "copy") for text in rng.sample(copied, min(COPIES, len(copied)))]
+    """Add what the context itself says, nearly in its words, and claims about other contexts."""
+    said = [chunk.text for chunk in split_passages(group.passages)]
+    near = dict.fromkeys(near_copy(rng, said) for _ in range(COPIES))
+    copies = [Claim(text, SUPPORTED, "copy") for text in near]
     elsewhere = [rng.choice(rng.choice(others).claims) for _ in range(ELSEWHERE)]
     foreign = [Claim(claim.text, NOT_STATED, "unrelated") for claim in elsewhere if claim not in group.claims]
     return replace(group, claims=(*group.claims, *copies, *foreign))
