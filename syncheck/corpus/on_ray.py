@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
@@ -50,7 +51,8 @@ def run_on_ray(
     """
     ray, data = _ray()
     if not ray.is_initialized():
-        ray.init(log_to_driver=False, include_dashboard=False)
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.WARNING)
+    data.DataContext.get_current().enable_progress_bars = False  # there is one of all records
     references, left = [], {}
     for part in parts:
         references.append(ray.put(_table(part)))

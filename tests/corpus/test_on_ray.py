@@ -1,0 +1,103 @@
+"""Ray and this process give the same store, also when a worker dies in the middle."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from command_runs import record, write
+
+from syncheck.checkpoint import packaged_monitor
+from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
+from syncheck.errors import InputError, MismatchError
+from syncheck.kit import ASSETS, load_kit
+
+ray = pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.slow,
+    # Of Ray's own, about its next versions and sockets that it leaves to the garbage collector.
+    pytest.mark.filterwarnings("ignore"),
+]
+GOLDEN = Path(__file__).parents[1] / "golden" / "signals" / "llama"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def scorer_of(golden, marker):
+    """Build a scorer in another process, which is killed there at the record r9 where the marker is not there yet."""
+
+    def make():
+        import torch
+
+        from syncheck import Monitor
+        from syncheck.pretrained import load_model
+
+        torch.set_num_threads(1)
+        scorer = RecordScorer(Monitor(*load_model(str(golden), "cpu")))
+
+        def answered(lines):
+            if marker is not None and not marker.exists() and any(b'"r9"' in line.content for line in lines):
+                marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return scorer(lines)
+
+        return answered
+
+    return make
+
+
+def parts_of(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).glob("part-*.parquet")}
+
+
+def test_a_killed_worker_loses_nothing_and_answers_nothing_twice(cluster, tmp_path):
+    records = [record(i) for i in range(24)]
+    records[4] = record(4, response=["poisoned"])
+    source = write(tmp_path / "in.jsonl", *records)
+    marker = tmp_path / "died"
+
+    def answered(folder, make_worker, **options):
+        with Store(folder, {"version": "1"}) as store:
+            answer_corpus(corpus_lines(source), store, make_worker, part_size=2, show_progress=False, **options)
+            return list(store.rows())
+
+    def on_two(parts, make_worker):
+        return run_on_ray(parts, make_worker, workers=2)
+
+    whole = answered(tmp_path / "local", scorer_of(GOLDEN, None))
+    rows = answered(tmp_path / "ray", scorer_of(GOLDEN, marker), engine=on_two)
+    assert marker.exists()
+    assert len(rows) == len({key for key, _ in rows}) == 24
+    assert [row["id"] for _, row in rows if "error" in row] == ["r4"]
+    assert rows == whole
+    assert parts_of(tmp_path / "ray") == parts_of(tmp_path / "local")
+    for name in sorted(parts_of(tmp_path / "ray"))[3:7]:
+        (tmp_path / "ray" / name).unlink()
+    assert answered(tmp_path / "ray", scorer_of(GOLDEN, None), engine=on_two) == whole
+    with pytest.raises(MismatchError):
+        Store(tmp_path / "ray", {"version": "2"})
+
+
+def test_a_dataset_is_scored_row_by_row(cluster):
+    records = [*(record(i, response=f"Angus Scott is {i}. He grew up.") for i in range(3)), record(3, response=None)]
+    scored = score_dataset(
+        ray.data.from_items(records),
+        packaged_monitor("surrogate"),
+        model=str(ASSETS / "language_model"),
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_size=2,
+    )
+    found = sorted(scored.take_all(), key=lambda row: row["id"])
+    scorer = RecordScorer(load_kit("surrogate"))
+    assert [json.loads(row["row"]) for row in found[:3]] == [
+        json.loads(json.dumps(scorer.one(values))) for values in records[:3]
+    ]
+    assert [row["error"] is None for row in found] == [True, True, True, False]
+    with pytest.raises(InputError, match="both"):
+        score_dataset(ray.data.from_items(records), "a-monitor")
