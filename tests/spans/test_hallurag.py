@@ -1,43 +1,27 @@
 import numpy as np
 import pytest
+from span_doubles import Answers, one, table
 
-from syncheck.errors import InputError, PromptError, TextGeneratorError
+from syncheck.errors import (
+    InputError,
+    PromptError,
+    TextGeneratorError,
+)
 from syncheck.spans import (
-    ChunkRetriever,
-    FavaDetector,
+    AskedSource,
     HalluRagDetector,
-    LetterEncoder,
     SpanItem,
-    edited_text,
     far_sentences,
     joined_spans,
     listed_spans,
-    removed_words,
     unlikely_words,
+    words_of,
 )
 from syncheck.types import TokenSignals
 
 RESPONSE = "It is a red fox. Born in 1999."
+
 ITEM = SpanItem(id="1", lang="en", question="?", response=RESPONSE, passages=("It is a red fox.",))
-
-
-class Answers:
-    """Says what it is told to, and keeps the prompt."""
-
-    name = "answers"
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.prompt = None
-
-    def __call__(self, prompt):
-        self.prompt = prompt
-        return self.answer
-
-
-def table(vectors):
-    """An encoder that knows its texts."""
-    return lambda texts: np.array([vectors[text] for text in texts])
 
 
 def signals(spans, probabilities):
@@ -59,10 +43,6 @@ def test_sentences_below_one_half_are_far():
     assert far_sentences(RESPONSE, ["x"], encoder) == [(17, 30)]
     assert far_sentences(RESPONSE, ["x", "y"], encoder) == []
     assert far_sentences(RESPONSE, [], encoder) == [(0, 16), (17, 30)]
-
-
-def test_letters_tell_equal_sentences_from_other_ones():
-    assert far_sentences(RESPONSE, ["It is a red fox."], LetterEncoder()) == [(17, 30)]
 
 
 def test_the_spans_asked_for_are_found_as_written():
@@ -97,13 +77,13 @@ def test_systems_that_could_look_go_on_without_one_that_has_no_room():
 
 
 def test_a_system_without_room_and_without_others_is_an_error():
-    with pytest.raises(PromptError, match="too long"):
+    with pytest.raises(PromptError, match="long"):
         HalluRagDetector(no_room).detect(ITEM)
 
 
 @pytest.mark.parametrize("answer", ["", "none", "[1, 2]", '["a"', "['a']"])
 def test_an_answer_without_a_list_is_an_error(answer):
-    with pytest.raises(TextGeneratorError, match="expected an answer with a list"):
+    with pytest.raises(TextGeneratorError, match="list"):
         listed_spans(answer)
 
 
@@ -120,56 +100,16 @@ def test_close_spans_are_joined_and_white_space_left_outside():
 
 
 def test_a_detector_of_nothing_is_refused():
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="asked"):
         HalluRagDetector()
 
 
-def test_words_that_an_edit_takes_out_are_marked():
-    editor = Answers("It is a <entity><delete>red</delete><mark>grey</mark></entity> fox. Born in 1999.")
-    assert FavaDetector(editor).detect(ITEM).hard == ((8, 11),)
-    assert editor.prompt.endswith(f"[Text] {RESPONSE}\n[Edited] ")
-
-
-def test_sentences_that_fava_calls_invented_are_taken_out():
-    assert edited_text("[Edited] A fox. <invented>Born in 1999.</invented> Yes.") == " A fox.  Yes."
-
-
-def test_an_edit_that_adds_marks_nothing():
-    assert removed_words("a fox", "a red fox ran") == []
-    assert removed_words("a red fox", "the fox") == [(0, 5)]
-
-
-def test_an_editor_without_an_answer_is_an_error():
-    with pytest.raises(TextGeneratorError, match="empty"):
-        FavaDetector(Answers(" \n")).detect(ITEM)
-
-
-def test_bm25_finds_and_the_encoder_orders():
-    texts = ["The fox is red. The fox sleeps.", "A hen is white."]
-    assert ChunkRetriever(texts).best("Is the fox red?", count=1) == ("The fox is red.",)
-    vectors = {
-        "Is the fox red?": [1, 0],
-        "The fox is red.": [0, 1],
-        "The fox sleeps.": [1, 0],
-        "A hen is white.": [0, 1],
-    }
-    assert ChunkRetriever(texts, encoder=table(vectors)).best("Is the fox red?", count=1) == ("The fox sleeps.",)
-    with pytest.raises(InputError, match="count"):
-        ChunkRetriever(texts).best("fox", count=11)
-
-
-@pytest.mark.parametrize(
-    ("texts", "question", "best"),
-    [
-        (["城堡建于1342年。", "狐狸是红色的。"], "狐狸是什么颜色？", "狐狸是红色的。"),
-        (["किला 1342 में बना।", "कैदी भाग गए।"], "कैदी कहाँ गए?", "कैदी भाग गए।"),
-        (["بُنيت القلعة عام 1342.", "الثعلب أحمر."], "ما لون الثعلب؟", "الثعلب أحمر."),
-    ],
-)
-def test_texts_of_any_script_are_found(texts, question, best):
-    assert ChunkRetriever(texts).best(question)[0] == best
-
-
-def test_a_vowel_sign_is_no_border_of_a_word():
-    # Cut at the vowels, both would be the letters k and l.
-    assert ChunkRetriever(["कोला।", "किला।"]).best("किला?") == ("किला।",)
+def test_a_word_that_the_model_lists_is_one():
+    asked = Answers('["in 1950", "fox"]')
+    text = "Built in 1950, fox."
+    found = AskedSource(asked)(one(text, passages=("Built in 1342.",)), words_of(text))
+    assert found.tolist() == [[0], [1], [1], [1]]
+    assert "Text: Built in 1950, fox.\n\nFactual Information: Built in 1342." in asked.prompt
+    assert AskedSource(Answers("[]"))(one(text), words_of(text)).tolist() == [[0]] * 4
+    with pytest.raises(TextGeneratorError, match="list"):
+        AskedSource(Answers("I do not know."))(one(text), words_of(text))

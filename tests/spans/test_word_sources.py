@@ -1,4 +1,4 @@
-"""What word risks read beside texts: values by hand, what is saved of a source, and what is refused."""
+"""Columns beside those of texts, by hand: signals, parts of speech and sources of any kind."""
 
 import copy
 import json
@@ -7,51 +7,36 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-import torch
-from test_checkpoints import saved_tokenizer, tiny_bert
-from test_regressor import ITEMS, item
-from transformers import BertForTokenClassification
+from span_doubles import ITEMS, Told, item, one
 
-from syncheck.cli import main
 from syncheck.errors import (
     CheckpointError,
     InputError,
     MismatchError,
     MissingExtraError,
     NotReadyError,
-    TextGeneratorError,
+    PromptError,
 )
 from syncheck.spans import (
+    SIGNAL_COLUMNS,
     UNIVERSAL_TAGS,
-    AskedSource,
-    ClassifierSource,
+    SignalSource,
     SpanItem,
     SpanRegressor,
     TagSource,
-    TokenClassifierDetector,
-    held_out_labels,
+    TokenReplay,
     load_span_regressor,
     nltk_tags,
+    reads_signals,
     regression_features,
     regression_names,
-    risk_of,
+    signal_features,
     spacy_tagger,
     span_feature_names,
+    word_features,
     words_of,
 )
-
-
-@dataclass
-class Told:
-    """Knows which words are wrong."""
-
-    name: str = "told"
-    columns: tuple = ("told_wrong",)
-    fingerprint: dict = field(default_factory=lambda: {"version": 1})
-
-    def __call__(self, one, words):
-        starts = {start for start, _ in one.labels.hard}
-        return np.array([[float(word.start in starts)] for word in words])
+from syncheck.types import TokenSignals
 
 
 @dataclass
@@ -67,26 +52,6 @@ class Fixed:
         return self.values
 
 
-def one(response, lang="en", passages=()):
-    return SpanItem(id="1", lang=lang, question="?", response=response, passages=passages)
-
-
-def blind(known):
-    """The same item without the texts that give the wrong name away."""
-    return SpanItem(id=known.id, lang=known.lang, question=known.question, response=known.response, labels=known.labels)
-
-
-def saved_classifier(folder, seed=0):
-    torch.manual_seed(seed)
-    model = BertForTokenClassification(tiny_bert()).eval()
-    model.save_pretrained(folder)
-    saved_tokenizer(folder, 8)
-    return model
-
-
-# What sources give
-
-
 def test_the_columns_of_sources_come_after_those_of_texts_in_their_order():
     first, second = Fixed(np.array([[1.0, np.nan], [3.0, 4.0]])), Told(columns=("z",))
     known = SpanItem(id="1", lang="en", question="?", response="red fox", labels=item(0).labels)
@@ -97,15 +62,11 @@ def test_the_columns_of_sources_come_after_those_of_texts_in_their_order():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((1, 2)), r"shape \(2, 2\).*found shape \(1, 2\)"),
-        (np.zeros((2, 1)), r"found shape \(2, 1\)"),
-        (np.array([[0, np.inf], [0, 0]]), "with infinite values"),
-    ],
+    ("values", "word"),
+    [(np.zeros((1, 2)), "shape"), (np.zeros((2, 1)), "shape"), (np.array([[0, np.inf], [0, 0]]), "infinite")],
 )
-def test_values_of_another_shape_or_without_bound_are_refused(values, message):
-    with pytest.raises(InputError, match=message):
+def test_values_of_another_shape_or_without_bound_are_refused(values, word):
+    with pytest.raises(InputError, match=word):
         regression_features(one("red fox"), "spans.v1", [Fixed(values)])
 
 
@@ -117,103 +78,118 @@ def test_a_response_without_words_is_shown_to_no_source():
     assert found.shape == (0, len(span_feature_names("spans.v1")) + 17)
 
 
-@pytest.mark.parametrize("kind", ["xgb", "svr"])
-def test_the_regression_learns_from_a_source_what_texts_do_not_tell(kind):
-    items = [blind(known) for known in ITEMS]
-    fitted = SpanRegressor.fit(items, kind=kind, sources=[Told()])
-    right, wrong = (
-        risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
-        for r in (True, False)
-    )
-    assert right < 0.2 < 0.7 < wrong
-    assert fitted.name == f"mikani-{kind}-told"
-
-
-def test_held_out_labels_read_sources_too():
-    items = [blind(known) for known in ITEMS]
-    found = held_out_labels(items, by="question", folds=2, sources=[Told()])
-    assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)
-
-
-# What is saved and refused
-
-
-def test_sources_are_asked_for_by_name_in_any_order(tmp_path):
-    tags = TagSource(lambda words, lang: ["X"] * len(words), {"tagger": "none"})
-    fitted = SpanRegressor.fit(ITEMS, sources=[Told(), tags])
-    fitted.save(tmp_path)
-    saved = json.loads((tmp_path / "spans.json").read_text())
-    assert [record["name"] for record in saved["sources"]] == ["told", "tags"]
-    assert saved["features"][-18:] == ["told_wrong", *(f"tags_{tag.lower()}" for tag in UNIVERSAL_TAGS)]
-    loaded = load_span_regressor(tmp_path, sources=[tags, Told()])
-    assert [source.name for source in loaded.sources] == ["told", "tags"]
-    assert loaded.detect(item(101, right=False)) == fitted.detect(item(101, right=False))
-    for given, message in (
-        ([], "the word sources 'tags', 'told'; found no word source"),
-        ([Told()], "'tags', 'told'; found the word sources 'told'"),
-        ([Told(), Told(), tags], "found the word sources 'tags', 'told', 'told'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            load_span_regressor(tmp_path, sources=given)
-    with pytest.raises(MismatchError, match="another word source 'told', which differs in version; pass that one"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 2})])
-    with pytest.raises(MismatchError, match="differs in more"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 1, "more": 1})])
-    with pytest.raises(MismatchError, match="differs in columns"):
-        load_span_regressor(tmp_path, sources=[tags, Told(columns=("other",))])
-
-
 def test_two_of_one_name_are_refused():
-    with pytest.raises(InputError, match="word sources of different names; found told twice"):
+    with pytest.raises(InputError, match="told"):
         SpanRegressor.fit(ITEMS, sources=[Told(), Told(columns=("b",))])
-    with pytest.raises(InputError, match="columns of different names; found told_wrong twice"):
+    with pytest.raises(InputError, match="told_wrong"):
         SpanRegressor.fit(ITEMS, sources=[Told(), Told(name="b")])
 
 
-@pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])
-def test_a_damaged_list_of_sources_is_no_regressor(sources, tmp_path):
-    SpanRegressor.fit(ITEMS).save(tmp_path)
-    path = tmp_path / "spans.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": sources}))
-    with pytest.raises(CheckpointError, match="no folder of a span regressor"):
+TEXT = "un 😀 1999."
+
+
+def signals(spans, *, log_prob, without, entropy, kl, text=TEXT):
+    floats = [np.array(values, dtype=np.float32) for values in (log_prob, without, entropy, kl)]
+    return TokenSignals(text, np.arange(len(spans)), np.array(spans), *floats)
+
+
+# un, half an emoji twice, " 19", "99."
+MEASURED = signals(
+    [[0, 2], [3, 4], [3, 4], [4, 7], [7, 10]],
+    log_prob=[-1, -2, -4, -3, -0.5],
+    without=[-2, -1, -4, -1, -1],
+    entropy=[0.5, 1, 3, 2, 1],
+    kl=[0, 1, 2, 4, 0],
+)
+
+
+def columns(values):
+    return dict(zip(SIGNAL_COLUMNS, values, strict=True))
+
+
+def test_a_word_has_the_signals_of_the_tokens_it_shares_characters_with():
+    un, emoji, number = (columns(row) for row in signal_features(words_of(TEXT), MEASURED))
+    assert (un["lm_log_prob_mean"], un["lm_entropy_max"], un["lm_csr_max"]) == pytest.approx((-1, 0.5, 0.5))
+    assert (emoji["lm_log_prob_mean"], emoji["lm_log_prob_min"]) == (-3, -4)
+    assert (emoji["lm_entropy_mean"], emoji["lm_kl_max"], emoji["lm_csr_mean"]) == pytest.approx((2, 2, 1.5))
+    assert (number["lm_log_prob_without_mean"], number["lm_kl_mean"], number["lm_csr_max"]) == pytest.approx((-1, 2, 3))
+
+
+def test_the_response_has_the_means_of_all_its_tokens():
+    for row in signal_features(words_of(TEXT), MEASURED):
+        assert columns(row)["lm_log_prob_response"] == pytest.approx(-2.1)
+        assert columns(row)["lm_kl_response"] == pytest.approx(1.4)
+        assert columns(row)["lm_csr_response"] == pytest.approx((0.5 + 2 + 1 + 3 + 0.5) / 5)
+
+
+def test_without_passages_what_compares_is_not_measured():
+    nan = [np.nan]
+    alone = signals([[0, 2]], log_prob=[-1], without=nan, entropy=[2], kl=nan)
+    un, _, number = (columns(row) for row in signal_features(words_of(TEXT), alone))
+    assert (un["lm_log_prob_mean"], un["lm_entropy_mean"]) == (-1, 2)
+    assert np.isnan([un["lm_kl_mean"], un["lm_csr_max"], un["lm_log_prob_without_mean"]]).all()
+    assert np.isnan([number["lm_log_prob_mean"], number["lm_entropy_max"]]).all()
+
+
+def test_a_token_that_is_certain_without_passages_has_the_highest_ratio():
+    certain = signals([[0, 2], [3, 4]], log_prob=[-3, 0], without=[0, 0], entropy=[0, 0], kl=[0, 0])
+    un, emoji, _ = (columns(row) for row in signal_features(words_of(TEXT), certain))
+    assert (un["lm_csr_max"], emoji["lm_csr_max"]) == (100, 0)
+
+
+class ToldSignals:
+    """Knows which name is wrong, and says so by a low log-probability; its texts do not."""
+
+    def __init__(self, name="told"):
+        self.fingerprint = {"architecture": name, "vocab_size": 8}
+
+    def __call__(self, given):
+        spans = np.array([[w.start, w.end] for w in words_of(given.response)])
+        wrong = [any(a == start for a, _ in given.labels.hard) for start, _ in spans]
+        flat = np.zeros(len(spans))
+        return signals(
+            spans, log_prob=np.where(wrong, -9.0, -0.1), without=flat - 1, entropy=flat, kl=flat, text=given.response
+        )
+
+
+def test_what_does_not_fit_the_window_is_not_measured():
+    def too_long(given):
+        raise PromptError("no room")
+
+    given = item(3)
+    found = regression_features(given, "spans.v1", [SignalSource(too_long)])
+    texts = word_features(given, words_of(given.response))
+    assert np.array_equal(found[:, : texts.shape[1]], texts, equal_nan=True)
+    assert np.isnan(found[:, texts.shape[1] :]).all()
+    assert found.shape[1] == len(regression_names("spans.v1", [SignalSource(too_long)]))
+    assert regression_names("spans.v1") == span_feature_names("spans.v1")
+
+
+def test_a_saved_one_asks_for_its_language_model(tmp_path):
+    fitted = SpanRegressor.fit(ITEMS, sources=[SignalSource(ToldSignals())])
+    assert fitted.name == "mikani-xgb-signals"
+    fitted.save(tmp_path)
+    assert reads_signals(tmp_path)
+    assert not reads_signals("bundled")
+    assert not reads_signals(tmp_path / "none")
+    wrong = item(101, right=False)
+    assert load_span_regressor(tmp_path, sources=[SignalSource(ToldSignals())]).detect(wrong) == fitted.detect(wrong)
+    with pytest.raises(InputError, match="signals"):
         load_span_regressor(tmp_path)
+    with pytest.raises(MismatchError, match="architecture"):
+        load_span_regressor(tmp_path, sources=[SignalSource(ToldSignals("other"))])
+    with pytest.raises(InputError, match="signals"):
+        load_span_regressor(sources=[SignalSource(ToldSignals())])
 
 
-# A token classifier
-
-
-def test_a_word_has_the_mean_and_the_highest_risk_of_its_characters(tmp_path):
-    model = saved_classifier(tmp_path)
-    source = ClassifierSource(TokenClassifierDetector(str(tmp_path)))
-    text = "a red:fox 1999:"
-    with torch.inference_mode():  # ":" is unknown to the tokenizer, and no word here
-        ids = torch.tensor([[1, 4, 5, 3, 6, 8, 3, 2]])
-        a, red, _, fox, year, _ = model(ids).logits[0].softmax(-1)[1:-1, 1].double().tolist()
-    found = source(one(text), words_of(text))
-    assert source.columns == ("classifier_risk_mean", "classifier_risk_max")
-    np.testing.assert_allclose(found, [[a, a], [red, red], [fox, fox], [year, year]], atol=1e-6)
-
-
-def test_a_word_of_several_tokens_and_one_of_none():
-    class Given:
-        def risks(self, item):
-            return np.array([0.25, 0.25, 0.5, 1.0, np.nan, np.nan, np.nan])
-
-    found = ClassifierSource(Given())(one("1.23 fo"), words_of("1.23 fo"))
-    assert np.array_equal(found, [[0.5, 1.0], [np.nan, np.nan]], equal_nan=True)
-
-
-def test_classifiers_of_other_weights_or_another_class_are_told_apart(tmp_path):
-    for seed in (0, 1):
-        saved_classifier(tmp_path / str(seed), seed)
-    first, again, other = (TokenClassifierDetector(str(tmp_path / name)).fingerprint for name in ("0", "0", "1"))
-    turned = TokenClassifierDetector(str(tmp_path / "0"), wrong=0).fingerprint
-    assert first == again
-    assert [key for key in first if first[key] != other[key]] == ["weights_sha256"]
-    assert [key for key in first if first[key] != turned[key]] == ["wrong"]
-
-
-# Parts of speech
+def test_a_replay_says_which_model_it_runs(llama, tmp_path):
+    source = SignalSource(TokenReplay(llama.model, llama.tokenizer))
+    SpanRegressor.fit(ITEMS[:6], sources=[source]).save(tmp_path)
+    saved = json.loads((tmp_path / "spans.json").read_text())
+    (record,) = saved["sources"]
+    assert record == {"name": "signals", "columns": list(SIGNAL_COLUMNS), "fingerprint": source.fingerprint}
+    assert saved["features"][-len(SIGNAL_COLUMNS) :] == list(SIGNAL_COLUMNS)
+    assert load_span_regressor(tmp_path, sources=[source]).detect(ITEMS[0]).soft
 
 
 def tags_of(source, text, lang="EN"):
@@ -235,9 +211,9 @@ def test_a_tag_is_one_column():
 
 
 def test_what_a_tagger_must_give():
-    with pytest.raises(InputError, match="one tag a word, 2 for '1'; found 1"):
+    with pytest.raises(InputError, match="tag"):
         tags_of(TagSource(lambda words, lang: ["X"], {}), "a b")
-    with pytest.raises(InputError, match="universal tags, ADJ, .*; found 'NN'"):
+    with pytest.raises(InputError, match="NN"):
         tags_of(TagSource(lambda words, lang: ["NN"], {}), "a")
     unknown = TagSource(lambda words, lang: None, {})(one("a b"), words_of("a b"))
     assert unknown.shape == (2, 17)
@@ -273,7 +249,7 @@ def test_nltk_tags_by_the_data_of_the_machine(no_nltk_data):
 
 
 def test_without_nltk_data_what_to_get_is_named(no_nltk_data):
-    with pytest.raises(NotReadyError, match=r"nltk\.downloader averaged_perceptron_tagger_eng universal_tagset"):
+    with pytest.raises(NotReadyError, match="averaged_perceptron_tagger_eng"):
         nltk_tags(["castle"], "en")
 
 
@@ -295,61 +271,7 @@ def test_spacy_tags_by_the_pipelines_of_the_machine(tmp_path):
     tagger = spacy_tagger({"de": str(tmp_path / "german")})
     assert tags_of(TagSource(tagger, {}), "das Schloss, 1999", "DE") == ["DET", "NOUN", "NUM"]
     assert tagger(["a"], "en") is None
-    with pytest.raises(InputError, match="found ''"):
+    with pytest.raises(InputError, match="universal"):
         tags_of(TagSource(tagger, {}), "unbekannt", "DE")
-    with pytest.raises(CheckpointError, match="python -m spacy download none_there"):
+    with pytest.raises(CheckpointError, match="none_there"):
         spacy_tagger({"en": "none_there"})
-
-
-# A model that is asked
-
-
-class Asked:
-    name = "double"
-
-    def __init__(self, answer):
-        self.answer, self.prompts = answer, []
-
-    def __call__(self, prompt):
-        self.prompts.append(prompt)
-        return self.answer
-
-
-def test_a_word_that_the_model_lists_is_one():
-    asked = Asked('["in 1950", "fox"]')
-    text = "Built in 1950, fox."
-    found = AskedSource(asked)(one(text, passages=("Built in 1342.",)), words_of(text))
-    assert found.tolist() == [[0], [1], [1], [1]]
-    assert "Text: Built in 1950, fox.\n\nFactual Information: Built in 1342." in asked.prompts[0]
-    assert AskedSource(Asked("[]"))(one(text), words_of(text)).tolist() == [[0]] * 4
-    with pytest.raises(TextGeneratorError, match="expected an answer with a list"):
-        AskedSource(Asked("I do not know."))(one(text), words_of(text))
-
-
-# The command
-
-
-def test_spans_takes_the_classifier_that_it_was_trained_with(tmp_path, capsys):
-    for seed in (0, 1):
-        saved_classifier(tmp_path / str(seed), seed)
-    source = ClassifierSource(TokenClassifierDetector(str(tmp_path / "0")))
-    fitted = SpanRegressor.fit(ITEMS[:9], sources=[source])
-    fitted.save(tmp_path / "spans")
-    wrong = item(1, right=False)
-    record = {"id": wrong.id, "lang": "en", "model_input": wrong.question, "model_output_text": wrong.response}
-    (tmp_path / "in.jsonl").write_text(json.dumps(record | {"retrieved_context": list(wrong.passages)}) + "\n")
-    command = ["spans", "--span-model", str(tmp_path / "spans"), "--input", str(tmp_path / "in.jsonl")]
-    command += ["--output", str(tmp_path / "out.jsonl")]
-    assert main([*command, "--classifier", str(tmp_path / "0")]) == 0
-    found = json.loads((tmp_path / "out.jsonl").read_text())
-    assert found["hard_labels"] == [list(span) for span in fitted.detect(wrong).hard]
-    for options, message in (
-        ([], "fitted with the word sources 'classifier'; found no word source"),
-        (["--classifier", str(tmp_path / "1")], "differs in weights_sha256"),
-        (["--classifier", str(tmp_path / "0"), "--wrong-class", "0"], "differs in wrong"),
-        (["--classifier", str(tmp_path / "0"), "--tagger", "nltk"], "found the word sources 'classifier', 'tags'"),
-        (["--tagger", "nltk", "en=x"], "--tagger expects nltk, or spaCy's pipelines"),
-        (["--method", "mark-all", "--tagger", "nltk"], "are of --method mikani; found mark-all"),
-    ):
-        assert main([*command, *options]) == 2
-        assert message in capsys.readouterr().err

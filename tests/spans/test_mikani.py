@@ -1,0 +1,207 @@
+"""The regression of word risks: fitted, saved, loaded with its sources, and its gaps between words."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from span_doubles import ITEMS, Told, blind, item, one
+
+from syncheck.errors import (
+    CheckpointError,
+    InputError,
+    MismatchError,
+    MissingExtraError,
+)
+from syncheck.spans import (
+    UNIVERSAL_TAGS,
+    SpanItem,
+    SpanLabels,
+    SpanRegressor,
+    TagSource,
+    held_out_labels,
+    load_span_regressor,
+    merged_risk,
+    risk_of,
+)
+
+
+@pytest.fixture(scope="module", params=["xgb", "svr"])
+def fitted(request):
+    return SpanRegressor.fit(ITEMS, kind=request.param)
+
+
+def test_the_name_that_the_passages_lack_is_marked(fitted):
+    wrong = item(101, right=False)
+    assert fitted.detect(wrong).hard == wrong.labels.hard
+
+
+def test_saved_is_loaded(fitted, tmp_path):
+    fitted.save(tmp_path)
+    loaded = load_span_regressor(tmp_path)
+    assert (loaded.kind, loaded.schema, loaded.name) == (fitted.kind, fitted.schema, f"mikani-{fitted.kind}")
+    for given in (item(7, right=False), item(55)):
+        assert loaded.detect(given) == fitted.detect(given)
+
+
+def test_a_swapped_weight_file_is_noticed(fitted, tmp_path):
+    fitted.save(tmp_path)
+    (weights,) = (p for p in tmp_path.iterdir() if p.suffix != ".json")
+    weights.write_bytes(weights.read_bytes() + b" ")
+    with pytest.raises(CheckpointError, match="weights"):
+        load_span_regressor(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"format": "other"}, {"schema": "spans.v9"}, {"kind": "lr"}, {"features": ["a"]}])
+def test_a_folder_of_another_kind_is_refused(fitted, tmp_path, change):
+    fitted.save(tmp_path)
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(CheckpointError):
+        load_span_regressor(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="exist"):
+        load_span_regressor(tmp_path / "none")
+
+
+def test_the_bundled_model_marks_a_wrong_year_in_a_language_it_never_saw():
+    response = "El castell va ser construït l'any 1950."
+    found = load_span_regressor().detect(
+        SpanItem(
+            id="ca",
+            lang="ca",
+            question="Quan va ser construït el castell?",
+            response=response,
+            passages=("El castell va ser construït l'any 1342 pel rei.",),
+        )
+    )
+    assert found.hard == ((response.index("1950"), response.index("1950") + 4),)
+
+
+def test_a_response_without_words_has_no_labels():
+    empty = SpanItem(id="e", lang="en", question="?", response=" ... ")
+    assert load_span_regressor().detect(empty) == SpanLabels((), ())
+
+
+def test_every_character_has_its_risk_within_bounds():
+    given = SpanItem(id="e", lang="hi", question="कब?", response="कैदियों 😀 1991 में", passages=())
+    for span in load_span_regressor().detect(given).soft:
+        assert 0 < span.prob <= 1
+        assert 0 <= span.start < span.end <= len(given.response)
+
+
+def test_training_needs_labels_and_words():
+    with pytest.raises(InputError, match="labels"):
+        SpanRegressor.fit([SpanItem(id="1", lang="en", question="?", response="word")])
+    with pytest.raises(InputError, match="labelled"):
+        SpanRegressor.fit([SpanItem(id="1", lang="en", question="?", response="", labels=SpanLabels((), ()))])
+    with pytest.raises(InputError, match="kind"):
+        SpanRegressor.fit(ITEMS, kind="lr")
+    with pytest.raises(InputError, match="max_words"):
+        SpanRegressor.fit(ITEMS, kind="svr", max_words=0)
+
+
+@pytest.mark.slow
+def test_support_vectors_are_fitted_on_a_seeded_sample_of_words():
+    whole = SpanRegressor.fit(ITEMS, kind="svr").model
+    small, again, other = (SpanRegressor.fit(ITEMS, kind="svr", max_words=20, seed=s).model for s in (0, 0, 1))
+    assert len(small.vectors) <= 20 < len(whole.vectors)
+    assert np.array_equal(small.vectors, again.vectors)
+    assert not np.array_equal(small.vectors, other.vectors)
+    assert np.array_equal(SpanRegressor.fit(ITEMS, kind="svr", max_words=720).model.weights, whole.weights)
+
+
+def test_trees_are_fitted_on_all_words():
+    given = item(101, right=False)
+    few = SpanRegressor.fit(ITEMS, max_words=1)
+    assert few.detect(given) == SpanRegressor.fit(ITEMS).detect(given)
+
+
+def test_the_model_with_rarity_marks_a_wrong_year():
+    pytest.importorskip("wordfreq")
+    response = "The castle was built in 1950."
+    given = SpanItem(
+        id="1", lang="en", question="When was the castle built?", response=response, passages=("In 1342.",)
+    )
+    assert load_span_regressor("bundled-rarity").detect(given).hard == ((24, 28),)
+
+
+def test_without_wordfreq_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wordfreq", None)
+    with pytest.raises(MissingExtraError, match=r"syncheck\[rarity\]"):
+        load_span_regressor("bundled-rarity").detect(one("a fox"))
+
+
+def test_gaps_get_the_lower_risk():
+    risk = merged_risk([1, 5, 9], [4, 6, 10], [0.8, 0.2, 0.5], 12)
+    assert risk.tolist() == [0, 0.8, 0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2, 0.5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("gap", "first", "second", "filled"),
+    [
+        (2, 0.5, 0.625, 0.625),
+        (2, 0.625, 0.5, 0.625),
+        (3, 0.5, 0.625, 0.0),
+        (1, 0.5, 0.66, 0.0),
+        (2, 0.7, 0.7, 0.7),
+        (2, 0.0, 0.15, 0.15),
+    ],
+)
+def test_mikani_joins_spans_closer_than_three_characters_of_like_risk(gap, first, second, filled):
+    risk = merged_risk([0, 2 + gap], [2, 4 + gap], [first, second], 4 + gap, rule="mikani")
+    assert risk.tolist() == [first] * 2 + [filled] * gap + [second] * 2
+
+
+def test_no_word_no_risk():
+    assert merged_risk([], [], [], 3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["xgb", "svr"])
+def test_the_regression_learns_from_a_source_what_texts_do_not_tell(kind):
+    items = [blind(known) for known in ITEMS]
+    fitted = SpanRegressor.fit(items, kind=kind, sources=[Told()])
+    right, wrong = (
+        risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
+        for r in (True, False)
+    )
+    assert right < 0.2 < 0.7 < wrong
+    assert fitted.name == f"mikani-{kind}-told"
+
+
+def test_sources_are_asked_for_by_name_in_any_order(tmp_path):
+    tags = TagSource(lambda words, lang: ["X"] * len(words), {"tagger": "none"})
+    fitted = SpanRegressor.fit(ITEMS, sources=[Told(), tags])
+    fitted.save(tmp_path)
+    saved = json.loads((tmp_path / "spans.json").read_text())
+    assert [record["name"] for record in saved["sources"]] == ["told", "tags"]
+    assert saved["features"][-18:] == ["told_wrong", *(f"tags_{tag.lower()}" for tag in UNIVERSAL_TAGS)]
+    loaded = load_span_regressor(tmp_path, sources=[tags, Told()])
+    assert [source.name for source in loaded.sources] == ["told", "tags"]
+    assert loaded.detect(item(101, right=False)) == fitted.detect(item(101, right=False))
+    for given in ([], [Told()], [Told(), Told(), tags]):
+        with pytest.raises(InputError, match="'tags', 'told'"):
+            load_span_regressor(tmp_path, sources=given)
+    with pytest.raises(MismatchError, match="version"):
+        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 2})])
+    with pytest.raises(MismatchError, match="more"):
+        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 1, "more": 1})])
+    with pytest.raises(MismatchError, match="columns"):
+        load_span_regressor(tmp_path, sources=[tags, Told(columns=("other",))])
+
+
+@pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])
+def test_a_damaged_list_of_sources_is_no_regressor(sources, tmp_path):
+    SpanRegressor.fit(ITEMS).save(tmp_path)
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sources": sources}))
+    with pytest.raises(CheckpointError, match="folder"):
+        load_span_regressor(tmp_path)
+
+
+def test_held_out_labels_read_sources_too():
+    items = [blind(known) for known in ITEMS]
+    found = held_out_labels(items, by="question", folds=2, sources=[Told()])
+    assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)
