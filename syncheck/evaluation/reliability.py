@@ -49,11 +49,6 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
         1 faithful, 0 unfaithful.
     bins
         Number of bins.
-
-    Raises
-    ------
-    InputError
-        If there is no sentence, the shapes differ, a score is outside [0, 1], or ``bins`` is below 1.
     """
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
     if values.ndim != 1 or values.shape != labels.shape or not len(values) or bins < 1:
@@ -110,11 +105,6 @@ def cross_fitted_calibration(
     Returns
     -------
     ndarray of shape (N,), float64
-
-    Raises
-    ------
-    InputError
-        If there are fewer groups, or fewer sentences of either label, than folds.
     """
     raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
     (numbers,) = fold_numbers(labels, groups, folds=folds, repeats=1, seed=seed)

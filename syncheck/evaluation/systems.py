@@ -128,11 +128,6 @@ def out_of_fold_scores(
     dict of str to ndarray of shape (R, N), float64
         By name of the system; R is 1 for an untrained one, which takes the median of its column where it was not
         measured.
-
-    Raises
-    ------
-    InputError
-        If a system names a column that is not there, or is untrained and not exactly one measured column.
     """
     labels = np.asarray(y)
     trained = partial(cross_validate, y=labels, groups=groups, **folding)
@@ -171,11 +166,6 @@ def held_out_scores(
     -------
     dict of str to ndarray of shape (R, M), float64
         Scores of the M sentences outside ``train``; R is 1 for an untrained system.
-
-    Raises
-    ------
-    InputError
-        If no sentence is outside ``train``, the training part cannot be used, or as in :func:`out_of_fold_scores`.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
@@ -303,11 +293,6 @@ def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]])
     -------
     tuple of System
         ``"all features"``, then ``"without <signal>"`` in the order of ``signals``.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two signals, so that dropping one would leave nothing.
     """
     if len(signals) < 2:
         raise InputError(
@@ -347,11 +332,6 @@ def permuted_scores(
     -------
     dict of str to ndarray of shape (repeats, N), float64
         ``"all features"``, then ``"<signal> permuted"`` for each: P(faithful).
-
-    Raises
-    ------
-    InputError
-        If a signal names a column that is not there; otherwise as ``cross_validate``.
 
     Notes
     -----

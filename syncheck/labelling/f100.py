@@ -110,11 +110,6 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -
     list of BiographyRequest
         For the same topics in the same order. Each entity lends its passages once, to whom ``seed`` decides.
 
-    Raises
-    ------
-    InputError
-        If entities repeat, or cannot be paired.
-
     Notes
     -----
     The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word are
@@ -139,11 +134,6 @@ def write_requests(
 
     With one output for each, :func:`~syncheck.labelling.load_biographies` reads the file. ``prompts="task"`` adds the
     published code's prompts; load the biographies with the same option.
-
-    Raises
-    ------
-    InputError
-        If there is not one output for each request, or ``prompts`` is unknown.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")

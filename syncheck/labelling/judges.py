@@ -11,7 +11,7 @@ import torch
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.alignment.evidence import split_to_fit
 from syncheck.errors import InputError
-from syncheck.labelling.propositioners import load_seq2seq, seq2seq_answers
+from syncheck.labelling.propositioners import EncoderDecoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -32,7 +32,7 @@ SUPPORT_THRESHOLD = 0.5
 """P(supported) from which a proposition counts as faithful."""
 
 
-class AutoAis:
+class AutoAis(EncoderDecoder):
     """An encoder-decoder that answers "1" where a premise entails a hypothesis, "0" elsewhere (Honovich et al., 2022).
 
     Parameters
@@ -49,17 +49,13 @@ class AutoAis:
     proposition is then supported if one of the premises entails it.
     """
 
+    kind = "an AutoAIS checkpoint"
+
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, window: int = AUTOAIS_WINDOW
     ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self._window = window
-
-    @classmethod
-    def load(cls, path: str | Path, *, window: int = AUTOAIS_WINDOW, device: str | torch.device = "cpu") -> AutoAis:
-        """Load a checkpoint: a folder, or a name such as ``google/t5_xxl_true_nli_mixture``, the paper's."""
-        return cls(*load_seq2seq(path, device, what="an AutoAIS checkpoint"), window=window)
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
         """Return whether the passages support each proposition; without passages none is.
@@ -73,7 +69,7 @@ class AutoAis:
         prompts = [AUTOAIS_PROMPT.format(premise=premise, hypothesis=propositions[i]) for i, premise in pairs]
         supported = [False] * len(propositions)
         for start in range(0, len(prompts), BATCH):
-            answers = seq2seq_answers(self._model, self._tokenizer, prompts[start : start + BATCH], ANSWER_TOKENS)
+            answers = self.answers(prompts[start : start + BATCH], ANSWER_TOKENS)
             for (i, _), answer in zip(pairs[start : start + BATCH], answers, strict=True):
                 if answer.strip() not in ("0", "1"):
                     raise InputError(
@@ -114,11 +110,6 @@ class SupportJudge:
         see :func:`syncheck.is_same_aligner`.
     threshold
         Smallest P(supported), in (0, 1], of a faithful proposition.
-
-    Raises
-    ------
-    InputError
-        If the threshold is outside its range.
     """
 
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar, Self
 
 import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -16,14 +17,13 @@ from syncheck.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer
 
 __all__ = [
+    "EncoderDecoder",
     "InstructPropositioner",
     "Propositioner",
     "RULES",
     "RuleBasedPropositioner",
     "SequencePropositioner",
     "load_propositioner",
-    "load_seq2seq",
-    "seq2seq_answers",
 ]
 
 
@@ -83,13 +83,7 @@ class InstructPropositioner:
         self._evaluator = evaluator
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none and is not asked about.
-
-        Raises
-        ------
-        TextGeneratorError
-            If the answer holds no JSON list of strings.
-        """
+        """Return the propositions in order; a blank text has none and is not asked about."""
         if not text.strip():
             return ()
         answer = self._evaluator(INSTRUCTION.format(text=text))
@@ -102,7 +96,38 @@ class InstructPropositioner:
         return found
 
 
-class SequencePropositioner:
+class EncoderDecoder:
+    """An encoder-decoder in evaluation mode that answers prompts greedily."""
+
+    kind: ClassVar[str]
+    """Name of such a checkpoint in errors."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | torch.device = "cpu", **options: int) -> Self:
+        """Load a checkpoint, a folder or a name; ``options`` are those of the class."""
+        model = load_pretrained(AutoModelForSeq2SeqLM, path, what=cls.kind)
+        return cls(model.eval().to(device), load_tokenizer(path), **options)
+
+    def answers(self, prompts: Sequence[str], max_new_tokens: int) -> list[str]:
+        """Return the answer to each prompt."""
+        inputs = self._tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(self._model.device)
+        with torch.inference_mode():
+            output = self._model.generate(
+                input_ids=inputs["input_ids"],
+                attention_mask=inputs["attention_mask"],
+                max_new_tokens=max_new_tokens,
+                do_sample=False,
+                num_beams=1,
+            )
+        texts: list[str] = self._tokenizer.batch_decode(output, skip_special_tokens=True)
+        return texts
+
+
+class SequencePropositioner(EncoderDecoder):
     """An encoder-decoder that writes the propositions of a text as a JSON list (Chen et al., 2023).
 
     Parameters
@@ -119,6 +144,8 @@ class SequencePropositioner:
     sentence, and each half is asked for on its own, so that nothing of the text is lost.
     """
 
+    kind = "a propositioner"
+
     def __init__(
         self,
         model: PreTrainedModel,
@@ -126,14 +153,8 @@ class SequencePropositioner:
         *,
         max_new_tokens: int = MAX_PROPOSITION_TOKENS,
     ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self._max_new_tokens = max_new_tokens
-
-    @classmethod
-    def load(cls, path: str | Path, *, device: str | torch.device = "cpu") -> SequencePropositioner:
-        """Load a checkpoint: a folder, or a name such as ``chentong00/propositionizer-wiki-flan-t5-large``."""
-        return cls(*load_seq2seq(path, device, what="a propositioner"))
 
     def __call__(self, text: str) -> tuple[str, ...]:
         """Return the propositions in order; a blank text has none.
@@ -146,7 +167,7 @@ class SequencePropositioner:
         if not text.strip():
             return ()
         prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)
-        (written,) = seq2seq_answers(self._model, self._tokenizer, [prompt], self._max_new_tokens)
+        (written,) = self.answers([prompt], self._max_new_tokens)
         found = _strings(written)
         if found is not None:
             return found
@@ -212,28 +233,3 @@ def _strings(text: str) -> tuple[str, ...] | None:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return None
     return tuple(value for value in values if value.strip())
-
-
-def load_seq2seq(
-    path: str | Path, device: str | torch.device, *, what: str
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an encoder-decoder and its tokenizer; errors call it ``what``."""
-    model = load_pretrained(AutoModelForSeq2SeqLM, path, what=what)
-    return model.eval().to(device), load_tokenizer(path)
-
-
-def seq2seq_answers(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: Sequence[str], max_new_tokens: int
-) -> list[str]:
-    """Decode greedily the answer of an encoder-decoder to each prompt."""
-    inputs = tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(model.device)
-    with torch.inference_mode():
-        output = model.generate(
-            input_ids=inputs["input_ids"],
-            attention_mask=inputs["attention_mask"],
-            max_new_tokens=max_new_tokens,
-            do_sample=False,
-            num_beams=1,
-        )
-    texts: list[str] = tokenizer.batch_decode(output, skip_special_tokens=True)
-    return texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -86,11 +86,15 @@ def measure(
     disable = None if show_progress is None else not show_progress
     with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
         measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
+    _check_any(measured)
+    return replace(measured, provenance=instrument_of(monitor))
+
+
+def _check_any(measured: MeasuredSentences) -> None:
     if not measured.texts:
         raise InputError(
             f"none of the records has a sentence that fits the model's window; left out: {dict(measured.left_out)}"
         )
-    return replace(measured, provenance=instrument_of(monitor))
 
 
 def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> None:
@@ -106,49 +110,45 @@ def measure_records(
     monitor: Monitor, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some of the records, advancing a bar; as :func:`measure`, but there may be no sentence in them."""
-    kept: list[LabelledResponse] = []
+    kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     left_out: dict[str, str] = {}
-    prompts: list[RagPrompt] = []
-    given: list[GivenResponse] = []
     for record in records:
         try:
             prompt = _prompt_of(monitor, record)
-            response = monitor.read(prompt, record.response)
+            kept.append((record, prompt, monitor.read(prompt, record.response)))
         except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
             if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
                 raise
             left_out[record.id] = describe_failure(error)
             bar.update()
-            continue
-        kept.append(record)
-        prompts.append(prompt)
-        given.append(response)
     answers: dict[int, ScoredAnswer] = {}
 
     def leave_out(place: int, reason: str) -> None:
-        left_out[kept[place].id] = reason
+        left_out[kept[place][0].id] = reason
         bar.update()
 
     for place, answer in monitor.replay_batch(
-        prompts, given, signals=False, batch_size=batch_size, on_failure=leave_out
+        [prompt for _, prompt, _ in kept],
+        [given for _, _, given in kept],
+        signals=False,
+        batch_size=batch_size,
+        on_failure=leave_out,
     ):
         broken = _not_finite(answer)
         if broken is not None:
             leave_out(place, broken)
             continue
-        _check_aligned(kept[place], answer)
+        _check_aligned(kept[place][0], answer)
         answers[place] = answer
         bar.update()
     done = sorted(answers)
-    return _measured(monitor, [kept[i] for i in done], left_out, [answers[i] for i in done])
+    return _measured(monitor, [kept[i][0] for i in done], left_out, [answers[i] for i in done])
 
 
 def _not_finite(answer: ScoredAnswer) -> str | None:
     has_context = answer.scorer.prompt.has_context
-    return next(
-        filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals if signals.measured)),
-        None,
-    )
+    found = (not_finite(signals, has_context=has_context) for signals in answer.signals if signals.measured)
+    return next(filter(None, found), None)
 
 
 def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
@@ -297,7 +297,8 @@ def measure_to_parquet(
         if (part := _read(path, provenance)) is None:
             return None
         parts.append(part)
-    whole = _joined(parts)
+    whole = joined(parts)
+    _check_any(whole)
     write_parquet(whole, output, provenance=provenance)
     if shard.count == 1:
         _remove(folder, output)
@@ -309,13 +310,6 @@ def _check(output: Path, part_size: int, batch_size: int) -> None:
         raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
     if not output.parent.is_dir():
         raise InputError(f"{output}: the folder does not exist; make it first")
-
-
-def _joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
-    left_out = {name: reason for part in parts for name, reason in part.left_out.items()}
-    if not any(part.texts for part in parts):
-        raise InputError(f"none of the records has a sentence that fits the model's window; left out: {left_out}")
-    return joined(parts)
 
 
 def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size: int) -> dict[str, str]:
@@ -350,7 +344,7 @@ def _enter(folder: Path, provenance: dict[str, str]) -> None:
     """Make the folder of a run, or check that it is of this one."""
     run = folder / _RUN
     if not run.exists():
-        if any(_parts(folder)):
+        if any(folder.glob("part-*.parquet")):
             raise MismatchError(f"{folder} holds parts but no {_RUN}; delete the folder, or pass another output")
         folder.mkdir(exist_ok=True)
         with replaced(run) as (file, _):
@@ -376,10 +370,6 @@ def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
         return read_parquet(path)
     except CheckpointError:
         return None
-
-
-def _parts(folder: Path) -> Iterator[Path]:
-    yield from folder.glob("part-*.parquet")
 
 
 def _remove(folder: Path, output: Path) -> None:

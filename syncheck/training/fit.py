@@ -67,11 +67,6 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
         P(faithful) of sentences that the aggregator was not trained on.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
-
-    Raises
-    ------
-    InputError
-        If either label is absent.
     """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]

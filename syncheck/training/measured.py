@@ -255,13 +255,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def select_sentences(measured: MeasuredSentences, selection: Selection, *, source: object) -> MeasuredSentences:
-    """Return the sentences of the selected responses, labelled by the spans that count; ``left_out`` stays as it is.
-
-    Raises
-    ------
-    InputError
-        If none is left, or a name that is asked for is not there.
-    """
+    """Return the sentences of the selected responses, labelled by the spans that count; ``left_out`` stays as it is."""
     kept = selection.kept(measured.records, source)
     chosen = np.flatnonzero(np.isin(measured.owners, kept))
     return replace(
@@ -276,13 +270,7 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
 
 
 def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
-    """Return the sentences with LID against a monitor's own references, NaN at a layer without any.
-
-    Raises
-    ------
-    InputError
-        If the activations are not as wide as the references.
-    """
+    """Return the sentences with LID against a monitor's own references, NaN at a layer without any."""
     values, lid_references = measured.values.copy(), monitor.lid_references
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")

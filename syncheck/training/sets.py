@@ -119,12 +119,6 @@ def surrogate_matrix(
     -------
     AurocMatrix
         Rows: surrogates, as given; columns: generators, sorted, and all together.
-
-    Raises
-    ------
-    InputError
-        If two surrogates measured different responses under one id, they have none in common, or no sentence is by
-        ``trained_on``.
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)
