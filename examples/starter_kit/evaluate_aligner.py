@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from cross_encoder import save_packed
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 from scipy.special import logit
@@ -37,8 +38,7 @@ from wikipedia_qa import Substitution, load_articles
 
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
-from syncheck.alignment.int8_encoder import Int8CrossEncoder
-from syncheck.alignment.packed import read_packed, save_packed
+from syncheck.alignment.int8_encoder import Int8CrossEncoder, read_packed
 from syncheck.evaluation import expected_calibration_error
 from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 

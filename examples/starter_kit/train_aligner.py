@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
+from cross_encoder import CrossEncoder, collate, load_cross_encoder
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from support_pairs import SupportPair, load_pairs, part_of
@@ -31,15 +32,8 @@ from tqdm import tqdm
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
-from syncheck.alignment.cross_encoder import (
-    CrossEncoder,
-    EncodedPair,
-    collate,
-    encode_pair,
-    new_config,
-)
 from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.alignment.packed import load_cross_encoder
+from syncheck.alignment.int8_encoder import EncodedPair, encode_pair, encoder_config
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4
@@ -63,7 +57,7 @@ def start_model(encoder: Path, seed: int) -> CrossEncoder:
     torch.manual_seed(seed)
     config = json.loads((encoder / "config.json").read_text())
     names = ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
-    model = CrossEncoder(new_config(**{n: config[n] for n in names}, num_hidden_layers=LAYERS))
+    model = CrossEncoder(encoder_config(**{n: config[n] for n in names}, num_hidden_layers=LAYERS))
     state = model.bert.state_dict()
     weights = {k.removeprefix("bert."): v for k, v in load_file(encoder / "model.safetensors").items()}
     types = "embeddings.token_type_embeddings.weight"

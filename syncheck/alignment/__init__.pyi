@@ -1,6 +1,5 @@
 from .alignscore import AlignScoreAligner as AlignScoreAligner
 from .alignscore_checkpoint import convert_alignscore as convert_alignscore
-from .asked import AskedAligner as AskedAligner, Unaligned as Unaligned
 from .bundled import BundledAligner as BundledAligner
 from .classifier import ClassifierAligner as ClassifierAligner
 from .critic import CriticAligner as CriticAligner
@@ -8,20 +7,22 @@ from .evaluators import (
     EndpointTextGenerator as EndpointTextGenerator,
     TextGenerator as TextGenerator,
     LocalTextGenerator as LocalTextGenerator,
+    SpanAligner as SpanAligner,
 )
 from .evidence import Chunk as Chunk, EvidenceIndex as EvidenceIndex, split_passages as split_passages
 from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
 from .protocol import (
     Aligner as Aligner,
+    AskedAligner as AskedAligner,
     ConfiguredAligner as ConfiguredAligner,
     IndexedAligner as IndexedAligner,
     KnowsLanguages as KnowsLanguages,
     KnowsWeights as KnowsWeights,
     QuestionAligner as QuestionAligner,
+    Unaligned as Unaligned,
     identity_of as identity_of,
     is_same_aligner as is_same_aligner,
     languages_of as languages_of,
     options_of as options_of,
     weights_of as weights_of,
 )
-from .spans_asked import SpanAligner as SpanAligner

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from syncheck.alignment.cross_encoder import UNKNOWN, EncodedPair, encode_pair
 from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.alignment.int8_encoder import Int8CrossEncoder
-from syncheck.alignment.packed import read_packed
+from syncheck.alignment.int8_encoder import UNKNOWN, EncodedPair, Int8CrossEncoder, encode_pair, read_packed
 from syncheck.alignment.protocol import check_asked
 from syncheck.lexical import novel_pairs
 from syncheck.pretrained import weights_sha256

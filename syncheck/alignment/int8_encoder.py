@@ -1,30 +1,84 @@
-"""The bundled aligner's network in eight-bit integers: what :class:`CrossEncoder` computes, in about half of the time.
+"""The bundled aligner's network in eight-bit integers, and the folder it is stored in.
 
-Weights stay the integers that they are stored as. The input of a matrix product is rounded to integers too, with one
-scale for each token, so that the product is exact and no token depends on what else is in the batch. Pairs are laid one
-behind the other without padding; each attends to itself alone. A pair's logit is therefore the same, to the last bit,
-alone and in any batch.
+A small BERT reads evidence and claim together. Token types give it what plain matching knows: whether a token of one
+occurs in the other, alone or after the same neighbour. Matrices stay the integers that they are stored as, each row
+with a scale; the input of a matrix product is rounded to integers too, with one scale for each token, so the product is
+exact. Pairs are concatenated without padding, and each attends to itself alone. A pair's logit is therefore the same,
+to the last bit, alone and in any batch.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from safetensors.torch import load
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from syncheck.alignment.cross_encoder import CLAIM, EncodedPair
-from syncheck.alignment.packed import INT8, STEP
+from syncheck.errors import CheckpointError
 
 if TYPE_CHECKING:
     from transformers import BertConfig
 
-__all__ = ["Int8CrossEncoder", "Int8Linear"]
+__all__ = [
+    *("EncodedPair", "Int8CrossEncoder", "Int8Linear", "PackedAligner"),
+    *("encode_pair", "encoder_config", "is_packed", "read_packed"),
+]
+
+FORMAT = "syncheck.cross-encoder.v1"
+CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+INT8, STEP = ".int8", ".step"
+"""Endings of a matrix's integers and of the value of one unit of each row; vectors are stored as they are."""
+
+EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
+"""Token types; special tokens count as evidence that does not match."""
+TOKEN_TYPES = 5
+PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPair:
+    """Evidence and claim as token ids and token types, each of length T."""
+
+    ids: list[int]
+    types: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedAligner:
+    """The contents of a folder.
+
+    Attributes
+    ----------
+    config : BertConfig
+    arrays : mapping of str to Tensor
+        Each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, (N, 1) float32; each vector float32.
+    tokenizer : Tokenizer
+        Without truncation and padding.
+    calibration : mapping of str to float
+        See :class:`~syncheck.alignment.BundledAligner`.
+    """
+
+    config: BertConfig
+    arrays: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    calibration: Mapping[str, float]
 
 
 class Int8Linear(nn.Module):
@@ -35,7 +89,7 @@ class Int8Linear(nn.Module):
     weight
         (N, K) int8.
     step
-        (N, 1) float32, what one unit of each row of ``weight`` is worth.
+        (N, 1) float32, value of one unit of each row of ``weight``.
     bias
         (N,) float32.
     """
@@ -67,7 +121,7 @@ class Int8Linear(nn.Module):
 
 
 class _Layer(nn.Module):
-    """A BERT layer over tokens of several pairs, one behind the other."""
+    """A BERT layer over the tokens of several pairs, one pair after the other."""
 
     def __init__(self, arrays: Mapping[str, Tensor], prefix: str, config: BertConfig) -> None:
         super().__init__()
@@ -99,15 +153,7 @@ class _Layer(nn.Module):
 
 
 class Int8CrossEncoder(nn.Module):
-    """BERT over (evidence, claim), as :class:`~syncheck.alignment.cross_encoder.CrossEncoder` has it.
-
-    Parameters
-    ----------
-    config
-        Of the encoder.
-    arrays
-        As a :class:`~syncheck.alignment.packed.PackedAligner` has them.
-    """
+    """BERT over (evidence, claim), mean and maximum over the claim's tokens, one logit; built from a packed aligner."""
 
     def __init__(self, config: BertConfig, arrays: Mapping[str, Tensor]) -> None:
         super().__init__()
@@ -187,3 +233,115 @@ def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
     """Let the wanted tokens of a pair, or each, attend to all: (3, heads, T, d) to (heads, n or T, d)."""
     query, key, value = heads[:, None]
     return scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)[0]
+
+
+def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
+    """Join token ids of evidence and claim, both without special tokens, and add the token types."""
+    in_evidence, in_claim = set(evidence), set(claim)
+    neighbours = set(zip(evidence, evidence[1:], strict=False))
+    types = [EVIDENCE, *(EVIDENCE_IN_CLAIM if t in in_claim else EVIDENCE for t in evidence), EVIDENCE]
+    previous = -1
+    for token in claim:
+        if (previous, token) in neighbours:
+            types.append(CLAIM_AFTER_SAME)
+        else:
+            types.append(CLAIM_IN_EVIDENCE if token in in_evidence else CLAIM)
+        previous = token
+    return EncodedPair([CLS, *evidence, SEP, *claim, SEP], [*types, EVIDENCE])
+
+
+def encoder_config(**sizes: int) -> BertConfig:
+    """Return the encoder's config: vocabulary, hidden and intermediate size, layers and heads as BERT names them."""
+    from transformers import BertConfig
+
+    return BertConfig(**sizes, type_vocab_size=TOKEN_TYPES, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.0)
+
+
+def read_packed(folder: Traversable) -> PackedAligner:
+    """Read a folder; raise CheckpointError if it is incomplete, damaged, of another format or contradicts itself."""
+    try:
+        config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
+        arrays = load(folder.joinpath("model.safetensors").read_bytes())
+        tokenizer = _tokenizer(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"an aligner's folder holds config.json, model.safetensors and tokenizer.json; {error.filename!r} "
+            "is missing: copy the folder again"
+        ) from error
+    except (OSError, ValueError, SafetensorError) as error:
+        raise _damaged(folder, error) from error
+    found = config.get("format") if isinstance(config, dict) else None
+    if found != FORMAT:
+        raise CheckpointError(
+            f"expected an aligner of format {FORMAT!r}, found {found!r}; load it with the version of syncheck that "
+            "wrote it"
+        )
+    try:
+        encoder = encoder_config(**{name: config["encoder"][name] for name in SIZES})
+        expected = _shapes(encoder)
+        calibration = {name: float(value) for name, value in config["calibration"].items()}
+        if unknown := calibration.keys() - set(CALIBRATION):
+            raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, StrictDataclassError) as error:
+        raise _damaged(folder, error) from error
+    _check_shapes(arrays, expected)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return PackedAligner(encoder, arrays, tokenizer, calibration)
+
+
+def is_packed(folder: Path) -> bool:
+    """Whether a folder is of this format."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
+
+
+def _tokenizer(text: str) -> Tokenizer:
+    try:
+        return Tokenizer.from_str(text)
+    except Exception as error:  # tokenizers raises no other type
+        raise ValueError(f"tokenizer.json: {error}") from error
+
+
+def _damaged(folder: Traversable, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"expected an aligner's folder of format {FORMAT!r}, found {str(folder)!r}, which is damaged "
+        f"({type(error).__name__}: {error}); copy the folder again"
+    )
+
+
+def _shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each array before packing, by its name in a BERT with a linear head."""
+    width, inner = config.hidden_size, config.intermediate_size
+    if not 0 < config.num_attention_heads <= width or width % config.num_attention_heads:
+        raise ValueError(f"{config.num_attention_heads} attention heads do not divide a hidden size of {width}")
+    rows = {"word": config.vocab_size, "position": config.max_position_embeddings, "token_type": TOKEN_TYPES}
+    found: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
+    norms = ["bert.embeddings"]
+    maps = {"head": (1, 2 * width)}
+    for layer in (f"bert.encoder.layer.{i}" for i in range(config.num_hidden_layers)):
+        maps |= {f"{layer}.attention.self.{name}": (width, width) for name in ("query", "key", "value")}
+        maps |= {f"{layer}.attention.output.dense": (width, width)}
+        maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}
+        norms += [f"{layer}.attention.output", f"{layer}.output"]
+    for name, shape in maps.items():
+        found |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return found | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
+
+
+def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
+    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
+    vectors = {name: shape for name, shape in expected.items() if name not in matrices}
+    steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
+    wanted = vectors | steps | {name + INT8: shape for name, shape in matrices.items()}
+    found = {name: tuple(array.shape) for name, array in arrays.items()}
+    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    if wrong:
+        name = wrong[0]
+        raise CheckpointError(
+            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
+            f"{found.get(name)} (None: no such array); copy the folder again"
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from syncheck import alignment
-from syncheck.alignment.packed import is_packed
+from syncheck.alignment.int8_encoder import is_packed
 from syncheck.errors import InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cross_encoder import CrossEncoder, save_packed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     BertConfig,
@@ -18,8 +19,7 @@ from transformers import (
 )
 
 from syncheck.alignment import Aligner, AlignScoreAligner, BundledAligner, ClassifierAligner, CriticAligner
-from syncheck.alignment.cross_encoder import CrossEncoder, new_config
-from syncheck.alignment.packed import save_packed
+from syncheck.alignment.int8_encoder import encoder_config
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
@@ -56,7 +56,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in the bundled aligner's format, with random weights."""
     torch.manual_seed(0)
     vocabulary = bert_vocabulary()
-    config = new_config(
+    config = encoder_config(
         vocab_size=len(vocabulary),
         hidden_size=32,
         num_hidden_layers=2,

@@ -9,21 +9,22 @@ from importlib.resources import files
 
 import pytest
 import torch
+from cross_encoder import collate, load_cross_encoder
 from safetensors.torch import load_file, save_file
 
 from syncheck.alignment import BundledAligner, EvidenceIndex, load_aligner
 from syncheck.alignment.bundled import CPU_BATCH_TOKENS, MAX_CLAIM_TOKENS, MAX_EVIDENCE_TOKENS
-from syncheck.alignment.cross_encoder import (
+from syncheck.alignment.int8_encoder import (
     CLAIM,
     CLAIM_AFTER_SAME,
     CLAIM_IN_EVIDENCE,
     EVIDENCE,
     EVIDENCE_IN_CLAIM,
-    collate,
+    Int8CrossEncoder,
+    Int8Linear,
     encode_pair,
+    read_packed,
 )
-from syncheck.alignment.int8_encoder import Int8CrossEncoder, Int8Linear
-from syncheck.alignment.packed import load_cross_encoder, read_packed
 from syncheck.errors import CheckpointError
 
 ROUNDING = 0.01

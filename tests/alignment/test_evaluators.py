@@ -8,7 +8,7 @@ import pytest
 from doubles import PASSAGES, QUESTION
 
 from syncheck.alignment import EndpointTextGenerator, LocalTextGenerator, QuestionAligner, SpanAligner, load_aligner
-from syncheck.alignment.spans_asked import hallucinated_spans
+from syncheck.alignment.evaluators import hallucinated_spans
 from syncheck.errors import InputError, TextGeneratorError
 
 
