@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -27,12 +27,13 @@ from syncheck.report import Report
 from syncheck.schemas import feature_schema, needs_lid
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
-from syncheck.types import RagPrompt
+from syncheck.types import GeneratorToken, RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from syncheck.labelling import LabelledResponse
+    from syncheck.serving import ProtocolEvent, TextWatch
 
 __all__ = ["Monitor"]
 
@@ -305,6 +306,58 @@ class Monitor:
             yield from held
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)
+
+    def watch_text(self, prompt: RagPrompt, **options: Any) -> TextWatch:  # noqa: ANN401
+        """Check an answer while its text arrives, whoever writes it; a context manager.
+
+        Parameters
+        ----------
+        prompt
+            From :meth:`prompt`.
+        **options
+            ``reveal``, ``stop_below``, ``signals``, ``passage_ids``; see :class:`syncheck.serving.TextWatch`.
+
+        Examples
+        --------
+        >>> with monitor.watch_text(prompt) as watched:  # doctest: +SKIP
+        ...     for piece in stream:
+        ...         for event in watched.feed(piece):
+        ...             print(event)
+        ...     print(watched.close())
+        """
+        from syncheck.serving.watching import TextWatch
+
+        return TextWatch(self, prompt, **options)
+
+    def watch(
+        self,
+        stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
+        prompt: RagPrompt,
+        **options: Any,  # noqa: ANN401
+    ) -> Iterator[ProtocolEvent]:
+        """Check a stream of text, and close it at its end, or where ``stop_below`` stops it.
+
+        Parameters
+        ----------
+        stream
+            The pieces of an answer, each alone or with the generator's tokens.
+        prompt, **options
+            As in :meth:`watch_text`.
+        """
+        from syncheck.serving.watching import watch
+
+        return watch(self, stream, prompt, **options)
+
+    def watch_async(
+        self,
+        stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
+        prompt: RagPrompt,
+        **options: Any,  # noqa: ANN401
+    ) -> AsyncIterator[ProtocolEvent]:
+        """Check an asynchronous stream of text; otherwise as :meth:`watch`."""
+        from syncheck.serving.watching import watch_async
+
+        return watch_async(self, stream, prompt, **options)
 
     def score(
         self,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Evidence",
     "FeatureSchema",
+    "GeneratorToken",
     "RagPrompt",
     "Remark",
     "SentenceFeatures",
@@ -83,6 +84,27 @@ class RagPrompt:
 
         ids = torch.tensor([self.with_context_ids], dtype=torch.long, device=device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorToken:
+    """A token of the model that wrote an answer, as that model's server tells it.
+
+    Attributes
+    ----------
+    text : str
+    log_prob : float
+        Of the token, nats, finite, <= 0.
+    top : mapping of str to float
+        Log-probabilities of the likeliest tokens in its place.
+    start : int
+        First character of the answer; set when the answer is watched.
+    """
+
+    text: str
+    log_prob: float
+    top: Mapping[str, float] = field(default_factory=dict)
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,12 +104,12 @@ def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
 
 
 def unmeasured(
-    token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript
+    token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, start: int = 0
 ) -> list[SentenceSignals]:
-    """Return sentences without asking a language model: every signal is NaN."""
+    """Return sentences of the tokens from ``start`` on without asking a language model: every signal is NaN."""
     table = np.full((4, len(token_ids)), np.nan, np.float32)
     ids = np.asarray(token_ids, np.int64)
-    return [replace(_sentence(span, transcript, ids, table, {}, {}, 0), measured=False) for span in spans]
+    return [replace(_sentence(span, transcript, ids, table, {}, {}, start), measured=False) for span in spans]
 
 
 def _sentence(

@@ -18,7 +18,7 @@ from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
-__all__ = ["ScoredAnswer", "ScoredSession", "scored_unmeasured"]
+__all__ = ["ScoredAnswer", "ScoredSession", "falls_below", "scored_unmeasured"]
 
 
 class ScoredAnswer:
@@ -51,6 +51,13 @@ class ScoredAnswer:
             seconds=seconds,
             monitor=self.scorer.monitor,
         )
+
+
+def falls_below(sentence: SentenceScore, threshold: float) -> bool:
+    """Whether a sentence claims something and does not reach a score, or has none."""
+    if sentence.status == "not_checkable":
+        return False
+    return sentence.score is None or sentence.score < threshold
 
 
 def scored_unmeasured(
@@ -136,6 +143,12 @@ class ScoredSession(Scoped):
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
             found[row] += sentences
         _score(self.answers, dict(found), since=None)
+
+    def extend(
+        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
+    ) -> list[SentenceScore]:
+        """Measure and score the next sentences of one given response; see :meth:`DecodingSession.extend`."""
+        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
 
     def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
         """Return the report of each row, as scored so far."""

@@ -320,11 +320,7 @@ class DecodingSession(Scoped):
         left = [deque(row) for row in spans]
         dropped = 0
         for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1):
-            with self._taps.recording() as recorded:
-                logits = self._own.feed(chunk)
-            self._columns.ids += chunk.unbind(1)
-            self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
-            self._contrast_to(len(self._columns.ids))
+            self._feed_given(chunk)
             stop = dropped + len(self._columns.ids)
             for row, waiting in enumerate(left):
                 due = []
@@ -335,6 +331,28 @@ class DecodingSession(Scoped):
             keep = min((waiting[0].token_start for waiting in left if waiting), default=stop)
             self._columns.drop(keep - dropped)
             dropped = keep
+
+    def extend(
+        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript
+    ) -> list[SentenceSignals]:
+        """Feed the next tokens of one given response, which may still grow, and measure the sentences they close.
+
+        Parameters
+        ----------
+        token_ids
+            Tokens after those of the last sentence that was measured, up to the last of these.
+        spans
+            The sentences.
+        transcript
+            The response so far.
+        """
+        ids = torch.tensor([list(token_ids)], dtype=torch.long, device=self._sequences.padded().device)  # (1, n)
+        for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1) if token_ids else ():
+            self._feed_given(chunk)
+        found = self._measure(0, spans, transcript, self._firsts[0])
+        self._columns.drop(len(token_ids))
+        self._firsts[0] += len(token_ids)
+        return found
 
     def _enter(self, scope: ExitStack) -> None:
         scope.enter_context(self._taps.attached())
@@ -376,6 +394,14 @@ class DecodingSession(Scoped):
             logits = own.feed((ids if fed is None else ids[fed])[:, None])
         states = [layer[0].reshape(*logits.shape[:2], -1) for layer in recorded]  # a tree has them in one row
         columns.was_fed(logits, states, rows=fed)
+
+    def _feed_given(self, ids: Tensor) -> None:
+        """Feed tokens (B, n) of given responses to both branches."""
+        with self._taps.recording() as recorded:
+            logits = self._own.feed(ids)
+        self._columns.ids += ids.unbind(1)
+        self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
+        self._contrast_to(len(self._columns.ids))
 
     def _unfinished(self) -> list[int]:
         """Rows that have closed no sentence, or one whose last token has not been fed."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.errors import MissingExtraError
 from syncheck.printable import counted, quoted, summary
 from syncheck.spans.items import SpanItem, SpanLabels, label_dict
-from syncheck.types import RagPrompt, SentenceScore, TokenSignals
+from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +95,12 @@ class Report:
         Which characters of the response are wrong, see :meth:`with_spans`; None when nobody has looked.
     monitor : str or None
         Name of the bundled monitor that scored it; None for one of your own.
+    sources : mapping of str to str
+        Where each signal came from, for an answer that was watched as text: ``monitored model`` (which may be another
+        than the one that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Empty otherwise: all signals of
+        an answer that is generated or replayed are the monitored model's.
+    generator_tokens : tuple of GeneratorToken
+        What the generator's server told of its tokens; no score depends on it.
     """
 
     prompt: RagPrompt
@@ -105,6 +111,8 @@ class Report:
     seconds: float | None = None
     spans: SpanLabels | None = None
     monitor: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    generator_tokens: tuple[GeneratorToken, ...] = ()
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -153,6 +161,8 @@ class Report:
             "sentences": [_sentence_dict(s) for s in self.sentences],
             "tokens": _token_dicts(self.tokens),
             "spans": None if self.spans is None else label_dict(self.spans),
+            "sources": dict(self.sources),
+            "generator_tokens": [asdict(token) for token in self.generator_tokens],
         }
 
     def to_json(self) -> str:

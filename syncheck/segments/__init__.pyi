@@ -1,3 +1,4 @@
+from .boundaries import BoundaryFinder as BoundaryFinder
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .segmenter import (
     IncrementalSegmenter as IncrementalSegmenter,

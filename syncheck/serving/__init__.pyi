@@ -16,4 +16,5 @@ from .protocol import (
     to_json as to_json,
     to_sse as to_sse,
 )
+from .watching import TextWatch as TextWatch
 from .writer import EventWriter as EventWriter, protocol_events as protocol_events

@@ -130,7 +130,7 @@ class EventWriter:
         self._add(Notice(self._next_id, text, kind))
 
     def end(self, report: Report | Mapping[str, Any]) -> None:
-        """Add what is left of the answer, and its report.
+        """Add what is left of the answer, or take back what was appended and is not part of it, and add its report.
 
         Raises
         ------
@@ -139,6 +139,9 @@ class EventWriter:
         """
         values = report.to_dict() if isinstance(report, Report) else report
         response: str = values["response"]
+        if self._reveal == "immediate" and self.text.startswith(response) and self.text != response:
+            self._add(Retract(self._next_id, len(response), len(self.text), "the answer ends before it"))
+            self.text = response
         if not response.startswith(self.text):
             raise InputError(
                 f"the events do not add up to the response: revealed {self.text[-40:]!r}, and the report has "

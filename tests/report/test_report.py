@@ -60,6 +60,8 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "stop": "eos",
         "spans": None,
         "monitor": None,
+        "sources": {},
+        "generator_tokens": [],
         "seconds": 2.0,
         "sentences": [
             {

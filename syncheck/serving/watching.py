@@ -1,0 +1,300 @@
+"""Text that is checked while it arrives, whoever writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
+from syncheck.decoding.measuring import unmeasured
+from syncheck.decoding.scored import falls_below
+from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.given import check_share
+from syncheck.report import Report
+from syncheck.schemas import needs_signals
+from syncheck.serving.protocol import ProtocolEvent, Reveal
+from syncheck.serving.reading import GrowingResponse
+from syncheck.serving.writer import EventWriter
+from syncheck.signals import check_window
+from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["TextWatch", "watch", "watch_async"]
+
+_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
+MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
+
+
+class TextWatch:
+    """Checks the sentences of an answer while its text arrives; made by ``Monitor.watch_text``, a context manager.
+
+    Parameters
+    ----------
+    monitor
+        Scores the sentences; where its features need signals of a language model, the monitored model reads the text.
+    prompt
+        That of the answer.
+    reveal
+        When text is appended; see :data:`syncheck.serving.Reveal`.
+    stop_below
+        A score in [0, 1]: the first sentence that does not reach it, or cannot be scored although it claims something,
+        is the answer's last. None never stops.
+    signals
+        As in :meth:`syncheck.Monitor.score`.
+    passage_ids
+        The caller's names for the passages.
+
+    Attributes
+    ----------
+    is_over : bool
+        Whether no more text is wanted: a sentence fell below ``stop_below``, the text has ended, or it was closed.
+    report : Report or None
+        That of the answer, once it is closed; its ``sources`` say where each signal came from.
+
+    Raises
+    ------
+    InputError
+        If an option is outside its range.
+    NotReadyError
+        If ``stop_below`` is given and the monitor has no aggregator, so that no sentence has a score.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        prompt: RagPrompt,
+        *,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        signals: bool = False,
+        passage_ids: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(prompt, RagPrompt):
+            raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
+        check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
+        check_window(monitor.model, len(prompt.with_context_ids) + 1)
+        self._monitor = monitor
+        self._prompt = prompt
+        self._stop_below = stop_below
+        self._asks_model = signals or monitor.aggregator is None or needs_signals(monitor.config.schema)
+        self._writer = EventWriter(prompt.passages, reveal=reveal, passage_ids=passage_ids)
+        self._reading = GrowingResponse(monitor, prompt)
+        self._scope: ExitStack | None = None
+        self._session: ScoredSession | None = None
+        self._answer: ScoredAnswer
+        self._generator: list[GeneratorToken] = []
+        self._stop: str | None = None
+        self._started = time.perf_counter()
+        self.is_over = False
+        self.report: Report | None = None
+
+    def __enter__(self) -> TextWatch:
+        if self._scope is not None:
+            raise NotReadyError("a watch is entered once; make another with monitor.watch_text(prompt)")
+        self._scope = ExitStack()
+        if self._asks_model:
+            self._session = self._scope.enter_context(self._monitor.session(self._prompt))
+            self._answer = self._session.answers[0]
+        else:
+            self._answer = ScoredAnswer(self._monitor.scorer(self._prompt))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.is_over = True
+        if self._scope is not None:
+            self._scope.close()
+
+    async def __aenter__(self) -> TextWatch:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.__exit__(*raised)
+
+    @property
+    def events(self) -> list[ProtocolEvent]:
+        """All events so far; those after an id are ``events[id:]``."""
+        return self._writer.events
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Sentences scored so far."""
+        return tuple(self._answer.sentences)
+
+    def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Add text and return what a reader is told now.
+
+        Parameters
+        ----------
+        piece
+            The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
+        tokens
+            The generator's own tokens of this piece with their log-probabilities. They are kept in the report, by
+            themselves: no feature is made of them, since the monitor was not trained on them.
+
+        Raises
+        ------
+        InputError
+            If it holds half of a character that no piece completes.
+        NotReadyError
+            Outside the ``with`` block, or when the watch is over.
+        PromptError
+            If prompt and response do not fit the model's window.
+        """
+        self._require_open()
+        if not isinstance(piece, str):
+            raise WrongTypeError(f"a piece must be a string; found {type(piece).__name__}")
+        known, since, before = len(self.events), time.perf_counter(), len(self._reading.text)
+        spans = self._reading.feed(piece)
+        self._generator += _placed(tokens, before)
+        self._writer.append(self._reading.text[before:])
+        self._score(spans, since)
+        if self._reading.is_over:
+            self.is_over = True
+        return self.events[known:]
+
+    def close(self) -> list[ProtocolEvent]:
+        """End the answer and return what a reader is told last, the final event included."""
+        if self.report is not None:
+            return []
+        if self._scope is None:
+            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+        known, since = len(self.events), time.perf_counter()
+        if self._stop is None:
+            self._score(self._reading.finish(), since)
+        transcript = self._reading.transcript
+        if self._stop is not None:
+            transcript = Transcript(transcript.text[: self._answer.sentences[-1].end], transcript.char_spans)
+        report = self._answer.report(transcript, stop=self._stop, seconds=time.perf_counter() - self._started)
+        tokens = tuple(token for token in self._generator if token.start < len(report.response))
+        self.report = replace(report, sources=self._sources(), generator_tokens=tokens)
+        self.is_over = True
+        self._writer.end(self.report)
+        return self.events[known:]
+
+    async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Feed in a thread, so that the event loop goes on; otherwise as :meth:`feed`."""
+        return await asyncio.to_thread(self.feed, piece, tokens)
+
+    async def close_async(self) -> list[ProtocolEvent]:
+        """Close in a thread; otherwise as :meth:`close`."""
+        return await asyncio.to_thread(self.close)
+
+    def _require_open(self) -> None:
+        if self._scope is None:
+            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+        if self.is_over:
+            raise NotReadyError("the watch is over; ask is_over before feeding more, and make another for a new answer")
+
+    def _score(self, spans: Sequence[SentenceSpan], since: float) -> None:
+        """Measure and score sentences, and tell them; stops after one that falls below."""
+        if not spans:
+            return
+        answer, reading = self._answer, self._reading
+        first = answer.signals[-1].span.token_stop if answer.signals else 0
+        ids = reading.token_ids[first : spans[-1].token_stop]
+        known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
+        if self._session is not None:
+            self._session.extend(ids, spans, reading.transcript, since=since)
+        else:
+            measured = unmeasured(ids, spans, reading.transcript, start=first)
+            answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
+        for index, sentence in enumerate(answer.sentences[known:], known + 1):
+            self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
+            end = sentence.end
+            if self._stop_below is not None and falls_below(sentence, self._stop_below):
+                del answer.sentences[index:], answer.signals[index:]
+                self.is_over, self._stop = True, "below_threshold"
+                shown = f"scored {sentence.score:.2f}" if sentence.score is not None else "has no score"
+                self._writer.notice(f"Stopped: this sentence {shown}, and {self._stop_below:.2f} was asked for.")
+                return
+
+    def _sources(self) -> dict[str, str]:
+        """Say where each signal came from."""
+        asked = MONITORED if self._asks_model else NOT_MEASURED
+        aligner = self._monitor.aligner
+        found = dict.fromkeys(_MODEL_SIGNALS, asked)
+        found["lid"] = asked if self._monitor.lid_references is not None else NOT_MEASURED
+        if not self._prompt.has_context:
+            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        found["align_score"] = NOT_MEASURED if aligner is None else f"aligner {aligner.name}"
+        if self._generator:
+            found["generator_tokens"] = GENERATOR
+        return found
+
+
+def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
+    """Refuse a threshold that is none, or that no sentence could be held against."""
+    if stop_below is None:
+        return
+    check_share(stop_below, "stop_below")
+    if not has_scores:
+        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+
+
+def watch(
+    monitor: Monitor,
+    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
+    prompt: RagPrompt,
+    **options: Any,  # noqa: ANN401 - those of TextWatch
+) -> Iterator[ProtocolEvent]:
+    """Check a stream of text; see :meth:`syncheck.Monitor.watch`."""
+    try:
+        with TextWatch(monitor, prompt, **options) as watched:
+            for piece in stream:
+                yield from watched.feed(*_piece(piece))
+                if watched.is_over:
+                    break
+            yield from watched.close()
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+
+
+async def watch_async(
+    monitor: Monitor,
+    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
+    prompt: RagPrompt,
+    **options: Any,  # noqa: ANN401 - those of TextWatch
+) -> AsyncIterator[ProtocolEvent]:
+    """Check an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
+    try:
+        async with TextWatch(monitor, prompt, **options) as watched:
+            async for piece in stream:
+                for event in await watched.feed_async(*_piece(piece)):
+                    yield event
+                if watched.is_over:
+                    break
+            for event in await watched.close_async():
+                yield event
+    finally:
+        close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+        closing = close() if close is not None else None
+        if closing is not None:
+            await closing
+
+
+def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 - of the caller's stream
+    if isinstance(piece, str):
+        return piece, ()
+    if isinstance(piece, tuple) and len(piece) == 2:
+        return piece
+    raise WrongTypeError(f"a stream must give strings, or pairs of a string and tokens; found {type(piece).__name__}")
+
+
+def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:
+    for token in tokens:
+        if not isinstance(token, GeneratorToken):
+            raise WrongTypeError(f"tokens must be GeneratorToken; found {type(token).__name__}")
+        found = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
+        if found:
+            raise InputError(f"log-probabilities must be finite and at most 0; found {found[0]}")
+        yield replace(token, start=start)
+        start += len(token.text)

@@ -1,0 +1,305 @@
+"""Text that is checked while it arrives: the scores of the whole text, whatever the pieces."""
+
+import asyncio
+import math
+
+import pytest
+from doubles import PASSAGES, QUESTION
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncheck import Monitor
+from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
+from syncheck.serving import FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.testing import scripted_monitor
+from syncheck.types import GeneratorToken
+
+ANSWER = (
+    "Angus Scott is a rugby player. He grew up on a farm in 1982, near e.g. Yass.\n\nThe Brumbies (“a club”) "
+    'signed him! "Did he play long?" No one knows... 他是球员。他在农场长大。 Ünï😀 fine.  Café\u0301 closed. Last'
+)
+PIECES = st.lists(st.integers(0, len(ANSWER)), max_size=40)
+
+
+@pytest.fixture(scope="module")
+def generic():
+    double = scripted_monitor(ANSWER)
+    return Monitor.generic(double.model, double.tokenizer)
+
+
+@pytest.fixture(scope="module")
+def scripted():
+    supports = {"Lyon is large.": 1.0, "It is in Spain.": 0.1, "It has a river.": 0.9}
+    return scripted_monitor("Lyon is large. It is in Spain. It has a river.", supports=supports)
+
+
+def prompted(monitor):
+    return monitor.prompt(question=QUESTION, context=PASSAGES)
+
+
+def watched(monitor, pieces, **options):
+    """All events of these pieces, and the watch."""
+    with monitor.watch_text(prompted(monitor), **options) as watch:
+        events = [event for piece in pieces if not watch.is_over for event in watch.feed(piece)]
+        return [*events, *watch.close()], watch
+
+
+def cut(text, places):
+    bounds = [0, *sorted(places), len(text)]
+    return [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def same(report, other):
+    """Whether two reports hold the same sentences, to the last bit."""
+    names = (
+        "text",
+        "start",
+        "end",
+        "token_start",
+        "token_end",
+        "score",
+        "status",
+        "features",
+        "attribution",
+        "evidence",
+    )
+    assert report.response == other.response
+    assert report.tokens.token_ids.tolist() == other.tokens.token_ids.tolist()
+    assert report.tokens.char_spans.tolist() == other.tokens.char_spans.tolist()
+    for one, two in zip(report.sentences, other.sentences, strict=True):
+        assert [getattr(one, name) for name in names] == [getattr(two, name) for name in names]
+
+
+@given(PIECES, st.sampled_from(["verified", "immediate"]))
+@settings(max_examples=15)
+def test_watched_is_scored_for_a_monitor_of_text(generic, places, reveal):
+    events, watch = watched(generic, cut(ANSWER, places), reveal=reveal)
+    same(watch.report, generic.score(prompted(generic), ANSWER))
+    assert events == watch.events
+    assert fold(events).text == ANSWER
+
+
+@given(st.text(st.sampled_from('ab .!?\n"é😀。他1-*　'), max_size=80), st.data())
+@settings(max_examples=60)
+def test_any_text_is_scored_as_the_whole(generic, text, data):
+    places = data.draw(st.lists(st.integers(0, len(text)), max_size=12))
+    _, watch = watched(generic, cut(text, places))
+    same(watch.report, generic.score(prompted(generic), text))
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+def test_a_surrogate_measures_the_same(request, make_monitor, name):
+    monitor = make_monitor(request.getfixturevalue(name))
+    text = ANSWER * 2
+    whole = monitor.score(prompted(monitor), text)
+    _, watch = watched(monitor, list(text))
+    assert [(s.text, s.token_start, s.token_end) for s in watch.report.sentences] == [
+        (s.text, s.token_start, s.token_end) for s in whole.sentences
+    ]
+    for one, two in zip(watch.report.sentences, whole.sentences, strict=True):
+        features = [[math.nan if value is None else value for value in s.features.values()] for s in (one, two)]
+        assert features[0] == pytest.approx(features[1], rel=1e-3, abs=1e-4, nan_ok=True)
+    assert watch.report.tokens.log_prob == pytest.approx(whole.tokens.log_prob, abs=1e-4)
+    assert watch.report.sources["kl"] == "monitored model"
+
+
+def test_surrogate_pairs_may_come_in_halves(generic):
+    text = "One 😀 two. Three."
+    halves = text.encode("utf-16-le")
+    pieces = [halves[i : i + 2].decode("utf-16-le", "surrogatepass") for i in range(0, len(halves), 2)]
+    events, _ = watched(generic, pieces, reveal="immediate")
+    assert fold(events).text == text
+
+
+@pytest.mark.parametrize("pieces", [["\ud83d", "x"], ["\ude00"], ["x\ud83d"]])
+def test_half_a_character_is_refused(generic, pieces):
+    with pytest.raises(InputError):
+        watched(generic, pieces)
+
+
+def test_a_sentence_is_told_while_the_text_goes_on(generic):
+    with generic.watch_text(prompted(generic)) as watch:
+        told = [len(watch.feed(word)) for word in ["Angus Scott ", "is old. ", "He grew ", "up there, ", "on a farm. "]]
+    assert told[:2] == [0, 0] and sum(told) == 2  # verified, append
+
+
+def test_stopping_below_a_score(scripted):
+    pieces = [*"Lyon is large. It is in Spain. It has a river."]
+    for reveal in ("verified", "immediate"):
+        events, watch = watched(scripted, pieces, stop_below=0.5, reveal=reveal)
+        answer = fold(events)
+        assert answer.text == watch.report.response == "Lyon is large. It is in Spain."
+        assert (watch.report.stop, len(answer.sentences), len(answer.notices)) == ("below_threshold", 2, 1)
+        assert any(isinstance(event, Retract) for event in events) == (reveal == "immediate")
+        assert watch.is_over
+        with pytest.raises(NotReadyError):
+            watch.feed("more")
+
+
+def test_all_at_once_stops_too(scripted):
+    events, watch = watched(scripted, ["Lyon is large. It is in Spain. It has a river."], stop_below=0.5)
+    assert watch.report.response == "Lyon is large. It is in Spain."
+    assert [s.score for s in watch.report.sentences] == [1.0, 0.1]
+
+
+class Source:
+    """A stream that can be closed."""
+
+    def __init__(self, text):
+        self.pieces, self.given, self.is_closed = iter(text), 0, False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.given += 1
+        return next(self.pieces)
+
+    def close(self):
+        self.is_closed = True
+
+
+class AsyncSource(Source):
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        await asyncio.sleep(0)
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self):
+        self.close()
+
+
+TEXT = "Lyon is large. It is in Spain. It has a river. It is old."
+
+
+def test_a_stream_is_read_and_closed(scripted):
+    source = Source(TEXT)
+    events = list(scripted.watch(source, prompted(scripted)))
+    assert fold(events).text == TEXT and source.is_closed
+
+
+def test_a_stream_is_closed_where_it_is_stopped(scripted):
+    source = Source(TEXT)
+    assert fold(scripted.watch(source, prompted(scripted), stop_below=0.5)).text == "Lyon is large. It is in Spain."
+    assert source.is_closed and source.given < len(TEXT)
+
+
+def test_a_stream_is_closed_when_nobody_listens_any_more(scripted):
+    source = Source(TEXT)
+    events = scripted.watch(source, prompted(scripted))
+    next(events)
+    events.close()
+    assert source.is_closed
+
+
+def test_the_asynchronous_twins(scripted):
+    async def told(stop_below):
+        source = AsyncSource(TEXT)
+        return [e async for e in scripted.watch_async(source, prompted(scripted), stop_below=stop_below)], source
+
+    async def fed():
+        async with scripted.watch_text(prompted(scripted)) as watch:
+            events = [event for piece in TEXT for event in await watch.feed_async(piece)]
+            return [*events, *await watch.close_async()]
+
+    for stop_below in (None, 0.5):
+        events, source = asyncio.run(told(stop_below))
+        plain = list(scripted.watch(Source(TEXT), prompted(scripted), stop_below=stop_below))
+        assert fold(events).text == fold(plain).text and source.is_closed
+    assert fold(asyncio.run(fed())).text == TEXT
+
+
+def test_what_the_generator_tells_is_kept_apart(generic):
+    tokens = [GeneratorToken("Angus", -0.1, {"Angus": -0.1, "He": -2.5}), GeneratorToken(" Scott.", -0.5)]
+    pieces = [("Angus Scott.", tokens), " Yes."]
+    events = list(generic.watch(iter(pieces), prompted(generic)))
+    report = events[-1].report
+    assert [token["start"] for token in report["generator_tokens"]] == [0, 5]
+    assert report["sources"]["generator_tokens"] == "generator"
+    assert report["sources"]["log_prob"] == "not measured"  # the monitor reads text alone
+    assert report["sources"]["align_score"].startswith("aligner")
+    plain = generic.score(prompted(generic), "Angus Scott. Yes.")
+    assert [s["score"] for s in report["sentences"]] == [s.score for s in plain.sentences]
+
+
+@pytest.mark.parametrize("value", [0.1, math.nan, -math.inf])
+def test_log_probabilities_are_checked(generic, value):
+    with pytest.raises(InputError), generic.watch_text(prompted(generic)) as watch:
+        watch.feed("Yes", [GeneratorToken("Yes", value)])
+
+
+def test_a_response_that_outgrows_the_window(scripted):
+    with pytest.raises(PromptError), scripted.watch_text(prompted(scripted)) as watch:
+        for _ in range(20):
+            watch.feed("is large " * 500)
+
+
+def test_an_end_of_text_token_in_the_text_ends_it(generic):
+    text = "It is old.</s> It is new. It is there, too."
+    for reveal in ("verified", "immediate"):
+        events, watch = watched(generic, [*text], reveal=reveal)
+        same(watch.report, generic.score(prompted(generic), text))
+        assert fold(events).text == "It is old."
+
+
+def test_sentences_are_cut_at_the_limit_of_tokens(scripted):
+    text = "it goes on " * 60
+    _, watch = watched(scripted, [text[i : i + 7] for i in range(0, len(text), 7)])
+    whole = scripted.score(prompted(scripted), text)
+    same(watch.report, whole)
+    assert whole.sentences[0].truncated
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ["  ", "\n"]])
+def test_an_answer_without_words(generic, pieces):
+    events, watch = watched(generic, pieces)
+    same(watch.report, generic.score(prompted(generic), "".join(pieces)))
+    assert fold(events).text == "".join(pieces)
+
+
+def test_a_reader_comes_back_to_a_watch(generic):
+    with generic.watch_text(prompted(generic)) as watch:
+        for piece in cut(ANSWER, range(0, len(ANSWER), 9)):
+            watch.feed(piece)
+        answer = fold(watch.events[:3], FoldedAnswer())
+        watch.close()
+        assert watch.close() == []
+    assert fold(watch.events[answer.last_id :], answer).text == ANSWER
+
+
+def test_a_watch_is_used_within_its_block(generic):
+    watch = generic.watch_text(prompted(generic))
+    for refused in (lambda: watch.feed("x"), watch.close):
+        with pytest.raises(NotReadyError):
+            refused()
+    with watch:
+        pass
+    for refused in (lambda: watch.feed("x"), watch.__enter__):
+        with pytest.raises(NotReadyError):
+            refused()
+
+
+def test_bad_arguments(generic, scripted):
+    with pytest.raises(WrongTypeError):
+        generic.watch_text("a question")
+    with pytest.raises(InputError):
+        generic.watch_text(prompted(generic), stop_below=1.5)
+    with pytest.raises(WrongTypeError), generic.watch_text(prompted(generic)) as watch:
+        watch.feed(b"bytes")
+    with pytest.raises(WrongTypeError):
+        list(generic.watch([3], prompted(generic)))
+    with pytest.raises(WrongTypeError):
+        list(generic.watch([("a", ["a"])], prompted(generic)))
+    untrained = Monitor(scripted.model, scripted.tokenizer)
+    with pytest.raises(NotReadyError):
+        untrained.watch_text(prompted(untrained), stop_below=0.5)
+
+
+def test_notices_and_verified_events_come_in_order(scripted):
+    events, _ = watched(scripted, [TEXT], stop_below=0.5)
+    assert [type(event) for event in events if isinstance(event, Verified | Notice)] == [Verified, Verified, Notice]
