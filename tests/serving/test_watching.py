@@ -24,7 +24,7 @@ PIECES = st.lists(st.integers(0, len(ANSWER)), max_size=40)
 @pytest.fixture(scope="module")
 def generic():
     double = scripted_monitor(ANSWER)
-    return Monitor.generic(double.model, double.tokenizer)
+    return Monitor(double.model, double.tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +295,7 @@ def test_bad_arguments(generic, scripted):
         list(generic.watch([3], prompted(generic)))
     with pytest.raises(WrongTypeError):
         list(generic.watch([("a", ["a"])], prompted(generic)))
-    untrained = Monitor(scripted.model, scripted.tokenizer)
+    untrained = Monitor(scripted.model, scripted.tokenizer, config=scripted.config)
     with pytest.raises(NotReadyError):
         untrained.watch_text(prompted(untrained), stop_below=0.5)
 
