@@ -5,6 +5,8 @@ from pathlib import Path
 
 from doubles import PASSAGES, QUESTION
 
+LLAMA = Path(__file__).parent / "golden" / "signals" / "llama"
+"""A small random model."""
 ANSWER = "Angus Scott is a rugby player. He grew up on a farm in 1982."
 
 

@@ -26,7 +26,8 @@ GOLDEN = Path(__file__).parent / "golden" / "signals"
 
 SLOW = frozenset(
     """
-    laws test_calibrate_command test_cli test_cli_evaluation test_examples test_fod_baselines test_fod_cli
+    laws test_calibrate_command test_cli test_evaluate_command test_examples test_fod_baselines
+    test_generate_command
     test_fod_cost_benchmark test_fod_drop_in test_fod_flare test_fod_on_exhausted test_kit test_overhead_benchmark
     test_shards
     """.split()

@@ -1,15 +1,12 @@
 """``syncheck calibrate``: from held-out labelled answers to a monitor with a promise."""
 
-import json
-from pathlib import Path
-
 import pytest
+from command_runs import LLAMA, read, write
 
 from syncheck import Aggregator
 from syncheck.cli import main
 
-GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
-MODEL = ["--model", str(GOLDEN)]
+MODEL = ["--model", str(LLAMA)]
 
 
 def labelled(numbers):
@@ -28,11 +25,6 @@ def labelled(numbers):
         }
 
 
-def write(path, records):
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("calibrate")
@@ -40,7 +32,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(folder):
-    data = write(folder / "train.jsonl", labelled(range(20)))
+    data = write(folder / "train.jsonl", *labelled(range(20)))
     monitor = str(folder / "monitor")
     assert main(["train", *MODEL, "--data", data, "--aggregator", "lr", "--output", monitor]) == 0
     return ["calibrate", *MODEL, "--monitor", monitor, "--method", "platt"], data
@@ -49,7 +41,7 @@ def trained(folder):
 @pytest.fixture(scope="module")
 def held_out(folder):
     """The answers, and their features without a monitor, so that their LID has no references."""
-    data, features = write(folder / "held-out.jsonl", labelled(range(30, 50))), str(folder / "features.parquet")
+    data, features = write(folder / "held-out.jsonl", *labelled(range(30, 50))), str(folder / "features.parquet")
     assert main(["features", *MODEL, "--data", data, "--output", features]) == 0
     return data, features
 
@@ -73,7 +65,7 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     # scored by the calibrated monitor, as many are released as the table says
     scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
     assert main(scored) == 0
-    rows = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    rows = read(tmp_path / "out")
     assert sum(s["score"] >= promise.threshold for row in rows for s in row["sentences"]) == promise.released
     # a file of features says the same
     capsys.readouterr()
@@ -116,7 +108,7 @@ def test_training_questions_are_refused_under_another_name(change, trained, tmp_
     records = [{**record, **change} for record in labelled(range(20))]
     for record in records:
         del record["id"]
-    assert main([*trained[0], "--data", write(tmp_path / "copy.jsonl", records)]) == 2
+    assert main([*trained[0], "--data", write(tmp_path / "copy.jsonl", *records)]) == 2
     assert "trained or calibrated on the questions of 20 of these 20 records" in capsys.readouterr().err
 
 

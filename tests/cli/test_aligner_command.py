@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from command_runs import LLAMA
 from doubles import ANSWER, PASSAGES, QUESTION, rewrite
 
 from syncheck import Monitor, MonitorConfig, load_aligner
@@ -12,8 +13,8 @@ from syncheck.cli import main
 from syncheck.errors import MismatchError
 from syncheck.training import provenance_of
 
-GOLDEN = Path(__file__).parent / "golden"
-LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-roberta"
+GOLDEN = LLAMA.parents[1]
+ROBERTA = GOLDEN / "alignscore" / "tiny-roberta"
 MODEL = ["--model", str(LLAMA)]
 RECORDS = [
     {

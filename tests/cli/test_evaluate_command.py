@@ -1,10 +1,10 @@
 """``evaluate``, ``ablate``, ``transfer``, ``features`` and ``train --aggregator best`` on the command line."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runs import LLAMA, write
 from measured_doubles import yes_and_no
 from sklearn.metrics import balanced_accuracy_score
 
@@ -13,7 +13,6 @@ from syncheck.cli import main
 from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
 from syncheck.training import joined, labelled_set, read_parquet, write_parquet
 
-GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
 KINDS = {"lr", "xgb", "mlp", "ensemble"}
 FOLDS = ["--cv", "3", "--aggregator", "lr"]
 
@@ -54,9 +53,7 @@ def labelled(count):
 
 @pytest.fixture
 def data(tmp_path):
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in labelled(12)))
-    return str(path)
+    return write(tmp_path / "data.jsonl", *labelled(12))
 
 
 def test_ablate(table, tmp_path, capsys):
@@ -143,7 +140,7 @@ def test_impossible_transfers_are_refused(options, message, capsys):
 
 def test_evaluate_reports_everything(data, tmp_path, capsys):
     output, plot = tmp_path / "x.json", tmp_path / "x.png"
-    model = ["--model", str(GOLDEN), "--data", data, "--set", "strict"]
+    model = ["--model", str(LLAMA), "--data", data, "--set", "strict"]
     more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output), "--plot", str(plot)]
     assert main(["evaluate", *model, *FOLDS, *more]) == 0
     shown = capsys.readouterr().out
@@ -228,7 +225,7 @@ def test_a_file_of_several_tasks_is_divided_by_task(table, summaries, tmp_path):
 def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path, capsys):
     """The file has no LID, having been measured without references; the monitor's own are taken."""
     features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
-    model = ["--model", str(GOLDEN)]
+    model = ["--model", str(LLAMA)]
     assert main(["features", *model, "--data", data, "--output", features]) == 0
     plot = tmp_path / "x.svg"
     command = ["train", *model, "--data", features, "--aggregator", "best", "--plot", str(plot), "--output", monitor]
@@ -315,7 +312,7 @@ def test_groups_are_what_is_asked_for(tmp_path):
 
 
 def test_features_are_named_as_other_commands_know_them(data, tmp_path, capsys):
-    assert main(["features", "--model", str(GOLDEN), "--data", data, "--output", str(tmp_path / "x.txt")]) == 2
+    assert main(["features", "--model", str(LLAMA), "--data", data, "--output", str(tmp_path / "x.txt")]) == 2
     assert "must end in .parquet" in capsys.readouterr().err
 
 
@@ -326,12 +323,12 @@ class TestFeaturesOfAnotherModel:
         for name in ("llama", "mistral"):
             files.append(str(tmp_path / f"{name}.parquet"))
             options = ["--schema", "paper-no-lid.v1", "--aligner", "none", "--output", files[-1]]
-            assert main(["features", "--model", str(GOLDEN.with_name(name)), "--data", data, *options]) == 0
+            assert main(["features", "--model", str(LLAMA.with_name(name)), "--data", data, *options]) == 0
         return files
 
     def test_train_no_monitor(self, measured, tmp_path, capsys):
         options = ["--schema", "paper-no-lid.v1", "--aligner", "none", "--aggregator", "lr"]
-        command = ["train", "--model", str(GOLDEN.with_name("mistral")), *options, "--output", str(tmp_path / "m")]
+        command = ["train", "--model", str(LLAMA.with_name("mistral")), *options, "--output", str(tmp_path / "m")]
         assert main([*command, "--data", measured[0]]) == 2
         shown = capsys.readouterr().err
         assert "llama.parquet was measured with another model: expected" in shown
@@ -339,7 +336,7 @@ class TestFeaturesOfAnotherModel:
         assert main([*command, "--data", measured[1]]) == 0
 
     def test_are_not_evaluated_as_those_of_this_model(self, measured, capsys):
-        options = ["--model", str(GOLDEN.with_name("mistral")), "--aligner", "none", "--schema", "paper-no-lid.v1"]
+        options = ["--model", str(LLAMA.with_name("mistral")), "--aligner", "none", "--schema", "paper-no-lid.v1"]
         assert main(["evaluate", "--data", measured[0], *options, *FOLDS]) == 2
         assert "measured with another model" in capsys.readouterr().err
 

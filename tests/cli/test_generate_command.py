@@ -4,9 +4,9 @@ import json
 import re
 from dataclasses import asdict, replace
 from inspect import signature
-from pathlib import Path
 
 import pytest
+from command_runs import LLAMA
 
 from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
 from fod.config import ABSTENTION, DEFAULTS
@@ -223,7 +223,7 @@ def test_flare_needs_its_options(files, capsys):
 
 
 def test_decoders_that_need_scores(files, capsys):
-    model = ["--model", str(Path(__file__).parent / "golden" / "signals" / "llama"), "--aligner", "none"]
+    model = ["--model", str(LLAMA), "--aligner", "none"]
     for decoder in ("fod", "fod-backtrack", "abstain", "best-of-n"):
         assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *model]) == 2
         assert f"--decoder {decoder} needs a trained monitor" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runs import LLAMA
 from measured_doubles import yes_and_no
 from sklearn.linear_model import LogisticRegression
 
@@ -45,9 +46,8 @@ def test_each_fold_is_fitted_once(llama, fits, tmp_path):
     measured = sentences()
     measured = replace(measured, texts=("2.", *measured.texts[1:]))  # it gets a score, so it is trained on
     write_parquet(measured, data)
-    model = Path(__file__).parent / "golden" / "signals" / "llama"
     options = ["--schema", SCHEMA, "--aligner", "none", "--aggregator", "lr", "--seed", "2", "--output", str(output)]
-    assert main(["train", "--model", str(model), "--data", str(data), *options]) == 0
+    assert main(["train", "--model", str(LLAMA), "--data", str(data), *options]) == 0
     *folds, whole = fits
     assert (len(folds), whole) == (FOLDS, 48)
     assert sum(folds) == (FOLDS - 1) * 48  # each sentence is left out of one

@@ -7,24 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runs import LLAMA, read, write
 
 from syncheck.cli import main
 
-GOLDEN = Path(__file__).parent / "golden" / "signals" / "llama"
 PASSAGE = "Anna Kovac moved to Lisbon in 1842. She opened a school there and taught music until 1850."
 
 
-def write(path, *records):
-    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
-    return str(path)
-
-
-def read(path):
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
 def expected():
-    return json.loads((GOLDEN / "expected.json").read_text())
+    return json.loads((LLAMA / "expected.json").read_text())
 
 
 def golden_record(record):
@@ -56,8 +47,8 @@ def test_score_writes_the_golden_values(tmp_path):
     source = write(tmp_path / "in.jsonl", *map(golden_record, expected()))
     target = tmp_path / "out.jsonl"
     options = ["--sentences", "given", "--tokens", "--aligner", "none"]
-    lid = ["--lid-reference", str(GOLDEN / "lid_reference.npz")]
-    code = main(["score", "--model", str(GOLDEN), "--input", source, "--output", str(target), *options, *lid])
+    lid = ["--lid-reference", str(LLAMA / "lid_reference.npz")]
+    code = main(["score", "--model", str(LLAMA), "--input", source, "--output", str(target), *options, *lid])
     assert code == 0
     for found, record in zip(read(target), expected(), strict=True):
         assert found["id"] == record["id"]
@@ -86,7 +77,7 @@ def test_a_bad_record_is_reported_and_the_others_go_on(tmp_path, capsys):
         good,
     )
     target = tmp_path / "out.jsonl"
-    code = main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", str(target)])
+    code = main(["score", "--model", str(LLAMA), "--aligner", "none", "--input", source, "--output", str(target)])
     rows = read(target)
     assert code == 2
     assert [(r["id"], r.get("line")) for r in rows] == [
@@ -112,7 +103,7 @@ def test_half_a_character_and_bytes_that_are_not_utf_8_are_bad_records(tmp_path,
     lines = [good.replace("good", r"\ud800"), good.replace("Anna", r"\udfff"), good.replace("moved", "\xff"), good]
     source = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode("latin-1")), encoding="ascii")
     monkeypatch.setattr("sys.stdin", source)
-    assert main(["score", "--model", str(GOLDEN), "--aligner", "none"]) == 2
+    assert main(["score", "--model", str(LLAMA), "--aligner", "none"]) == 2
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(r["id"], r.get("line"), "UTF-8" in r.get("error", "")) for r in rows] == [
         (None, 1, True),
@@ -125,7 +116,7 @@ def test_half_a_character_and_bytes_that_are_not_utf_8_are_bad_records(tmp_path,
 def test_the_input_is_never_overwritten(tmp_path, capsys):
     source = write(tmp_path / "in.jsonl", {"id": 1, "question": "q", "context": PASSAGE, "response": "Anna moved."})
     before = Path(source).read_bytes()
-    assert main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", source]) == 2
+    assert main(["score", "--model", str(LLAMA), "--aligner", "none", "--input", source, "--output", source]) == 2
     assert "overwrite" in capsys.readouterr().err
     assert Path(source).read_bytes() == before
 
@@ -165,7 +156,7 @@ def test_fail_under(tmp_path, limit, code):
 
 def test_fail_under_needs_scores(tmp_path, capsys):
     source = write(tmp_path / "in.jsonl", {"id": "x", "question": "q", "context": PASSAGE, "response": "Anna moved."})
-    options = ["--model", str(GOLDEN), "--aligner", "none", "--fail-under", "0.5"]
+    options = ["--model", str(LLAMA), "--aligner", "none", "--fail-under", "0.5"]
     assert main(["score", *options, "--input", source]) == 2
     assert "trained --monitor" in capsys.readouterr().err
 
@@ -194,7 +185,7 @@ def test_generate(tmp_path, decoder):
 def test_train_then_evaluate_and_score(tmp_path, capsys):
     data = write(tmp_path / "data.jsonl", *labelled(12))
     monitor = str(tmp_path / "monitor")
-    model = ["--model", str(GOLDEN)]
+    model = ["--model", str(LLAMA)]
     assert main(["train", *model, "--data", data, "--aggregator", "lr", "--output", monitor]) == 0
     assert main(["evaluate", *model, "--data", data, "--cv", "3", "--repeats", "2", "--aggregator", "lr"]) == 0
     table = capsys.readouterr().out
@@ -214,7 +205,7 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
 def test_features_are_measured_once(tmp_path, capsys):
     data = write(tmp_path / "data.jsonl", *labelled(10))
     table = str(tmp_path / "features.parquet")
-    model = ["--model", str(GOLDEN)]
+    model = ["--model", str(LLAMA)]
     assert main(["features", *model, "--data", data, "--output", table]) == 0
     shown, scores = [], []
     options = ["--cv", "3", "--repeats", "1", "--aggregator", "lr"]
@@ -253,21 +244,21 @@ class TestSentencesAreCutAsAsked:
     )
     def test_score(self, tmp_path, options, texts):
         source, target = write(tmp_path / "in.jsonl", self.RECORD), tmp_path / "out.jsonl"
-        model = ["--model", str(GOLDEN), "--aligner", "none"]
+        model = ["--model", str(LLAMA), "--aligner", "none"]
         assert main(["score", *model, *options, "--input", source, "--output", str(target)]) == 0
         assert [s["text"] for s in read(target)[0]["sentences"]] == texts
 
     def test_chinese(self, tmp_path):
         record = self.RECORD | {"response": "她搬到里斯本。她教音乐。"}
         source, target = write(tmp_path / "in.jsonl", record), tmp_path / "out.jsonl"
-        options = ["--model", str(GOLDEN), "--aligner", "none", "--cjk-stops"]
+        options = ["--model", str(LLAMA), "--aligner", "none", "--cjk-stops"]
         assert main(["score", *options, "--input", source, "--output", str(target)]) == 0
         assert [s["text"] for s in read(target)[0]["sentences"]] == ["她搬到里斯本。", "她教音乐。"]
 
     def test_a_trained_monitor_cuts_as_its_training_data_were_cut(self, tmp_path, capsys):
         data, table = write(tmp_path / "data.jsonl", *labelled(10)), str(tmp_path / "features.parquet")
         monitor, target = str(tmp_path / "monitor"), tmp_path / "out.jsonl"
-        model, options = ["--model", str(GOLDEN)], ["--line-breaks", "lines"]
+        model, options = ["--model", str(LLAMA)], ["--line-breaks", "lines"]
         assert main(["features", *model, *options, "--data", data, "--output", table]) == 0
         train = ["train", *model, "--data", table, "--aggregator", "lr", "--output", monitor]
         assert main(train) == 2
@@ -284,7 +275,7 @@ class TestSentencesAreCutAsAsked:
 
 def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_path, capsys):
     data, table = write(tmp_path / "data.jsonl", *labelled(10)), str(tmp_path / "features.parquet")
-    model, monitor = ["--model", str(GOLDEN)], str(tmp_path / "monitor")
+    model, monitor = ["--model", str(LLAMA)], str(tmp_path / "monitor")
     assert main(["features", *model, "--aligner", "none", "--data", data, "--output", table]) == 0
     train = ["train", *model, "--data", table, "--aggregator", "lr", "--output", monitor]
     assert main(train) == 2
@@ -301,7 +292,7 @@ def test_a_system_prompt_of_a_record(tmp_path, capsys):
     record = {"id": "a", "question": "Who?", "context": PASSAGE, "response": "Anna.", "system": "Be brief."}
     own = {"prompt_with_context": "One.", "prompt_without_context": "Two."}
     source, target = write(tmp_path / "in.jsonl", record, record | own), tmp_path / "out.jsonl"
-    assert main(["score", "--model", str(GOLDEN), "--aligner", "none", "--input", source, "--output", str(target)]) == 2
+    assert main(["score", "--model", str(LLAMA), "--aligner", "none", "--input", source, "--output", str(target)]) == 2
     first, second = read(target)
     assert len(first["sentences"]) == 1 and "field 'system' is part of the template" in second["error"]
 
@@ -311,7 +302,7 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert "--model" in capsys.readouterr().err
     assert main(["score", "--model", str(tmp_path / "nothing")]) == 2
     assert "cannot load" in capsys.readouterr().err
-    assert main(["score", "--model", str(GOLDEN), "--monitor", str(tmp_path)]) == 2
+    assert main(["score", "--model", str(LLAMA), "--monitor", str(tmp_path)]) == 2
     assert "config.json" in capsys.readouterr().err
     assert main(["score", "--aligner", "none"]) == 2
     assert "--aligner" in capsys.readouterr().err
@@ -319,7 +310,7 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert "does not exist" in capsys.readouterr().err
     (tmp_path / "file").touch()
     data = write(tmp_path / "data.jsonl", *labelled(12))
-    train = ["train", "--model", str(GOLDEN), "--data", data, "--aggregator", "lr", "--schema", "paper-no-lid.v1"]
+    train = ["train", "--model", str(LLAMA), "--data", data, "--aggregator", "lr", "--schema", "paper-no-lid.v1"]
     assert main([*train, "--output", str(tmp_path / "file" / "monitor")]) == 2
     assert "file" in capsys.readouterr().err
 
