@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchWatch", "Watch"]
 
-
 _NONE: Mapping[str, Any] = MappingProxyType({})
-"""What torch leaves out of the call of a hook that has been removed while another thread was within a forward."""
+"""Keyword arguments of a hook that is removed while another thread runs a forward; torch then passes none."""
 
 
 class _FollowIds(LogitsProcessor):  # type: ignore[misc]
@@ -147,7 +146,7 @@ class BatchWatch(Scoped):
 
     @property
     def _end_tokens(self) -> tuple[int, ...]:
-        """Those given to ``generate``; the model's and its tokenizer's in a loop written by hand."""
+        """Those of ``generate``; in a loop written by hand those of the model and its tokenizer."""
         return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
 
     def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
@@ -228,8 +227,8 @@ class BatchWatch(Scoped):
             return 0
         if isinstance(cache, QuantizedCache):
             raise InputError(
-                "a quantised cache changes the logits, so that what is measured in the loop is not what a replay "
-                "measures; leave cache_implementation out"
+                "a quantised cache changes the logits, so that the loop and a replay would give different signals; "
+                "leave cache_implementation out"
             )
         if is_rewindable(self._model):
             return int(cache.get_seq_length())

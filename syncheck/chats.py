@@ -188,7 +188,7 @@ def _written(request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 (whatever a template calls may raise anything)
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     if len(text) > request["most"]:
-        return {"error": f"it writes {len(text)} characters, of which at most {request['most']} are taken"}
+        return {"error": f"it writes {len(text)} characters; at most {request['most']} are allowed"}
     return {"text": text}
 
 

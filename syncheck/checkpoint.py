@@ -184,9 +184,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
     wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
     if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
-        raise CheckpointError(
-            f"{path} has another type than save_pretrained writes in {wrong or 'a list'}; save the monitor anew"
-        )
+        raise CheckpointError(f"{path} has values of the wrong type in {wrong or 'a list'}; save the monitor anew")
     check_digests(directory, _parts(config))
     return config
 

@@ -26,7 +26,7 @@ AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 DEFAULT_SCHEMA = "syncheck.v3"
-"""Features that a monitor measures, and is trained on, when nothing is said."""
+"""Features that a monitor measures, and is trained on, by default."""
 
 LARGE_KL_NATS = 3.0
 """A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
@@ -72,10 +72,10 @@ class SegmenterConfig:
     ``lists``: also around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like),
     whose mark then stays with its text. ``lines``: at every line break."""
     cjk_stops: bool = False
-    """Whether the full stops of Chinese and Japanese end a sentence, white space or not, with the closing quotes and
-    brackets after them."""
+    """True ends a sentence at Chinese and Japanese full stops and the closing quotes and brackets after them, with or
+    without white space."""
     clauses: bool = False
-    """Whether commas, semicolons and colons before white space (the full-width ones anywhere) end one too."""
+    """True also ends one at commas, semicolons and colons before white space (full-width ones anywhere)."""
     sentences: int = 1
     """Sentences (clauses, with that option) that are taken together as one, at least 1."""
 
@@ -93,12 +93,14 @@ class SegmenterConfig:
             raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
         for entry in self.abbreviations:
             if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
-                raise InputError(f"each of abbreviations must be one word with a letter, as 'Dr.'; found {entry!r}")
+                raise InputError(
+                    f"each of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorConfig:
-    """What a monitor measures and how it decides; saved beside its aggregator.
+    """Measurements, prompts and thresholds of a monitor; saved beside its aggregator.
 
     Raises
     ------

@@ -122,7 +122,7 @@ SHOWN = 400
 """Characters of a foreign message that are shown; some quote a whole file."""
 
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""What torch says of the memory of a CPU in a plain ``RuntimeError``."""
+"""Words of torch's plain ``RuntimeError`` when the memory of a CPU ran out."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:

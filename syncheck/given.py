@@ -22,7 +22,6 @@ __all__ = [
     "real_numbers",
 ]
 
-
 _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 
@@ -90,7 +89,7 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise InputError(f"{name} must be an array of numbers; found what makes none: {error}") from error
+        raise InputError(f"{name} must be an array of numbers; found values that form no array: {error}") from error
     if array.dtype.kind not in "fiub":
         kinds = ", ".join(sorted({type(value).__name__ for value in array.ravel()[:1000].tolist()}))
         raise WrongTypeError(

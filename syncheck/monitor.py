@@ -239,7 +239,7 @@ class Monitor:
 
     @property
     def _measuring(self) -> dict[str, Any]:
-        """What a session measures, as its keyword arguments."""
+        """Keyword arguments of a session: its measurements."""
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:

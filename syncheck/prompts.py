@@ -26,7 +26,6 @@ __all__ = [
     "ragtruth_summary_prompt",
 ]
 
-
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."
 REVIEWS = "review_info"

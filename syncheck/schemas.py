@@ -21,7 +21,6 @@ __all__ = [
     "needs_signals",
 ]
 
-
 LID = "lid_layer_{k}"
 """Stands for one feature per tapped decoder block k, counted from 0."""
 

@@ -35,7 +35,7 @@ from syncheck.types import (
 __all__ = ["SentenceScorer", "not_finite"]
 
 CONTRADICTED_ABOVE = 0.5
-"""P(contradicted) from which a sentence below the threshold is said to be so."""
+"""P(contradicted) above which a sentence below the threshold has the verdict ``contradicted``."""
 SMALLEST_SUPPORT = 1e-6
 """Supports of aligners without log-odds of their own are kept so far from 0 and 1."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 __all__ = ["BootstrapSamples", "auroc", "bootstrap_interval", "deviation"]
 
-
 Floats = NDArray[np.float64]
 
 

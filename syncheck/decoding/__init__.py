@@ -1,4 +1,4 @@
-"""Answers being decoded: how tokens are chosen, what is held of them, and how their sentences are measured."""
+"""Answers being decoded: choosing tokens, keeping their text, and measuring their sentences."""
 
 import lazy_loader
 

@@ -39,7 +39,6 @@ __all__ = [
     "prepare_generation",
 ]
 
-
 _NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
 _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
 
@@ -119,7 +118,7 @@ def generation_setup(
     _check_cache(generation_config.cache_implementation)
     asked = [name for name in _NOT_COLLECTED if getattr(generation_config, name, False)]
     if asked:
-        raise InputError(f"{' and '.join(asked)} must be left out: what comes back is a report, or ids, without them")
+        raise InputError(f"{' and '.join(asked)} must be left out: reports and ids are returned without them")
     end_tokens = _configured_ends(generation_config)
     return GenerationSetup(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
 
@@ -239,7 +238,7 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 _lock = Lock()
 _listeners: WeakKeyDictionary[PreTrainedModel, int] = WeakKeyDictionary()
 _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", default=())
-"""Those of this context: a thread, or an asyncio task, overhears its own ``generate`` alone."""
+"""Listeners of this context: a thread, or an asyncio task, overhears its own ``generate`` alone."""
 
 
 class OverheardStops:

@@ -22,7 +22,7 @@ from syncheck.segments.rules import (
 __all__ = ["Boundary", "BoundaryFinder"]
 
 Break = Callable[[str, int, int, int], bool]
-"""Whether a sentence ends, whatever Punkt says: text, where to look from, where it would end, where the next starts."""
+"""True if a sentence ends, whatever Punkt says; takes the text, the first character to look at, end and next start."""
 
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
@@ -34,12 +34,12 @@ _WITH_ITEMS = frozenset({"lists", "lines"})
 
 _TERMINALS = frozenset(".?!")
 _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
-"""What starts with these may still belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
+"""Text that starts with these may belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
 
 _ASCII_SPACE = frozenset(string.whitespace)
 
 _NEXT = " A"
-"""What Punkt is told to follow a block; at the end of a text it would take "!!" apart."""
+"""Follows a block when Punkt reads it; at the end of a text Punkt would take "!!" apart."""
 
 _WORDS = 2
 """Punkt is asked at the start of so many words after a full stop: its answer may depend on the whole of the first."""

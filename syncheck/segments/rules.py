@@ -23,7 +23,6 @@ __all__ = [
     "punkt",
 ]
 
-
 _TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
 _LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
 _NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."
@@ -41,7 +40,7 @@ abbreviation is joined with the next. Those with a ``#`` count before a number o
 """
 
 _NUMBER = "##number##"
-"""What Punkt calls the type of every number."""
+"""Punkt's type of every number."""
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +71,7 @@ CLOSERS = frozenset("\"')]}\u2019\u201d\xbb＂＇）］｝｠〉》」』】〕�
 _STOPS = frozenset("。！？｡")
 _FULL_WIDTH_POINT = "．"
 _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
-"""What belongs to the sentence when it follows its full stop."""
+"""Characters that belong to the sentence if they follow its full stop."""
 
 
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:

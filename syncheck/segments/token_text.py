@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Detokenizer", "first_token_from", "in_given", "last_text_token", "positions_in", "visible"]
 
-
 SEED_TOKENS = 6
 """Tokens of the prompt decoded before the response, so that its first space is kept (Llama-2 strips one)."""
 

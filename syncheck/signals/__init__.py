@@ -1,4 +1,4 @@
-"""What is measured at each token, from the logits and hidden states of the model."""
+"""Signals of each token, from the logits and hidden states of the model."""
 
 import lazy_loader
 

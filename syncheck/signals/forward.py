@@ -92,7 +92,7 @@ class ForwardArguments:
                 "prompt at a time, without a search"
             )
         found: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
-        # A model that is nothing but a recurrent state has its padding behind it after the prompt.
+        # After the prompt, a purely recurrent model has its padding in the past.
         if is_first or self.cache == "past_key_values":
             found["attention_mask"] = mask
         if self.takes_positions:
@@ -117,7 +117,7 @@ def require_watchable(model: PreTrainedModel) -> None:
     )
     if is_compiled:
         raise UnsupportedModelError(
-            "the model is compiled, and a compiled model runs past the hooks that read its hidden states; pass it as "
+            "the model is compiled, and a compiled model skips the hooks that read its hidden states; pass it as "
             "it was before torch.compile (its _orig_mod, or loaded anew)"
         )
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):

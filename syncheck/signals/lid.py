@@ -21,7 +21,6 @@ from syncheck.printable import counted, summary
 
 __all__ = ["LidReferences", "LidVariant", "ReferenceStack"]
 
-
 _NEAR = 1e-2
 _PAIR_BYTES = 2**25
 
