@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from syncheck import Monitor
 from syncheck.alignment import load_aligner
 from syncheck.errors import InputError, SyncheckError
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
 from syncheck.files import field, parsed_record
 from syncheck.kit import kit_language_model, load_kit
-from syncheck.stats import BootstrapSamples, bootstrap_interval
 
 DATA = Path(__file__).with_name("first_tries.jsonl")
 THRESHOLD = 0.5

@@ -93,9 +93,7 @@ class SegmenterConfig:
             raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
         for entry in self.abbreviations:
             if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
-                raise InputError(
-                    f"each of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}"
-                )
+                raise InputError(f"each of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}")
 
 
 @dataclass(frozen=True, slots=True)

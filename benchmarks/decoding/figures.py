@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from decoding.answers import EvaluatedAnswer
 from syncheck.errors import InputError
-from syncheck.stats import BootstrapSamples, bootstrap_interval
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 
 __all__ = ["DecoderFigures", "Difference", "Estimate", "decoder_figures", "difference"]
 

@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.evaluation.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
+from syncheck.evaluation.metrics import (
+    BootstrapSamples,
+    auprc,
+    balanced_accuracy,
+    bootstrap_interval,
+    calibration_error,
+    deviation,
+    held_out_thresholds,
+)
 from syncheck.given import has_both_labels, labels_found, real_numbers
 from syncheck.printable import printable
-from syncheck.stats import BootstrapSamples, bootstrap_interval, deviation
 
 __all__ = ["EvaluationRow", "EvaluationTable", "aligned", "auroc_table", "best_system", "json_number", "with_interval"]
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval
-from syncheck.stats import BootstrapSamples, bootstrap_interval, deviation
 
 __all__ = [
     "AurocMatrix",

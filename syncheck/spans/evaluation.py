@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
+from syncheck.evaluation.metrics import bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
 from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
 from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import WordSource, regression_features
-from syncheck.stats import bootstrap_interval
 
 __all__ = [
     "LanguageScore",

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import Folding, cross_validate
+from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
-from syncheck.stats import BootstrapSamples
 from syncheck.training.measured import MeasuredSentences
 
 __all__ = ["EVERY_GENERATOR", "LabelledSet", "SetName", "labelled_set", "surrogate_matrix"]

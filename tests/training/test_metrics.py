@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score
 
-from syncheck.evaluation.metrics import auprc, balanced_accuracy, calibration_error, held_out_thresholds
-from syncheck.stats import BootstrapSamples, auroc
+from syncheck.evaluation.metrics import (
+    BootstrapSamples,
+    auprc,
+    auroc,
+    balanced_accuracy,
+    calibration_error,
+    held_out_thresholds,
+)
 
 
 def benchmark(size=90, groups=9):

@@ -13,9 +13,9 @@ from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError, MismatchError
 from syncheck.evaluation import cross_validate, fold_numbers, transfer_matrix
+from syncheck.evaluation.metrics import auroc
 from syncheck.evaluation.transfer import left_out_matrix, left_out_scores
 from syncheck.labelling import UnfaithfulSpan
-from syncheck.stats import auroc
 from syncheck.training import joined, labelled_set, surrogate_matrix
 
 
