@@ -47,7 +47,8 @@ _CUT = re.compile(r",\s+|;\s+|\s+and\s+|\s+which\s+")
 _OPEN = re.compile(r"\b(?:if|when|unless|either|between|both|the|an?|of|in|to)\b[^,;]{0,20}$")
 _LOWERED = frozenset(
     "the a an this these it its they their he his she her we our you your in on at from by for with as there all each "
-    "every some many most not if when while after before during once since until what where who one two both any no".split()
+    "every some many most not if when while after before during once since until what where who one two both any "
+    "no".split()
 )
 SHORTEST = 5
 """Words that a part must have to stand alone."""
