@@ -14,14 +14,14 @@ from fod.baselines import (
     PassageIndex,
     RerankGenerator,
     Retrieval,
-    contrast_scores,
 )
+from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
 from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator
 from fod.generator import FODGenerator, FODOutput
 from fod.output import GeneratorOutput
-from fod.propose import SentenceProposer, nucleus, sample_nucleus
+from fod.propose import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.search import Propose, search, trace_of, walk
 from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
@@ -33,6 +33,7 @@ __all__ = [
     "Beam",
     "BestOfNGenerator",
     "BestOfNOutput",
+    "BranchProposer",
     "CADGenerator",
     "Candidate",
     "FLAREGenerator",
@@ -47,6 +48,7 @@ __all__ = [
     "PassageIndex",
     "Progress",
     "Propose",
+    "ProposeBranches",
     "RerankGenerator",
     "Retrieval",
     "RetryRequest",
@@ -57,7 +59,9 @@ __all__ = [
     "Thresholds",
     "VerifiedReveal",
     "contrast_scores",
+    "is_near_repeat",
     "nucleus",
+    "repair",
     "sample_nucleus",
     "search",
     "trace_of",

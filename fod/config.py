@@ -82,12 +82,12 @@ def check_threshold(value: Threshold | None, name: str) -> None:
         check_share(value, name)
 
 
-def check_count(value: object, name: str) -> None:
-    """Refuse what is no whole number of at least 1; errors as :func:`check_share`."""
+def check_count(value: object, name: str, *, least: int = 1) -> None:
+    """Refuse what is no whole number of at least ``least``; errors as :func:`check_share`."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
-    if value < 1:
-        raise InputError(f"{name} must be at least 1; found {value}")
+    if value < least:
+        raise InputError(f"{name} must be at least {least}; found {value}")
 
 
 def check_strength(value: object, name: str) -> None:
@@ -120,6 +120,10 @@ class FODConfig:
         If one is no number.
     """
 
+    propose: Literal["sample", "branch"] = "sample"
+    """What follows a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
+    ``branch``: the sentence is written anew from its least certain tokens, or hidden; then greedy again. It draws no
+    chance, and tau_1 holds for all sentences; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
     """tau_1: the first greedy sentence below it is taken back. None takes the monitor's own, ``"calibrated"`` the score
     that ``syncheck calibrate --risk`` chose; no sentence is then released below it. What this promises, and that the
@@ -139,6 +143,15 @@ class FODConfig:
     """Nucleus of stage 2 (published code)."""
     until: Literal["any", "all"] = "any"
     """Stop when any kept beam has ended (the paper's choice) or when all have."""
+    alpha: float = 0.5
+    """With ``branch``: how much the context's influence on tokens is amplified, 0 for not at all (Shi et al., 2024,
+    "Trusting your evidence", section 4). Scores are of the raw logits."""
+    plausibility: float = 0.02
+    """With ``branch``: tokens less likely with the context than this share of the likeliest are out of the question."""
+    branches: int = 4
+    """With ``branch``: how many tokens of a sentence are replaced, each in a copy of it."""
+    max_skips: int = 2
+    """With ``branch``: how many sentences of an answer may be hidden, in the model's memory only."""
     max_sentences: int = 32
     """Most sentences of an answer."""
     on_exhausted: OnExhausted = "stop"
@@ -151,9 +164,19 @@ class FODConfig:
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
             check_threshold(getattr(self, name), name)
-        for name in ("beam_size", "samples_per_step", "max_sentences", "max_retries"):
+        for name in ("beam_size", "samples_per_step", "branches", "max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
+        check_count(self.max_skips, "max_skips", least=0)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
+        check_strength(self.alpha, "alpha")
+        check_share(self.plausibility, "plausibility")
+        if self.propose not in ("sample", "branch"):
+            raise InputError(f"propose must be 'sample' or 'branch'; found {self.propose!r}")
+        if self.propose == "branch" and self.prune_threshold is not None:
+            raise InputError(
+                "with propose='branch' backtrack_threshold holds for all sentences; found prune_threshold="
+                f"{self.prune_threshold}. Leave it out"
+            )
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
         if not callable(self.on_exhausted) and self.on_exhausted not in ("stop", "abstain", "annotate"):

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 import torch
 
+from fod.branch import BranchProposer, repair
 from fod.config import FODConfig
 from fod.drop_in import plan_within
 from fod.propose import SentenceProposer
@@ -82,7 +83,11 @@ class Draft:
         self.prompt = replace(self.prompt, passages=passages)
         moved = tuple(self.placed(sentence, part.prompt) for sentence in part.sentences)
         tokens = replace(part.tokens, char_spans=part.tokens.char_spans + len(self.text))
-        self._parts.append(replace(part, sentences=moved, tokens=tokens))
+        hidden = tuple(
+            replace(span, start=span.start + len(self.text), token_start=span.token_start + len(self.token_ids))
+            for span in part.hidden
+        )
+        self._parts.append(replace(part, sentences=moved, tokens=tokens, hidden=hidden))
         self.token_ids += part.tokens.token_ids.tolist()
 
     def placed(self, sentence: SentenceScore, prompt: RagPrompt) -> SentenceScore:
@@ -117,6 +122,7 @@ class Draft:
             stop=stop,
             seconds=seconds,
             monitor=self._parts[0].monitor if self._parts else None,
+            hidden=tuple(span for part in self._parts for span in part.hidden),
         )
 
     def _evidence(self, evidence: Evidence | None, prompt: RagPrompt) -> Evidence | None:
@@ -248,8 +254,14 @@ class Writing:
         check_reach(self._monitor.model, [self.prompt], limit)
         left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
         with self._monitor.session(prompt) as watched:
-            propose = SentenceProposer(watched, plan_within(self._plan, limit), left, generator=self._generator)
-            steps = Returning(walk(propose, left, self._thresholds))
+            plan = plan_within(self._plan, limit)
+            propose: SentenceProposer | BranchProposer
+            if config.propose == "branch":
+                propose = BranchProposer(watched, plan, left)
+                steps = Returning(repair(propose, left, self._thresholds.backtrack))
+            else:
+                propose = SentenceProposer(watched, plan, left, generator=self._generator)
+                steps = Returning(walk(propose, left, self._thresholds))
             for progress in steps:
                 yield from self._placed(reveal(progress))
             result = steps.value
@@ -264,7 +276,7 @@ class Writing:
         written = self.draft
         return len(written.token_ids) >= self._room or len(written.sentences) >= self._config.max_sentences
 
-    def _take(self, result: SearchResult, part: Report, propose: SentenceProposer) -> None:
+    def _take(self, result: SearchResult, part: Report, propose: SentenceProposer | BranchProposer) -> None:
         draft, first = self.draft, len(self.draft.sentences)
         self.dropped += (draft.placed(sentence, part.prompt) for sentence in result.dropped)
         self.marked += (first + index for index in result.beam.marked)

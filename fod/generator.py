@@ -59,7 +59,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         A trained monitor.
     config
         Parameters of the search and what is done when it finds nothing; None takes the paper's.
-    backtrack_threshold, prune_threshold, beam_size, samples_per_step
+    backtrack_threshold, prune_threshold, beam_size, samples_per_step, propose
         In place of the config's; None leaves those.
 
     Attributes
@@ -100,6 +100,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         prune_threshold: Threshold | None = None,
         beam_size: int | None = None,
         samples_per_step: int | None = None,
+        propose: Literal["sample", "branch"] | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if not isinstance(config, FODConfig | None):
@@ -112,6 +113,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             "prune_threshold": prune_threshold,
             "beam_size": beam_size,
             "samples_per_step": samples_per_step,
+            "propose": propose,
         }
         self.config = replace(config or DEFAULTS, **{k: value for k, value in given.items() if value is not None})
         self.thresholds = search_thresholds(monitor, self.config)

@@ -1,7 +1,8 @@
-"""Proposals of a next sentence: greedy, or sampled from a nucleus."""
+"""Proposals of a next sentence, greedy or sampled from a nucleus, and the scores that tokens are chosen by."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals
 
-__all__ = ["SentenceProposer", "nucleus", "sample_nucleus"]
+__all__ = ["SentenceProposer", "contrast_scores", "nucleus", "sample_nucleus"]
 
 
 _FIRST_LOOK = 256
@@ -68,6 +69,35 @@ def sample_nucleus(
     # The last token of the nucleus where rounding leaves nothing above what was drawn.
     places = torch.searchsorted(share, drawn, right=True).minimum((probabilities > 0).sum(-1, keepdim=True) - 1)
     return token_ids.gather(-1, places)[:, 0]
+
+
+def contrast_scores(
+    with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
+) -> Tensor:
+    """Return the scores whose softmax context-aware decoding samples from.
+
+    Parameters
+    ----------
+    with_context, without_context
+        (B, V) raw logits.
+    alpha
+        How much the context's influence is amplified, at least 0; 0 gives ``with_context``.
+    plausibility
+        In [0, 1]: tokens less likely with the context than this share of the likeliest one's probability get -inf.
+
+    Returns
+    -------
+    Tensor of shape (B, V), float32
+
+    Notes
+    -----
+    ``(1 + alpha) * logits(y | c, x) - alpha * logits(y | x)`` (Shi et al., 2024, equation 2); the plausibility
+    constraint is that of contrastive decoding (Li et al., 2023). What has no chance with the context, -inf, keeps none.
+    """
+    known, other = with_context.float(), without_context.float()
+    scores = (1 + alpha) * known - alpha * other if alpha else known
+    least = known.amax(-1, keepdim=True) + math.log(plausibility) if plausibility else torch.tensor(-math.inf)
+    return scores.masked_fill((known < least.to(known.device)) | known.isneginf(), -math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from fod.config import FODConfig
 from fod.thresholds import Thresholds
-from fod.types import Beam, Candidate, Progress, Round, SearchResult, StopReason
+from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 from syncheck.decoding import drain
 from syncheck.report import TraceNode
 
-__all__ = ["Propose", "best_of", "passes", "search", "trace_of", "walk"]
+__all__ = ["Propose", "best_of", "may_stay", "passes", "search", "trace_of", "walk"]
 
-Handles = tuple[tuple[int, int], ...]
+Handles = tuple[Handle, ...]
 
 
 class Propose(Protocol):
@@ -109,7 +109,7 @@ def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generat
         open_beams = [b for b in beams if b.stop is None]
         ended = [b for b in beams if b.stop is not None]
         candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)), waiting=ended)
-        passed = [c for c in candidates if _may_stay(c, tau_2)]
+        passed = [c for c in candidates if may_stay(c, tau_2)]
         pool = ended + [_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ())]
         is_over = not passed and not annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
@@ -135,7 +135,10 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
     -------
     tuple of TraceNode
         What was tried first. The greedy sentences are a chain; behind it is what stage 1 took back, then the samples.
+        With ``propose="branch"`` the chain goes through repaired and hidden sentences.
     """
+    if config.propose == "branch":
+        return _branch_trace(result, thresholds)
     behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
     parents: tuple[Beam, ...] = (result.greedy,)
     for step in result.rounds:
@@ -166,7 +169,7 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
     return sentence.score is not None and sentence.score >= threshold
 
 
-def _may_stay(candidate: Candidate, threshold: float) -> bool:
+def may_stay(candidate: Candidate, threshold: float) -> bool:
     """Whether all of its sentences may; a text that broke off for want of scores may not, though it has none."""
     return candidate.stop != "not_finite" and all(passes(s, threshold) for s in candidate.sentences)
 
@@ -178,7 +181,7 @@ def _greedy(
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
-        if not _may_stay(candidate, tau_1):
+        if not may_stay(candidate, tau_1):
             yield Progress((beam,), beam.extended(candidate))
             return beam, candidate.sentences, None
         beam = beam.extended(candidate)
@@ -229,6 +232,38 @@ def _node(
     if passed:
         return TraceNode(text, score, "outranked", f"passed, but {config.beam_size} were better", children)
     return TraceNode(text, score, "pruned", threshold, children)
+
+
+def _branch_trace(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:
+    after: tuple[TraceNode, ...] = ()
+    for step in reversed(result.rounds):
+        after = tuple(
+            _branch_node(candidate, step, result, f"τ is {thresholds.backtrack:.2f}", place > 0, after)
+            for place, candidate in enumerate(step.candidates)
+        )
+    return after
+
+
+def _branch_node(
+    candidate: Candidate,
+    step: Round,
+    result: SearchResult,
+    threshold: str,
+    is_branch: bool,
+    after: tuple[TraceNode, ...],
+) -> TraceNode:
+    text = " ".join(sentence.text for sentence in candidate.sentences)
+    score, how = _lowest(candidate.sentences), "a branch" if is_branch else "greedy"
+    if candidate.handle in result.beam.skipped:
+        return TraceNode(text, score, "skipped", f"hidden: {threshold}, and no branch passed", after)
+    passed = candidate in step.passed
+    if candidate.handle in result.beam.handles:
+        if passed:
+            return TraceNode(text, score, "answer", how, after)
+        return TraceNode(text, score, "marked", f"in the answer, marked: {threshold}", after)
+    if passed:
+        return TraceNode(text, score, "outranked", "passed, but another branch was likelier")
+    return TraceNode(text, score, "pruned" if is_branch else "taken_back", f"{how}, {threshold}")
 
 
 def _lowest(sentences: Sequence[SentenceScore]) -> float | None:

@@ -20,7 +20,8 @@ class Thresholds:
     backtrack : float
         tau_1 in [0, 1], of greedy sentences; of all sentences where the decoder has but one threshold.
     prune : float or None
-        tau_2 in [0, 1], of sampled sentences; None where none is sampled: an answer ends where stage 1 backtracks.
+        tau_2 in [0, 1], of sampled sentences, tau_1 of branches; None where there are neither: an answer ends where
+        stage 1 backtracks.
     promise : RiskControlledThreshold or None
         What was promised for the score asked for by ``"calibrated"``; None where nothing was asked for. Both thresholds
         are then at least ``promise.threshold``.
@@ -33,9 +34,9 @@ class Thresholds:
     that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
     answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
-    keeps the best, and the more are tried, the more reach the threshold by luck. Sentences that claim nothing have no
-    score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are scored; released
-    are those that it does not retract.
+    keeps the best, and the more are tried, the more reach the threshold by luck; so are branches. Sentences that claim
+    nothing have no score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are
+    scored; released are those that it does not retract.
     """
 
     backtrack: float
@@ -71,8 +72,11 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
             "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' promises that there are "
             "none; choose another on_exhausted, or pass numbers as thresholds"
         )
+    tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, promise)
+    if config.propose == "branch":
+        return Thresholds(tau_1, tau_1, promise)
     return Thresholds(
-        _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, promise),
+        tau_1,
         _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, promise),
         promise,
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from syncheck import SentenceScore
 
-__all__ = ["Beam", "Candidate", "CandidateStop", "Progress", "Round", "SearchResult", "StopReason"]
+__all__ = ["Beam", "Candidate", "CandidateStop", "Handle", "Progress", "Round", "SearchResult", "StopReason"]
+
+Handle = tuple[int, int]
+"""A proposer's own key for a candidate: round and row."""
 
 CandidateStop = Literal["end_of_text", "length", "not_finite"]
 """Why a text cannot go on; ``not_finite``: there were no scores to choose a token from, and the last sentence
@@ -34,18 +37,20 @@ class Candidate:
         What is appended to the beam, without an end-of-text token.
     stop : CandidateStop or None
         Set when the text cannot go on.
-    handle : tuple of int
-        The proposer's own key for this candidate: round and row.
+    handle : Handle
     text : str
         What is appended to the beam's text, with the white space between sentences.
+    log_prob : float
+        Of its tokens with the context, nats; where branches are compared by it.
     """
 
     parent: int
     sentences: tuple[SentenceScore, ...]
     token_ids: tuple[int, ...]
     stop: CandidateStop | None
-    handle: tuple[int, int]
+    handle: Handle
     text: str = ""
+    log_prob: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +58,17 @@ class Beam:
     """A partial answer.
 
     ``handles`` are those of the candidates it is made of, in order; ``marked`` are the indices of sentences that were
-    kept although they did not pass; ``text`` holds the sentences and the white space between them.
+    kept although they did not pass; ``text`` holds the sentences and the white space between them; ``skipped`` are
+    those handles whose text is hidden.
     """
 
     sentences: tuple[SentenceScore, ...] = ()
     token_ids: tuple[int, ...] = ()
     stop: CandidateStop | None = None
-    handles: tuple[tuple[int, int], ...] = ()
+    handles: tuple[Handle, ...] = ()
     marked: tuple[int, ...] = ()
     text: str = ""
+    skipped: tuple[Handle, ...] = ()
 
     @property
     def faithfulness(self) -> float:
@@ -79,12 +86,20 @@ class Beam:
             (*self.handles, candidate.handle),
             (*self.marked, *(first + i for i, sentence in enumerate(candidate.sentences) if sentence in failing)),
             self.text + candidate.text,
+            self.skipped,
         )
+
+    def hiding(self, candidate: Candidate) -> Beam:
+        """Return this beam gone on after a candidate that is hidden."""
+        return replace(self, handles=(*self.handles, candidate.handle), skipped=(*self.skipped, candidate.handle))
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One step of stage 2: what was sampled, which of it passed tau_2, and the beams kept."""
+    """One step of stage 2: what was sampled, which of it passed tau_2, and the beams kept.
+
+    With ``propose="branch"`` one sentence: the greedy one and its branches, what passed, and the answer after it.
+    """
 
     candidates: tuple[Candidate, ...]
     passed: tuple[Candidate, ...]
@@ -119,9 +134,9 @@ class SearchResult:
     backtracked : bool
         Whether stage 1 met a sentence below tau_1.
     dropped : tuple of SentenceScore
-        What stage 1 took back.
+        What stage 1 took back, or what was replaced or hidden.
     rounds : tuple of Round
-        Stage 2, empty when it was not needed.
+        Stage 2, empty when it was not needed; with ``propose="branch"`` all sentences.
     greedy : Beam
         What stage 1 kept, where stage 2 began.
     """

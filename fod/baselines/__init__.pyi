@@ -1,7 +1,7 @@
 from .abstain import AbstainGenerator as AbstainGenerator
 from .backtrack import BacktrackGenerator as BacktrackGenerator
 from .best_of_n import BestOfNGenerator as BestOfNGenerator, BestOfNOutput as BestOfNOutput
-from .cad import CADGenerator as CADGenerator, contrast_scores as contrast_scores
+from .cad import CADGenerator as CADGenerator
 from .flare import (
     FLAREGenerator as FLAREGenerator,
     FLAREOutput as FLAREOutput,

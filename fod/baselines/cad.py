@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Generator
 from dataclasses import replace
@@ -13,48 +12,17 @@ from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod.baselines.scored import event_of, ids_of
-from fod.config import check_share, check_strength
+from fod.config import DEFAULTS, check_share, check_strength
 from fod.drop_in import AnswerGenerator
 from fod.output import GeneratorOutput
+from fod.propose import contrast_scores
 from syncheck import Event, Monitor, RagPrompt
 from syncheck.decoding import DecodingSession, GenerationSetup, Returning
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["CADGenerator", "contrast_scores"]
-
-ALPHA = 0.5
-"""Shi et al. (2024), "Trusting your evidence", section 4."""
-
-
-def contrast_scores(
-    with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
-) -> Tensor:
-    """Return the scores whose softmax context-aware decoding samples from.
-
-    Parameters
-    ----------
-    with_context, without_context
-        (B, V) raw logits.
-    alpha
-        How much the context's influence is amplified, at least 0; 0 gives ``with_context``.
-    plausibility
-        In [0, 1]: tokens less likely with the context than this share of the likeliest one's probability get -inf.
-
-    Returns
-    -------
-    Tensor of shape (B, V), float32
-
-    Notes
-    -----
-    ``(1 + alpha) * logits(y | c, x) - alpha * logits(y | x)`` (Shi et al., 2024, equation 2); the plausibility
-    constraint is that of contrastive decoding (Li et al., 2023). What has no chance with the context, -inf, keeps none.
-    """
-    known, other = with_context.float(), without_context.float()
-    scores = (1 + alpha) * known - alpha * other if alpha else known
-    least = known.amax(-1, keepdim=True) + math.log(plausibility) if plausibility else torch.tensor(-math.inf)
-    return scores.masked_fill((known < least.to(known.device)) | known.isneginf(), -math.inf)
+__all__ = ["CADGenerator"]
 
 
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
@@ -70,7 +38,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
     monitor
         Scores the sentences.
     alpha, plausibility
-        See :func:`contrast_scores`.
+        See :func:`fod.contrast_scores`.
 
     Raises
     ------
@@ -84,7 +52,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        alpha: float = ALPHA,
+        alpha: float = DEFAULTS.alpha,
         plausibility: float = 0.0,
     ) -> None:
         super().__init__(model, tokenizer, monitor)

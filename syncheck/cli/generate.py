@@ -40,13 +40,20 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "samples": ("rerank", "best-of-n"),
     "rerank_by": ("rerank",),
     "reward": ("best-of-n",),
-    "alpha": ("cad",),
-    "plausibility": ("cad",),
+    "propose": ("fod",),
+    "branches": ("fod",),
+    "max_skips": ("fod",),
+    "alpha": ("cad", "fod"),
+    "plausibility": ("cad", "fod"),
     "flare_threshold": ("flare",),
     "max_retrievals": ("flare",),
     "passages": ("flare",),
 }
 """Decoders that take each option; an option that is not given is None."""
+
+_OF_SAMPLES = ("temperature", "top_p", "prune_threshold", "beam_size", "samples_per_step", "share_samples", "until")
+_OF_BRANCHES = ("branches", "max_skips", "alpha", "plausibility")
+"""Options of fod that only one way of ``--propose`` has."""
 
 _PARAMETERS = {
     ("abstain", "backtrack_threshold"): "threshold",
@@ -93,6 +100,13 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
         raise InputError(
             "--decoder fod writes a --message only with --on-exhausted abstain; add that, or leave --message out"
         )
+    if args.decoder == "fod":
+        other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
+        unused = [f"--{name.replace('_', '-')}" for name in given if name in other]
+        if unused:
+            raise InputError(
+                f"--decoder fod with --propose {args.propose or 'sample'} has no {', '.join(unused)}; leave it out"
+            )
     return given
 
 
@@ -172,6 +186,7 @@ def _trace(output: Any) -> dict[str, Any]:
         found |= {
             "backtracked": search.backtracked,
             "marked": list(output.marked),
+            "hidden": [asdict(span) for span in output.report.hidden],
             "rounds": [
                 {
                     "candidates": [_brief(c.sentences) for c in step.candidates],

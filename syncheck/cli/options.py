@@ -152,13 +152,13 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     choice.add_argument(
         "--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)"
     )
-    cad = parser.add_argument_group("CAD", "for --decoder cad")
+    cad = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch")
     cad.add_argument("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
     cad.add_argument(
         "--plausibility",
         type=float,
         metavar="SHARE",
-        help="drop tokens less likely than this share of the likeliest (0, none)",
+        help="drop tokens less likely than this share of the likeliest (cad: 0, none; fod: 0.02)",
     )
     flare = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two")
     flare.add_argument(
@@ -178,6 +178,21 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             name, type=_threshold, metavar="SCORE", help=f"{of}: 0 to 1, or 'calibrated' (the monitor's own)"
         )
+    group.add_argument(
+        "--propose",
+        choices=("sample", "branch"),
+        help="what fod does about a sentence below tau 1: search over samples, or write it anew from its least certain "
+        "tokens, or hide it, and go on (sample)",
+    )
+    group.add_argument(
+        "--branches", type=count, metavar="M", help="number of tokens that --propose branch replaces, one by one (4)"
+    )
+    group.add_argument(
+        "--max-skips",
+        type=int,
+        metavar="N",
+        help="largest number of sentences that --propose branch hides in an answer (2)",
+    )
     group.add_argument(
         "--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)"
     )

@@ -51,6 +51,7 @@ def take_step(
     *,
     rows: Sequence[int] | None = None,
     one_sentence: bool = False,
+    adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
 ) -> Step:
     """Choose a token for each row, push it, and end the rows that are over with it.
 
@@ -69,6 +70,8 @@ def take_step(
     one_sentence
         As for :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
         is not part of the sentence.
+    adjust
+        Makes of the raw logits (b, V) of these rows what the processors are given, which must be a new tensor, float32.
 
     Returns
     -------
@@ -77,7 +80,8 @@ def take_step(
     """
     logits = session.next_logits if rows is None else session.next_logits[rows]
     taking = list(range(len(session.rows)) if rows is None else rows)
-    scores, lost = plan.choosable(_processed(session, plan, logits, rows), logits)
+    given = logits.to(torch.float32, copy=True) if adjust is None else adjust(logits, taking)
+    scores, lost = plan.choosable(_processed(session, plan, given, rows), logits)
     over = [row.ended for row in session.rows]
     token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
     token_ids[taking] = choose(scores)
@@ -148,9 +152,8 @@ def drain(steps: Generator[object, None, R]) -> R:
     return kept.value
 
 
-def _processed(session: DecodingSession, plan: GenerationSetup, logits: Tensor, rows: Sequence[int] | None) -> Tensor:
-    """Return the processors' scores (b, V) of these rows."""
-    scores = logits.to(torch.float32, copy=True)
+def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
+    """Return the scores (b, V) that the processors make of those of these rows."""
     if rows is None:
         whole: Tensor = plan.processors(session.sequences(), scores)
         return whole

@@ -14,7 +14,7 @@ from syncheck.segments import last_text_token
 from syncheck.signals import LidReferences, token_statistics
 from syncheck.types import SentenceSignals, SentenceSpan
 
-__all__ = ["Columns", "TokenRun", "Transcript", "measure_tokens", "tokenless", "unmeasured"]
+__all__ = ["Columns", "Head", "TokenRun", "Transcript", "measure_tokens", "tokenless", "unmeasured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,23 @@ def _sentence(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a row's open sentence held when the row was cut within it: by token its id (), logits (V,), states (H,)."""
+
+    ids: list[Tensor]
+    logits: list[Tensor]
+    contrast: list[Tensor]
+    states: list[list[Tensor]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
 class Columns:
     """Logits, ids and states of the tokens decoded since the last measured sentence, on the model's device.
+
+    Columns are counted from the first that all rows have; those of a row's head are the ones before 0.
 
     Parameters
     ----------
@@ -146,6 +161,8 @@ class Columns:
         (B, V) logits of the first column with the context; None if they are still to come.
     contrast
         (B, V) logits of the first column without the context; None if there is no such branch.
+    heads
+        What each row begins with; None for nothing.
 
     Attributes
     ----------
@@ -156,7 +173,10 @@ class Columns:
         The same without the context; one more than that branch has read.
     """
 
-    def __init__(self, layers: int, next_logits: Tensor | None, contrast: Tensor | None) -> None:
+    def __init__(
+        self, layers: int, next_logits: Tensor | None, contrast: Tensor | None, heads: Sequence[Head] | None = None
+    ) -> None:
+        self._heads = heads
         self.ids: list[Tensor] = []
         self.logits = [] if next_logits is None else [next_logits]
         self.contrast = [] if contrast is None else [contrast]
@@ -185,8 +205,10 @@ class Columns:
             kept += new.unbind(1)
         self._fed += logits.shape[1]
 
-    def was_contrasted(self, logits: Tensor) -> None:
-        """Add the logits (B, n, V) that followed the next columns without the context."""
+    def was_contrasted(self, logits: Tensor, *, rows: Sequence[int] | None = None) -> None:
+        """Add (B, n, V) logits that followed the next columns without the context; ``rows`` as :meth:`was_fed`."""
+        if rows is not None:
+            logits = _spread(logits, rows, len(self.ids[0]))
         self.contrast += logits.unbind(1)
 
     def unread(self, stop: int) -> Tensor:
@@ -194,18 +216,39 @@ class Columns:
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
 
     def run(self, row: int, start: int, stop: int, *, first: int, with_contrast: bool) -> TokenRun:
-        """Return columns ``start`` to ``stop`` of a row, at least one; ``first`` is their place in its response."""
-
-        def stacked(columns: list[Tensor]) -> Tensor:
-            return torch.stack([column[row] for column in columns[start:stop]])
-
+        """Return columns ``start`` to ``stop`` of one row, at least one: its response's tokens from ``first`` on."""
+        head = self.head(row, stop, start=start)
         return TokenRun(
-            ids=stacked(self.ids),
-            logits=stacked(self.logits),
-            contrast=stacked(self.contrast) if with_contrast else None,
-            states=[stacked(layer) for layer in self._states],
+            ids=torch.stack(head.ids),
+            logits=torch.stack(head.logits),
+            contrast=torch.stack(head.contrast) if with_contrast else None,
+            states=[torch.stack(layer) for layer in head.states],
             start=first,
         )
+
+    def head(self, row: int, stop: int, *, start: int | None = None) -> Head:
+        """Return what a row holds from a column, its head's first for None, to another; copies nothing."""
+        known = self._heads[row] if self._heads else None
+        first = start if start is not None else -len(known or ())
+
+        def cut(columns: list[Tensor], before: list[Tensor]) -> list[Tensor]:
+            of_head = before[len(before) + first : len(before) + min(stop, 0)] if first < 0 else []
+            return [*of_head, *(column[row] for column in columns[max(first, 0) : max(stop, 0)])]
+
+        return Head(
+            cut(self.ids, known.ids if known else []),
+            cut(self.logits, known.logits if known else []),
+            cut(self.contrast, known.contrast if known else []),
+            [cut(layer, known.states[i] if known else []) for i, layer in enumerate(self._states)],
+        )
+
+    def after(self, row: int, stop: int) -> tuple[Tensor, Tensor | None]:
+        """Return the logits (V,) of what follows the columns before ``stop``, with and without the context."""
+        if stop >= 0:
+            return self.logits[stop][row], self.contrast[stop][row] if self.contrast else None
+        assert self._heads is not None
+        known = self._heads[row]
+        return known.logits[stop], known.contrast[stop] if known.contrast else None
 
     def drop(self, count: int) -> None:
         """Forget the first columns."""

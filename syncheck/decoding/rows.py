@@ -171,3 +171,19 @@ class Row:
         row.ended = self.ended and keep_closed
         row.end_token = self.end_token if keep_closed else None
         return row
+
+    def cut(self, tokens: int) -> Row:
+        """Copy this row with the first tokens of this round; sentences that these close are closed."""
+        end = self.start + tokens
+        segmenter = self._segmenter.rewound(self.start, sentences=self.sentences)
+        row = Row(self._tokenizer, self.prompt, segmenter, self.token_ids[:end])
+        row.start, row.sentences = self.start, self.sentences
+        for start, stop in self.char_spans[self.start : end]:
+            row.closed += segmenter.push(self.text[start:stop])
+        return row
+
+    def kept(self) -> Row:
+        """Copy this row with its closed sentences, which stay closed in this round."""
+        row = self.fork(keep_closed=True)
+        row.start, row.sentences, row.closed = self.start, self.sentences, list(self.closed)
+        return row

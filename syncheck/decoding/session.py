@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from syncheck.config import SegmenterConfig
-from syncheck.decoding.measuring import Columns, Transcript, measure_tokens, tokenless
+from syncheck.decoding.measuring import Columns, Head, Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row, Scoped, Sequences
-from syncheck.errors import NotReadyError
+from syncheck.errors import InputError, NotReadyError
 from syncheck.segments import IncrementalSegmenter
 from syncheck.signals import (
     Branch,
@@ -61,10 +61,12 @@ class DecodingSession(Scoped):
     .         ``measure``                       measured, and still narrowed
     measured  ``advance``, if not narrowed      writing: after the measured sentences, with the tokens since
     .         ``select``                        writing: copies of rows, cut back to their measured sentences
+    .         ``fork``                          narrowed: copies of rows, cut anywhere in the measured sentences
     any       ``select(keep_sentences=False)``  writing: copies of rows, cut back to where the round began
     ========  ================================  =============================================================
 
-    The logits may be read in any state. :meth:`replay` is all that is called of a session that measures given
+    The logits may be read in any state. After ``fork``, rows that are kept whole have closed their sentence, and the
+    round ends with ``select``. :meth:`replay` is all that is called of a session that measures given
     responses. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses
     ``select`` and ``replay``.
 
@@ -149,7 +151,7 @@ class DecodingSession(Scoped):
         """(B, V) raw logits of the next token without the context; raises NotReadyError if no prompt has a context."""
         if self._contrast is None:
             raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
-        self._contrast_to(len(self._columns.ids))
+        self._contrast_to(len(self._columns.ids), narrow=self._one_sentence)
         return self._columns.contrast[len(self._columns.ids)]
 
     @property
@@ -238,9 +240,9 @@ class DecodingSession(Scoped):
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")
-        longest = max(map(self._closed_columns, range(len(self.rows))))
-        if not longest:
+        if not any(row.closed for row in self.rows):
             return [[] for _ in self.rows]
+        longest = max(self._closed_columns(index) for index, row in enumerate(self.rows) if row.closed)
         if self._columns.fed < longest:
             self._feed_pending()  # the last token's hidden state appears when it is fed
         self._contrast_to(longest)
@@ -279,15 +281,48 @@ class DecodingSession(Scoped):
         """
         kept = [self._closed_columns(r) if keep_sentences else self.rows[r].start - self._firsts[r] for r in rows]
         self._check_measured(keep_sentences and any(self.rows[r].closed for r in rows))
-        columns = self._columns
-        next_logits = torch.stack([columns.logits[n][r] for r, n in zip(rows, kept, strict=True)])
-        _cut(self._own, rows, [columns.fed - n for n in kept], next_logits)
-        if self._contrast is not None:
-            self._contrast_to(max(kept))
-            after = torch.stack([columns.contrast[n][r] for r, n in zip(rows, kept, strict=True)])
-            _cut(self._contrast, rows, [columns.contrasted - n for n in kept], after)
+        next_logits = self._cut_branches(rows, kept)
         self.rows = [self.rows[r].fork(keep_closed=keep_sentences) for r in rows]
         self._begin_round(next_logits)
+
+    def fork(self, rows: Sequence[int], tokens: Sequence[int | None]) -> None:
+        """Begin a round with copies of some rows, each cut within its measured sentences or kept with them.
+
+        No token is encoded again, and the sentences that are open are measured from their first token on. A row that
+        is kept whole takes no tokens in the round: it waits to be selected.
+
+        Parameters
+        ----------
+        rows
+            Row to copy for each new row.
+        tokens
+            How many tokens of the round each new row keeps; None for the measured sentences as they are.
+
+        Raises
+        ------
+        NotReadyError
+            If the round is not measured.
+        InputError
+            If a row has measured fewer tokens.
+        UnsupportedModelError
+            If tokens are to be taken back of a model whose state cannot be rewound.
+        """
+        if not self._is_measured:
+            raise NotReadyError("only measured sentences can be cut; call measure() first")
+        for row, count in zip(rows, tokens, strict=True):
+            if count is not None and not 0 <= count <= self.rows[row].measured_tokens:
+                raise InputError(
+                    f"tokens must be 0 to {self.rows[row].measured_tokens}, those measured of row {row}; found {count}"
+                )
+        forked = [
+            self.rows[r].kept() if count is None else self.rows[r].cut(count)
+            for r, count in zip(rows, tokens, strict=True)
+        ]
+        stops = [len(row.token_ids) - self._firsts[r] for r, row in zip(rows, forked, strict=True)]
+        heads = [self._columns.head(r, stop) for r, stop in zip(rows, stops, strict=True)]
+        next_logits = self._cut_branches(rows, stops)
+        self.rows = forked
+        self._begin_round(next_logits, heads)
 
     def replay(
         self,
@@ -363,14 +398,27 @@ class DecodingSession(Scoped):
             raise NotReadyError("only a loop that is watched feeds this branch; it cannot be fed or rewound from here")
         return self._main
 
-    def _begin_round(self, next_logits: Tensor | None) -> None:
+    def _cut_branches(self, rows: Sequence[int], stops: Sequence[int]) -> Tensor:
+        """Go on in both branches with copies of rows up to a column each; returns their next logits (B, V)."""
+        columns = self._columns
+        if self._contrast is not None:
+            self._contrast_to(max(stops))
+        after = [columns.after(r, stop) for r, stop in zip(rows, stops, strict=True)]
+        next_logits = torch.stack([logits for logits, _ in after])
+        _cut(self._own, rows, [columns.fed - stop for stop in stops], next_logits)
+        if self._contrast is not None:
+            without = torch.stack([logits for _, logits in after if logits is not None])
+            _cut(self._contrast, rows, [columns.contrasted - stop for stop in stops], without)
+        return next_logits
+
+    def _begin_round(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
         contrast = None if self._contrast is None else self._contrast.next_logits
-        self._columns = Columns(len(self._taps.layers), next_logits, contrast)
-        self._firsts = [row.start for row in self.rows]
+        self._columns = Columns(len(self._taps.layers), next_logits, contrast, heads)
+        self._firsts = [row.start if heads is None else len(row.token_ids) for row in self.rows]
         ids = [[*row.prompt.with_context_ids, *row.token_ids] for row in self.rows]
         self._sequences = Sequences(ids, self._model.device)
         self._is_measured = False
-        self._one_sentence = False
+        self._one_sentence = heads is not None
 
     def _closed_columns(self, row: int) -> int:
         """Columns up to the end of the row's closed sentences."""
@@ -388,7 +436,7 @@ class DecodingSession(Scoped):
             raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
         own, ids = self._main, columns.ids[columns.fed]
         if self._one_sentence:
-            own.narrow(self._unfinished() or own.fed)
+            own.narrow(self._unfinished(columns.fed) or own.fed)
         fed = own.fed if len(own.fed) < len(self.rows) else None
         with self._taps.recording() as recorded:
             logits = own.feed((ids if fed is None else ids[fed])[:, None])
@@ -403,19 +451,24 @@ class DecodingSession(Scoped):
         self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
         self._contrast_to(len(self._columns.ids))
 
-    def _unfinished(self) -> list[int]:
-        """Rows that have closed no sentence, or one whose last token has not been fed."""
-        fed = self._columns.fed
+    def _unfinished(self, read: int) -> list[int]:
+        """Rows that have closed no sentence, or one with a token that a branch of so many columns has not read."""
         return [
             index
             for index, row in enumerate(self.rows)
-            if not (row.closed or row.ended) or self._closed_columns(index) > fed
+            if not (row.closed or row.ended) or self._closed_columns(index) > read
         ]
 
-    def _contrast_to(self, stop: int) -> None:
-        """Let the branch without the context read the columns before ``stop``."""
-        if self._contrast is not None and self._columns.contrasted < stop:
-            self._columns.was_contrasted(self._contrast.feed(self._columns.unread(stop)))
+    def _contrast_to(self, stop: int, *, narrow: bool = False) -> None:
+        """Let the branch without the context read the columns before ``stop``, of the rows that need it if asked."""
+        branch, columns = self._contrast, self._columns
+        if branch is None or columns.contrasted >= stop:
+            return
+        if narrow or len(branch.fed) < branch.rows:
+            branch.narrow(self._unfinished(columns.contrasted) or branch.fed)
+        fed = branch.fed if len(branch.fed) < len(self.rows) else None
+        unread = columns.unread(stop)
+        columns.was_contrasted(branch.feed(unread if fed is None else unread[fed]), rows=fed)
 
     def _measure_row(self, index: int, row: Row) -> list[SentenceSignals]:
         if not row.closed:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from syncheck.spans.items import SpanDetector
 
-__all__ = ["Answer", "Case", "Fate", "Report", "TraceNode"]
+__all__ = ["Answer", "Case", "Fate", "HiddenSpan", "Report", "TraceNode"]
 
 
-Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "taken_back"]
+Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """``answer``: part of the answer; ``marked``: so too, although it did not pass; ``kept``: of a beam that was left
-later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``taken_back``: was written and did not
-pass."""
+later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``skipped``: did not pass and is
+hidden, but the model goes on after it; ``taken_back``: was written and did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,30 @@ class TraceNode:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class HiddenSpan:
+    """Text that the model wrote and read on from, and that is no part of the response.
+
+    Attributes
+    ----------
+    start : int
+        Character of the response that it stood before.
+    token_start : int
+        Token of the response that it stood before.
+    text : str
+        With the white space around it.
+    token_ids : tuple of int
+    """
+
+    start: int
+    token_start: int
+    text: str
+    token_ids: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return summary(self, f"before character {self.start},", quoted(self.text))
+
+
 JsonDict = dict[str, Any]
 
 _COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
@@ -101,6 +125,8 @@ class Report:
         an answer that is generated or replayed are the monitored model's.
     generator_tokens : tuple of GeneratorToken
         What the generator's server told of its tokens; no score depends on it.
+    hidden : tuple of HiddenSpan
+        What the model wrote between, in order, and the response leaves out; see :attr:`written_token_ids`.
     """
 
     prompt: RagPrompt
@@ -113,6 +139,7 @@ class Report:
     monitor: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     generator_tokens: tuple[GeneratorToken, ...] = ()
+    hidden: tuple[HiddenSpan, ...] = ()
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -123,6 +150,16 @@ class Report:
         """Mean score of the scored sentences, in [0, 1]; None when no sentence has one."""
         scores = [s.score for s in self.sentences if s.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
+
+    @property
+    def written_token_ids(self) -> tuple[int, ...]:
+        """The response's tokens with the hidden ones, as the model read them: replayed, they give these signals."""
+        ids, before = self.tokens.token_ids.tolist(), 0
+        written: list[int] = []
+        for span in self.hidden:
+            written += [*ids[before : span.token_start], *span.token_ids]
+            before = span.token_start
+        return (*written, *ids[before:])
 
     @property
     def lowest(self) -> SentenceScore | None:
@@ -163,6 +200,7 @@ class Report:
             "spans": None if self.spans is None else label_dict(self.spans),
             "sources": dict(self.sources),
             "generator_tokens": [asdict(token) for token in self.generator_tokens],
+            "hidden": [asdict(span) for span in self.hidden],
         }
 
     def to_json(self) -> str:

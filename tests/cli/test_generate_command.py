@@ -28,11 +28,14 @@ OPTIONS = {
     "max-sentences": ("9", ["fod", "fod-backtrack"]),
     "on-exhausted": ("stop", ["fod"]),
     "message": ("No.", ["fod", "abstain"]),
+    "propose": ("sample", ["fod"]),
+    "branches": ("4", ["fod"]),
+    "max-skips": ("2", ["fod"]),
     "samples": ("6", ["rerank", "best-of-n"]),
     "rerank-by": ("syncheck", ["rerank"]),
     "reward": ("mean", ["best-of-n"]),
-    "alpha": ("0.5", ["cad"]),
-    "plausibility": ("0", ["cad"]),
+    "alpha": ("0.5", ["cad", "fod"]),
+    "plausibility": ("0", ["cad", "fod"]),
     "flare-threshold": ("0.1", ["flare"]),
     "max-retrievals": ("8", ["flare"]),
     "passages": ("nowhere.txt", ["flare"]),
@@ -122,6 +125,19 @@ def test_options_reach_the_search(files, monkeypatch):
     assert built[2].config == FODConfig()
 
 
+def test_repair_by_branching(files, capsys):
+    options = ["--propose", "branch", "--backtrack-threshold", "0.9", "--branches", "2", "--max-skips", "1"]
+    code, (answer,) = generate(files, "fod", *options, "--alpha", "0.25", "--plausibility", "0.05")
+    trace = answer["trace"]
+    assert code == 0 and all(s["score"] >= 0.9 for s in answer["sentences"] if s["status"] == "scored")
+    assert sum(len(step["candidates"]) for step in trace["rounds"]) == sum(size(node) for node in trace["tree"])
+    assert len(trace["hidden"]) <= 1
+    arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod"]
+    assert main([*arguments, "--propose", "branch", "--beam-size", "2"]) == 2
+    assert "--beam-size" in capsys.readouterr().err
+    assert main([*arguments, "--max-skips", "2"]) == 2 and "--max-skips" in capsys.readouterr().err
+
+
 def test_release_needs_a_promise(files, capsys):
     for decoder, option in [("fod", "--prune-threshold"), ("fod-backtrack", "--backtrack-threshold")]:
         arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "calibrated"]
@@ -149,8 +165,8 @@ def test_options_of_other_decoders_are_refused(files, decoder, capsys):
     flags = [part for name, value in foreign.items() for part in (f"--{name}", value) if part is not None]
     assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *flags]) == 2
     message = capsys.readouterr().err
-    assert f"--decoder {decoder} would ignore what it does not have" in message
-    named = dict(re.findall(r"--([a-z-]+) is of ([a-z, -]+?)(?=[;.])", message))
+    assert f"--decoder {decoder} would ignore options of other decoders" in message
+    named = dict(re.findall(r"--([a-z-]+) is for ([a-z, -]+?)(?=[;.])", message))
     assert named == {name: ", ".join(OPTIONS[name][1]) for name in foreign}
 
 
@@ -186,6 +202,9 @@ def test_the_help_of_generate(capsys, monkeypatch):
         "--beam-size": DEFAULTS.beam_size,
         "--samples-per-step": DEFAULTS.samples_per_step,
         "--until": DEFAULTS.until,
+        "--propose": DEFAULTS.propose,
+        "--branches": DEFAULTS.branches,
+        "--max-skips": DEFAULTS.max_skips,
         "--max-sentences": DEFAULTS.max_sentences,
         "--samples": DEFAULTS.samples_per_step,
         "--temperature": f"1), fod, rerank and best-of-n ({DEFAULTS.temperature}",
@@ -198,7 +217,10 @@ def test_the_help_of_generate(capsys, monkeypatch):
     }
     for flag, default in defaults.items():
         assert f"({default})" in found[flag], flag
-    assert not signature(CADGenerator).parameters["plausibility"].default and "(0, none)" in found["--plausibility"]
+    assert (
+        not signature(CADGenerator).parameters["plausibility"].default
+        and f"(cad: 0, none; fod: {DEFAULTS.plausibility})" in found["--plausibility"]
+    )
 
 
 @pytest.mark.parametrize("command", ["generate", "score", "demo"])
@@ -206,7 +228,16 @@ def test_every_option_has_a_help_with_its_default(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     found = described(command, capsys)
     assert len(found) >= 5
-    without = ("--flare-threshold", "--passages", "--aligner-entailment", "--spans", "--html", "--context", "-h,")
+    without = (
+        "--flare-threshold",
+        "--output",
+        "--passages",
+        "--aligner-entailment",
+        "--spans",
+        "--html",
+        "--context",
+        "-h,",
+    )
     for flag, text in found.items():
         assert text.endswith(")") != (flag in without), flag
     if command == "generate":

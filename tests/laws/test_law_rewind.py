@@ -5,6 +5,8 @@ import torch
 from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
 from watched import RecordingMonitor
 
+from syncheck.errors import InputError
+
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
 """Of 6, 8, 4 and 5 tokens."""
 NEXT = " The"
@@ -88,3 +90,40 @@ def test_rows_that_branch_and_are_pruned(search):
     search.write(SENTENCES[2:], ends=[0])
     search.measure()
     search.select([1, 0, 1])
+
+
+def test_rows_that_are_cut_inside_a_sentence(search):
+    """Forks of a measured sentence at several tokens beside the whole one, each written to its end another way."""
+    search.write(SENTENCES[:1])
+    search.measure()
+    search.select([0])
+    search.write(SENTENCES[1:2])
+    search.measure()
+    session, family = search.session, search.family
+    (kept,) = search.responses
+    start = len(family.encode(SENTENCES[0]))
+    cuts = (2, 0, 5)
+    with pytest.raises(InputError, match="tokens"):
+        session.fork([0], [len(kept)])
+    session.fork([0, 0, 0, 0], [None, *cuts])
+    search.responses = [kept, *(kept[: start + cut] for cut in cuts)]
+    assert [row.token_ids for row in session.rows] == search.responses and session.running == [1, 2, 3]
+    rests = [family.encode(text) + family.encode(NEXT) for text in SENTENCES[2:] + SENTENCES[:1]]
+    for step in range(max(map(len, rests))):
+        tokens = [FILLER, *(rest[step] if step < len(rest) else FILLER for rest in rests)]
+        if step % 2:  # the branch without the context may be read at any time
+            contrast = session.contrast_logits
+            for row in session.running:
+                ids = tuple(session.rows[row].token_ids)
+                wanted, _ = one_pass(family, search.prompt.without_context_ids, ids)
+                torch.testing.assert_close(contrast[row], wanted[-1], rtol=0, atol=NATS)
+        session.push(torch.tensor(tokens), one_sentence=True)
+    assert session.complete()
+    for row, (sentence,) in enumerate(session.measure()):
+        ids, whole = search.responses[row], [*kept[:start], *sentence.token_ids.tolist()]
+        assert whole[: len(ids)] == ids[: len(whole)] and sentence.span.token_start == start
+        expected = from_scratch(family, search.prompt, whole)
+        assert_signals(sentence, expected, start=start)
+        assert_states(sentence, len(whole) - 1, expected)
+        search.responses[row] = whole
+    search.select([2, 0])

@@ -62,6 +62,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "monitor": None,
         "sources": {},
         "generator_tokens": [],
+        "hidden": [],
         "seconds": 2.0,
         "sentences": [
             {

@@ -1,0 +1,304 @@
+"""Repair by branching: where a greedy sentence fails, its least certain tokens are replaced and it is written anew."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from fod.config import FODConfig
+from fod.propose import contrast_scores
+from fod.search import may_stay, passes
+from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
+from syncheck import Report, SentenceScore
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.report import HiddenSpan
+from syncheck.types import SentenceSignals
+
+__all__ = ["BranchProposer", "ProposeBranches", "is_near_repeat", "repair"]
+
+NEARLY = 0.9
+"""Share of the words of two sentences that match in order, from which one repeats the other."""
+
+LONGEST_BRANCH, LONGEST_REST = 72, 40
+"""Tokens after which a branch is given up: so many in all, and so many after the replaced one."""
+
+
+class ProposeBranches(Protocol):
+    """Proposes the next sentence of an answer, and others in its place."""
+
+    def greedy(self, beam: Beam) -> Candidate:
+        """Continue an answer, which is that of the last call extended by one of its candidates, shown or hidden."""
+        ...
+
+    def branches(self, beam: Beam) -> list[Candidate]:
+        """Return sentences in place of the last greedy one; called at most once after each :meth:`greedy`."""
+        ...
+
+
+def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Generator[Progress, None, SearchResult]:
+    """Decode greedily; repair a sentence below the threshold by branching, or hide it and go on after it.
+
+    Parameters
+    ----------
+    propose
+        Where sentences come from.
+    config
+        Limits, and what is done when nothing passes.
+    threshold
+        The score in [0, 1] that each sentence of the answer reaches.
+
+    Yields
+    ------
+    Progress
+
+    Returns
+    -------
+    SearchResult
+        With a round for each sentence: the greedy one, then its branches.
+
+    Notes
+    -----
+    Of the branches that pass and do not nearly repeat a sentence of the answer, the one with the highest probability
+    given the context is taken. Where there is none the greedy sentence stays in the model's memory and is left out of
+    the answer, ``config.max_skips`` times; then, or where the text has ended with it, the answer ends.
+    """
+    beam, annotate = Beam(), config.on_exhausted == "annotate"
+    dropped: tuple[SentenceScore, ...] = ()
+    rounds: list[Round] = []
+    while len(beam.sentences) < config.max_sentences:
+        written = propose.greedy(beam)
+        candidates, passed = [written], [written]
+        is_over = False
+        if may_stay(written, threshold):
+            beam = beam.extended(written)
+        else:
+            yield Progress((beam,), beam.extended(written))
+            found = propose.branches(beam)
+            candidates += found
+            passed = [c for c in found if c.sentences and may_stay(c, threshold) and not _repeats(c, beam)]
+            if passed:
+                dropped += written.sentences
+                beam = beam.extended(max(passed, key=lambda c: c.log_prob))
+            elif annotate and written.stop != "not_finite":
+                beam = beam.extended(written, failing=[s for s in written.sentences if not passes(s, threshold)])
+            else:
+                dropped += written.sentences
+                is_over = written.stop is not None or len(beam.skipped) >= config.max_skips
+                beam = beam if is_over else beam.hiding(written)
+        rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
+        yield Progress((beam,))
+        if is_over or beam.stop is not None:
+            return SearchResult(beam, beam.stop or "nothing_passed", bool(dropped), dropped, tuple(rounds))
+    return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
+
+
+def is_near_repeat(text: str, other: str) -> bool:
+    """Whether two sentences have nearly the same words in nearly the same order."""
+    one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
+
+
+def _repeats(candidate: Candidate, beam: Beam) -> bool:
+    return any(is_near_repeat(new.text, old.text) for new in candidate.sentences for old in beam.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A candidate as it was measured, with its places in the answer, and its own text and its tokens' characters."""
+
+    signals: Sequence[SentenceSignals]
+    text: str
+    char_spans: Sequence[tuple[int, int]]
+    token_ids: tuple[int, ...]
+    end_token: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The token () that was second at a step, and its score () less that of the one chosen, at most 0."""
+
+    runner_up: Tensor
+    behind: Tensor
+
+
+class BranchProposer:
+    """Continues one answer by sentences of a monitored session; see :class:`ProposeBranches`.
+
+    Parameters
+    ----------
+    watched
+        An open session of one row, at the prompt.
+    plan
+        How ``generate`` would choose tokens; what it does to the logits is done to their contrast.
+    config
+        Contrast and branches.
+
+    Attributes
+    ----------
+    sampled_tokens : int
+        Tokens decoded so far, thrown away or not.
+    """
+
+    def __init__(self, watched: ScoredSession, plan: GenerationSetup, config: FODConfig) -> None:
+        self._watched = watched
+        self._decoding = watched.decoding
+        self._plan = plan
+        self._config = config
+        self._round = 0
+        self._is_forked = False
+        self._looks: list[_Look] = []  # of each token since the round began
+        self._stops: list[CandidateStop | None] = []
+        self._written: dict[Handle, _Written] = {}
+        self.sampled_tokens = 0
+
+    def greedy(self, beam: Beam) -> Candidate:
+        """Continue the answer by the likeliest sentence under the contrast."""
+        if self._is_forked:
+            self._decoding.select([beam.handles[-1][1]])
+            self._looks = []
+        elif self._round:
+            count = self._decoding.rows[0].measured_tokens
+            self._decoding.advance()
+            del self._looks[:count]
+        self._round += 1
+        self._is_forked = False
+        self._stops = [None]
+        while not self._decoding.complete():
+            self._step(self._likeliest)
+        return self._candidates(beam, [0])[0]
+
+    def branches(self, beam: Beam) -> list[Candidate]:
+        """Write the sentence anew from its least certain tokens, each replaced by the runner-up."""
+        written = self._decoding.rows[0].measured_tokens
+        behind = [float(look.behind) for look in self._looks[:written]]
+        places = sorted(
+            (place for place, value in enumerate(behind) if value > -torch.inf), key=lambda place: -behind[place]
+        )[: self._config.branches]
+        if not places or self._stops[0] == "not_finite":
+            return []
+        runner_ups = torch.stack([self._looks[place].runner_up for place in places])
+        self._decoding.fork([0] * (len(places) + 1), [None, *places])
+        self._is_forked = True
+        self._stops = [self._stops[0], *[None] * len(places)]
+        limits = [0, *(max(LONGEST_BRANCH, place + LONGEST_REST) for place in places)]
+        given_up: set[int] = set()
+        taking = self._decoding.running
+        if taking:
+            self._step(lambda _: runner_ups[[row - 1 for row in taking]])
+        while not self._decoding.complete():
+            for index in self._decoding.running:
+                row = self._decoding.rows[index]
+                if len(row.token_ids) - row.start >= limits[index]:
+                    row.end()
+                    given_up.add(index)
+            if not self._decoding.complete():
+                self._step(_first)
+        return self._candidates(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
+
+    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
+        """Return the report of an answer, from the signals kept when its sentences were scored."""
+        shown: list[_Written] = []
+        hidden: list[HiddenSpan] = []
+        for handle in beam.handles:
+            written = self._written[handle]
+            if handle in beam.skipped:
+                place = (sum(len(part.text) for part in shown), sum(len(part.token_ids) for part in shown))
+                hidden.append(HiddenSpan(*place, written.text, written.token_ids))
+            else:
+                shown.append(written)
+        answer = ScoredAnswer(self._watched.scorer)
+        answer.keep([signals for part in shown for signals in part.signals], beam.sentences)
+        transcript = Transcript("".join(part.text for part in shown), [s for part in shown for s in part.char_spans])
+        return replace(answer.report(transcript, stop=stop, seconds=seconds), hidden=tuple(hidden))
+
+    def response_ids(self, beam: Beam) -> list[int]:
+        """Return the tokens of an answer, with the end-of-text token that ended it."""
+        end = self._written[beam.handles[-1]].end_token if beam.handles else None
+        return [*beam.token_ids, *(() if end is None else (end,))]
+
+    def _step(self, choose: Callable[[Tensor], Tensor]) -> None:
+        running = self._decoding.running
+        step = take_step(
+            self._decoding, self._plan, choose, rows=running, one_sentence=self._is_forked, adjust=self._contrasted
+        )
+        for index in running:
+            stop, row = step.stops[index], self._decoding.rows[index]
+            if stop is not None:
+                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
+            self.sampled_tokens += stop != "end_of_text" and not (self._is_forked and stop is None and row.closed)
+
+    def _contrasted(self, logits: Tensor, rows: Sequence[int]) -> Tensor:
+        config = self._config
+        other = self._decoding.contrast_logits[list(rows)] if config.alpha else logits
+        return contrast_scores(logits, other, alpha=config.alpha, plausibility=config.plausibility)
+
+    def _likeliest(self, scores: Tensor) -> Tensor:
+        """Choose the first token (1,) and note the second, which ends no text."""
+        best, chosen = scores.max(-1)
+        others = scores.scatter(-1, chosen[:, None], -torch.inf)
+        others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
+        second, runner_up = others.max(-1)
+        self._looks.append(_Look(runner_up[0], (second - best)[0]))
+        return chosen
+
+    def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
+        """Measure and score what these rows have written, each text once."""
+        since = time.perf_counter()
+        measured = self._decoding.measure()
+        texts = {self._new_tokens(row): row for row in reversed(rows)}
+        rows = sorted(texts.values())
+        written = {row: self._placed(row, measured[row], beam) for row in rows}
+        scored = self._watched.scorer.answers(
+            [written[row].signals for row in rows], earlier=[beam.sentences] * len(rows), since=since
+        )
+        candidates = []
+        for row, sentences in zip(rows, scored, strict=True):
+            handle = (self._round, row)
+            self._written[handle] = written[row]
+            log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
+            ids = written[row].token_ids
+            candidates.append(
+                Candidate(0, tuple(sentences), ids, self._stops[row], handle, written[row].text, log_prob)
+            )
+        return candidates
+
+    def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> _Written:
+        """Move what a row wrote to where it is in the answer, which lacks what is hidden."""
+        row = self._decoding.rows[index]
+        shown = [self._written[handle] for handle in beam.handles if handle not in beam.skipped]
+        ids = self._new_tokens(index)
+        spans = row.char_spans[row.start : row.start + len(ids)]
+        start, stop = (spans[0][0], spans[-1][1]) if spans else (len(row.text), len(row.text))
+        characters = start - sum(len(part.text) for part in shown)
+        tokens = row.start - sum(len(part.token_ids) for part in shown)
+        signals = [
+            replace(
+                each,
+                span=replace(
+                    each.span,
+                    index=each.span.index - row.sentences + len(beam.sentences),
+                    char_start=each.span.char_start - characters,
+                    char_stop=each.span.char_stop - characters,
+                    token_start=each.span.token_start - tokens,
+                    token_stop=each.span.token_stop - tokens,
+                ),
+            )
+            for each in measured
+        ]
+        moved = [(first - characters, last - characters) for first, last in spans]
+        return _Written(signals, row.text[start:stop], moved, ids, row.end_token)
+
+    def _new_tokens(self, index: int) -> tuple[int, ...]:
+        row = self._decoding.rows[index]
+        return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+
+
+def _first(scores: Tensor) -> Tensor:
+    return scores.argmax(-1)

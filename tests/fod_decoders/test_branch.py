@@ -1,0 +1,309 @@
+"""Repair by branching, on answers and scores that are written down."""
+
+import numpy as np
+import pytest
+
+from fod import Beam, Candidate, FODConfig, FODGenerator, is_near_repeat, repair, trace_of
+from syncheck import SentenceScore
+from syncheck.decoding import drain
+from syncheck.errors import InputError
+from syncheck.kit import demo_questions, load_kit
+from syncheck.testing import scripted_monitor
+
+QUESTION = "Where is Lyon?"
+PASSAGE = "Lyon is large. It is in France. It has two rivers."
+WRONG = "Lyon is large. It is in Spain. It has two rivers."
+RIGHT = "Lyon is large. It is in France. It has two rivers."
+BAD = {"It is in Spain.": 0.1}
+
+
+def decoder(answers, supports=BAD, **options):
+    monitor = scripted_monitor(answers, supports=supports)
+    config = FODConfig(**{"propose": "branch", "backtrack_threshold": 0.7, **options})
+    return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+
+
+def prompt_of(fod):
+    return fod.monitor.prompt(question=QUESTION, context=PASSAGE)
+
+
+def answer(fod, **options):
+    return fod.generate(prompt_of(fod), max_new_tokens=60, return_dict_in_generate=True, **options)
+
+
+def texts(candidates):
+    return [" ".join(s.text for s in candidate.sentences) for candidate in candidates]
+
+
+class TestRunnerUps:
+    def test_the_least_certain_token_is_replaced(self):
+        out = answer(decoder({WRONG: 0.6, RIGHT: 0.4}, branches=1))
+        assert out.report.response == RIGHT
+        assert [s.text for s in out.dropped] == ["It is in Spain."]
+        assert out.search.stop == out.report.stop == "end_of_text"
+        assert [texts(step.candidates) for step in out.search.rounds] == [
+            ["Lyon is large."],
+            ["It is in Spain.", "It is in France."],
+            ["It has two rivers."],
+        ]
+
+    def test_several_places_are_tried_the_nearest_to_equal_first(self):
+        second = "Lyon is large. It lies in Peru. It has two rivers."
+        out = answer(decoder({WRONG: 0.5, RIGHT: 0.3, second: 0.2}, {**BAD, "It lies in Peru.": 0.2}, branches=2))
+        written, *branches = out.search.rounds[1].candidates
+        assert texts(branches) == ["It is in France.", "It lies in Peru."]
+        assert out.report.response == RIGHT and written.log_prob > branches[1].log_prob
+
+    def test_the_likeliest_that_passes_is_taken(self):
+        other = "Lyon is large. It lies in France. It has two rivers."
+        out = answer(decoder({WRONG: 0.5, RIGHT: 0.2, other: 0.3}, branches=2))
+        (_, *branches) = out.search.rounds[1].candidates
+        likeliest = max(branches, key=lambda c: c.log_prob)
+        assert len(out.search.rounds[1].passed) == 2
+        assert likeliest.handle in out.search.beam.handles
+
+    def test_what_is_implausible_with_the_context_is_not_tried(self):
+        answers = {WRONG: 0.99, RIGHT: 0.01}
+        assert "France" not in answer(decoder(answers)).report.response
+        assert answer(decoder(answers, plausibility=0.0)).report.response == RIGHT
+
+    def test_the_end_of_the_text_is_no_branch(self):
+        out = answer(decoder({"It is in Spain.": 0.6, "It is": 0.4}))
+        assert (out.report.response, out.report.stop) == ("", "nothing_passed")
+        assert all(text != "It is" for step in out.search.rounds for text in texts(step.candidates))
+
+    def test_the_contrast_prefers_what_the_passages_say(self):
+        monitor = scripted_monitor({WRONG: 0.55, RIGHT: 0.45}, supports=BAD, unseen=0.95)
+        prompt = monitor.prompt(question=QUESTION, context=PASSAGE)
+        found = {}
+        for alpha in (0.0, 5.0):
+            config = FODConfig(propose="branch", backtrack_threshold=0.0, alpha=alpha)
+            fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+            found[alpha] = fod.generate(prompt, max_new_tokens=60, return_dict_in_generate=True).report
+        assert (found[0.0].response, found[5.0].response) == (WRONG, RIGHT)
+        replayed = monitor.score(prompt, response=RIGHT)  # signals are of the raw logits
+        np.testing.assert_allclose(found[5.0].tokens.log_prob, replayed.tokens.log_prob, atol=1e-5)
+
+
+class TestHidden:
+    def test_a_sentence_that_stays_in_memory_only(self):
+        out = answer(decoder(WRONG))
+        assert out.report.response == "Lyon is large. It has two rivers."  # else the model would say Spain again
+        (hidden,) = out.report.hidden
+        assert (hidden.text, hidden.start, hidden.token_start) == (" It is in Spain.", 14, 4)
+        for sentence in out.report.sentences:
+            assert out.report.response[sentence.start : sentence.end] == sentence.text
+        ids = out.sequences[0].tolist()
+        assert "Spain" not in "".join(map(str, ids)) and out.report.to_dict()["hidden"][0]["start"] == 14
+
+    @pytest.mark.parametrize("answers", [WRONG, {WRONG: 0.6, "Lyon is large. It is on Mars.": 0.4}])
+    def test_replayed_with_what_is_hidden_the_signals_are_the_same(self, answers):
+        fod = decoder(answers, BAD | {"It is on Mars.": 0.2})
+        report = answer(fod).report
+        written = fod.monitor.score(prompt_of(fod), response_token_ids=list(report.written_token_ids))
+        (hidden,) = report.hidden
+        shown = np.ones(len(written.tokens), bool)
+        shown[hidden.token_start : hidden.token_start + len(hidden.token_ids)] = False
+        for name in ("token_ids", "log_prob", "log_prob_without_context", "entropy", "kl"):
+            np.testing.assert_allclose(getattr(report.tokens, name), getattr(written.tokens, name)[shown], atol=1e-5)
+
+    def test_when_the_skips_are_spent_the_answer_ends(self):
+        text = "It is in Spain. It is in Peru. It is in France."
+        supports = {"It is in Spain.": 0.1, "It is in Peru.": 0.1}
+        assert answer(decoder(text, supports)).report.response.strip() == "It is in France."
+        out = answer(decoder(text, supports, max_skips=1))
+        assert (out.report.response, out.report.stop, len(out.report.hidden)) == ("", "nothing_passed", 1)
+        assert [s.text for s in out.dropped] == ["It is in Spain.", "It is in Peru."]
+
+    def test_a_last_sentence_is_not_hidden(self):
+        out = answer(decoder("Lyon is large. It is in Spain."))
+        assert (out.report.response, out.report.stop, out.report.hidden) == ("Lyon is large.", "nothing_passed", ())
+
+    def test_a_last_sentence_is_repaired(self):
+        out = answer(decoder({"It is in Spain.": 0.6, "It is in France.": 0.4}))
+        assert (out.report.response, out.report.stop) == ("It is in France.", "end_of_text")
+
+    def test_a_branch_that_repeats_the_answer_does_not_pass(self):
+        loop = "It is in France. It is in Spain. It has two rivers."
+        again = "It is in France. It is in France. It has two rivers."
+        out = answer(decoder({loop: 0.6, again: 0.4}))
+        assert out.report.response == "It is in France. It has two rivers."
+
+
+class TestExhausted:
+    TEXT = "Lyon is large. It is in Spain."
+
+    def test_abstain(self):
+        out = answer(decoder(self.TEXT, on_exhausted="abstain", message="No more."))
+        assert (out.report.stop, out.message) == ("abstained", " No more.")
+
+    def test_annotate(self):
+        out = answer(decoder(self.TEXT, on_exhausted="annotate"))
+        assert (out.report.response, out.marked, out.report.hidden) == (self.TEXT, (1,), ())
+
+    def test_another_prompt(self):
+        fod = decoder(WRONG, max_skips=0, on_exhausted=lambda request: None if request.attempt else prompt_of(fod))
+        out = answer(fod)
+        assert out.report.response.startswith("Lyon is large.") and out.report.stop == "nothing_passed"
+        assert {s.text for s in out.dropped} == {"It is in Spain."}
+
+
+class TestWays:
+    def test_no_chance_is_drawn_and_every_way_in_gives_the_same(self):
+        fod = decoder({WRONG: 0.6, RIGHT: 0.4})
+        prompt, other = prompt_of(fod), fod.monitor.prompt(question="Where?", context=[PASSAGE, PASSAGE])
+        out = answer(fod)
+        assert answer(fod, seed=7).sequences.tolist() == out.sequences.tolist()
+        ids = fod.monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, max_new_tokens=60)
+        assert ids.tolist() == out.sequences.tolist()
+        _, second = fod.generate([other, prompt], max_new_tokens=60, return_dict_in_generate=True)
+        assert second.report.response == out.report.response
+
+    def test_a_stream_shows_what_is_certain(self):
+        fod = decoder(WRONG)
+        events = list(fod.stream(prompt_of(fod), max_new_tokens=60))
+        assert [e.sentence.text for e in events[:-1]] == ["Lyon is large.", "It has two rivers."]
+        assert [i for e in events[:-1] for i in e.token_ids] == events[-1].report.tokens.token_ids.tolist()
+
+    def test_a_stream_of_all_takes_back_what_is_hidden(self):
+        fod = decoder(WRONG)
+        shown = []
+        for event in fod.stream(prompt_of(fod), max_new_tokens=60, reveal="immediate"):
+            if event.type == "sentence":
+                shown.append(event.sentence.text)
+            elif event.type == "retract":
+                assert [s.text for s in event.sentences] == shown[-len(event.sentences) :] == ["It is in Spain."]
+                del shown[-len(event.sentences) :]
+        assert shown == ["Lyon is large.", "It has two rivers."]
+
+    def test_the_trace_says_what_became_of_each(self):
+        def shape(nodes):
+            return [(node.text, node.fate, shape(node.children)) for node in nodes]
+
+        chain = [("It has two rivers.", "answer", [])]
+        assert shape(answer(decoder(WRONG)).trace) == [
+            ("Lyon is large.", "answer", [("It is in Spain.", "skipped", chain)])
+        ]
+        repaired = answer(decoder({WRONG: 0.6, RIGHT: 0.4})).trace
+        assert shape(repaired) == [
+            ("Lyon is large.", "answer", [("It is in Spain.", "taken_back", []), ("It is in France.", "answer", chain)])
+        ]
+
+    def test_a_limit_on_tokens(self):
+        fod = decoder({WRONG: 0.6, RIGHT: 0.4})
+        out = fod.generate(prompt_of(fod), max_new_tokens=8, return_dict_in_generate=True)
+        assert len(out.response_ids) <= 8 and out.report.stop in ("length", "nothing_passed")
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What the bundled model answers to some of its questions."""
+    monitor = load_kit("generation")
+    config = FODConfig(propose="branch", backtrack_threshold=0.75)
+    fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+    prompts = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()[:4]]
+    return fod, fod.generate(prompts, max_new_tokens=160, return_dict_in_generate=True)
+
+
+@pytest.mark.slow
+class TestBundledModel:
+    def test_each_sentence_reaches_the_threshold_and_stands_where_it_says(self, found):
+        _, outputs = found
+        assert any(len(step.candidates) > 1 for out in outputs for step in out.search.rounds)
+        for out in outputs:
+            for sentence in out.report.sentences:
+                assert sentence.score >= 0.75
+                assert out.report.response[sentence.start : sentence.end] == sentence.text
+
+    def test_what_was_measured_live_is_what_replay_measures(self, found):
+        fod, outputs = found
+        assert any(out.report.hidden for out in outputs)
+        for out in outputs:
+            ids = list(out.report.written_token_ids)
+            if not ids:
+                continue
+            written = fod.monitor.score(out.report.prompt, response_token_ids=ids).tokens
+            shown, before = np.ones(len(ids), bool), 0
+            for span in out.report.hidden:
+                start = span.token_start + before
+                shown[start : start + len(span.token_ids)] = False
+                before += len(span.token_ids)
+            for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+                live, replayed = getattr(out.report.tokens, name), getattr(written, name)[shown]
+                np.testing.assert_allclose(live, replayed, rtol=0, atol=1e-3)
+
+
+class Scripted:
+    """Proposes what is listed: for each step the greedy sentence, then what stands in its place."""
+
+    def __init__(self, *steps):
+        self.steps, self.round = steps, 0
+
+    def greedy(self, beam):
+        self.round += 1
+        return self._candidate(0, *self.steps[self.round - 1][0])
+
+    def branches(self, beam):
+        return [self._candidate(i, *row) for i, row in enumerate(self.steps[self.round - 1][1:], 1)]
+
+    def _candidate(self, row, name, score, log_prob=-1.0, stop=None):
+        found = (SentenceScore(name, 0, 0, 0, 0, score, "scored", {}),) if name else ()
+        return Candidate(0, found, tuple(map(ord, name)), stop, (self.round, row), name, log_prob)
+
+
+def repaired(*steps, **options):
+    return drain(repair(Scripted(*steps), FODConfig(propose="branch", **options), 0.7))
+
+
+def test_the_walk_alone():
+    result = repaired(
+        [("a", 0.9)],
+        [("b", 0.2), ("c", 0.8, -3.0), ("d", 0.7, -2.0), ("e", 0.6, -1.0), ("", None, 0.0, "end_of_text")],
+        [("f", 0.1), ("a", 0.9)],
+        [("g", 0.9, -1.0, "end_of_text")],
+    )
+    assert "".join(s.text for s in result.beam.sentences) == "adg"
+    assert [s.text for s in result.dropped] == ["b", "f"] and result.beam.skipped == ((3, 0),)
+    assert texts(result.rounds[1].passed) == ["c", "d"] and result.rounds[2].passed == ()
+    assert (result.stop, result.backtracked) == ("end_of_text", True)
+    nodes = trace_of(result, FODConfig(propose="branch"), decoder(RIGHT).thresholds)
+    assert sum(node.size for node in nodes) == 9
+
+
+def test_the_walk_stops_at_the_limit_of_sentences():
+    result = repaired([("a", 0.9)], [("b", 0.9)], max_sentences=1)
+    assert (result.stop, len(result.rounds)) == ("max_sentences", 1)
+
+
+def test_an_ended_answer_is_not_gone_on_with():
+    assert repaired([("a", 0.9, -1.0, "length")]).beam == Beam(
+        (SentenceScore("a", 0, 0, 0, 0, 0.9, "scored", {}),), (97,), "length", ((1, 0),), text="a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("It is in France.", "it is in France", True),
+        ("It is in France.", "It is in Spain.", False),
+        ("The town on the river is in the south of France.", "The town on the river is in the south of Spain.", True),
+    ],
+)
+def test_near_repeats(one, other, expected):
+    assert is_near_repeat(one, other) is expected
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"propose": "beam"}, "propose"),
+        ({"alpha": -1}, "alpha"),
+        ({"plausibility": 2}, "plausibility"),
+        ({"branches": 0}, "branches"),
+        ({"max_skips": -1}, "max_skips"),
+        ({"propose": "branch", "prune_threshold": 0.5}, "prune_threshold"),
+    ],
+)
+def test_parameters_out_of_range(options, word):
+    with pytest.raises(InputError, match=word):
+        FODConfig(**options)
