@@ -1,14 +1,104 @@
+"""Propositions by rules and by models, and an AutoAIS checkpoint that judges them."""
+
 import json
 from pathlib import Path
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BatchEncoding, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from transformers import (
+    BatchEncoding,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, InputError
-from syncheck.labelling import AutoAis, SequencePropositioner, load_propositioner
+from syncheck.errors import CheckpointError, InputError, TextGeneratorError
+from syncheck.labelling import (
+    AutoAis,
+    InstructPropositioner,
+    RuleBasedPropositioner,
+    SequencePropositioner,
+    load_propositioner,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "propositions"),
+    [
+        ("", ()),
+        (" \n", ()),
+        ("?! ...", ()),
+        ("He was born in 1903.", ("He was born in 1903.",)),
+        ("One two. Three four!", ("One two.", "Three four!")),
+        ("Born in 1903; died in 1950.", ("Born in 1903", "died in 1950.")),
+        (
+            "He wrote four long books, and the last one was sold. He ate pears, and plums.",
+            ("He wrote four long books", "the last one was sold.", "He ate pears, and plums."),
+        ),
+        ("He went to the sea, but she liked the hills.", ("He went to the sea", "she liked the hills.")),
+        (
+            "In the first year he ran, and he swam far out, while they slept in the tent.",
+            ("In the first year he ran", "he swam far out", "they slept in the tent."),
+        ),
+        ("Red, and in the year of 1903.", ("Red, and in the year of 1903.",)),
+    ],
+)
+def test_rules_cut_at_sentences_semicolons_and_conjunctions(text, propositions):
+    assert RuleBasedPropositioner()(text) == propositions
+
+
+def test_the_rules_name_themselves():
+    assert load_propositioner("rules").name == "rules"
+    assert "not decontextualised" in RuleBasedPropositioner.__doc__.replace("\n    ", " ")
+
+
+class Scripted:
+    name = "scripted"
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.asked = []
+
+    def __call__(self, prompt):
+        self.asked.append(prompt)
+        return self.reply
+
+
+def test_an_instructed_model_is_asked_for_a_list():
+    evaluator = Scripted('Here it is:\n```json\n["He ran.", " ", "He swam."]\n```')
+    assert InstructPropositioner(evaluator)("He ran and swam.") == ("He ran.", "He swam.")
+    (prompt,) = evaluator.asked
+    assert prompt.endswith("Text: He ran and swam.") and "JSON list" in prompt
+    assert InstructPropositioner(evaluator)(" ") == () and len(evaluator.asked) == 1
+
+
+@pytest.mark.parametrize("reply", ["He ran.", "[He ran]", '["a", 3]', '["a"'])
+def test_another_answer_is_an_error(reply):
+    with pytest.raises(TextGeneratorError, match="expected 'scripted' to write a JSON list of strings"):
+        InstructPropositioner(Scripted(reply))("He ran.")
+
+
+def test_a_checkpoint_is_loaded_as_what_it_is(tmp_path, llama, monkeypatch):
+    config = LlamaConfig(
+        vocab_size=len(llama.tokenizer),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        max_position_embeddings=1024,
+    )
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    llama.tokenizer.save_pretrained(tmp_path)
+    assert isinstance(load_propositioner(tmp_path), InstructPropositioner)
+    monkeypatch.setattr(SequencePropositioner, "load", classmethod(lambda cls, path, device: (path, device)))
+    (tmp_path / "config.json").write_text('{"model_type": "t5", "is_encoder_decoder": true}')
+    assert load_propositioner(tmp_path, device="cpu") == (tmp_path, "cpu")
+
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 TEXT = "Ada was a poet. She died. Byron lived."
@@ -30,7 +120,7 @@ class Characters:
         return ["".join(chr(i) for i in row if i) for row in rows.tolist()]
 
 
-class Scripted:
+class ScriptedModel:
     """Answers each prompt by a function of it, cut at the limit."""
 
     device = "cpu"
@@ -55,11 +145,11 @@ def content(prompt):
 
 class TestPropositioner:
     def test_it_reads_a_json_list(self):
-        model = Scripted(lambda prompt: json.dumps([f"On {content(prompt)}", " ", "Ada wrote."]))
+        model = ScriptedModel(lambda prompt: json.dumps([f"On {content(prompt)}", " ", "Ada wrote."]))
         assert SequencePropositioner(model, Characters())("Ada.") == ("On Ada.", "Ada wrote.")
 
     def test_a_list_that_does_not_end_is_asked_for_in_halves(self):
-        model = Scripted(lambda prompt: json.dumps([f"{s.strip('. ')}!" for s in content(prompt).split(". ")]))
+        model = ScriptedModel(lambda prompt: json.dumps([f"{s.strip('. ')}!" for s in content(prompt).split(". ")]))
         propositioner = SequencePropositioner(model, Characters(), max_new_tokens=30)
         # the whole list has 48 characters; those of the first sentence and of the other two 19 and 29
         assert propositioner(TEXT) == ("Ada was a poet!", "She died!", "Byron lived!")
@@ -67,12 +157,12 @@ class TestPropositioner:
 
     @pytest.mark.parametrize("written", ["no list", '{"a": 1}', "[1]", '["a"'])
     def test_a_sentence_without_a_list_is_an_error(self, written):
-        propositioner = SequencePropositioner(Scripted(lambda prompt: written), Characters())
+        propositioner = SequencePropositioner(ScriptedModel(lambda prompt: written), Characters())
         with pytest.raises(InputError, match="a JSON list of strings for 'She died.'; found"):
             propositioner("She died.")
 
     def test_a_blank_text_has_none(self):
-        assert SequencePropositioner(Scripted(lambda prompt: ""), Characters())(" \n") == ()
+        assert SequencePropositioner(ScriptedModel(lambda prompt: ""), Characters())(" \n") == ()
 
 
 class TestAutoAis:
@@ -82,13 +172,13 @@ class TestAutoAis:
         return str(int(hypothesis in premise))
 
     def test_the_passages_are_one_premise(self):
-        model = Scripted(self.holds)
+        model = ScriptedModel(self.holds)
         judged = AutoAis(model, Characters())(["Ada\nwrote.", " ", "She died."], ["died", "sang", "wrote.\nShe"])
         assert judged == [True, False, True]
         assert model.prompts[0] == "premise: Ada\nwrote.\nShe died. hypothesis: died"
 
     def test_passages_beyond_the_window_are_more_premises(self):
-        model = Scripted(self.holds)
+        model = ScriptedModel(self.holds)
         window = len("premise: 0123456789 0123456789 hypothesis: ") + 4
         passages = ["She was.", "Ada wrote.", "Byron lived in Rome and sang."]
         assert AutoAis(model, Characters(), window=window)(passages, ["Ada ", "sang", "none"]) == [True, True, False]
@@ -101,22 +191,22 @@ class TestAutoAis:
 
     def test_batches_do_not_change_the_answers(self):
         propositions = [str(i) for i in range(20)]
-        judged = AutoAis(Scripted(self.holds), Characters())(["3 14 15"], propositions)
+        judged = AutoAis(ScriptedModel(self.holds), Characters())(["3 14 15"], propositions)
         assert [i for i, supported in enumerate(judged) if supported] == [1, 3, 4, 5, 14, 15]
 
     def test_without_passages_nothing_is_supported(self):
-        assert AutoAis(Scripted(self.holds), Characters())([], ["a", "b"]) == [False, False]
+        assert AutoAis(ScriptedModel(self.holds), Characters())([], ["a", "b"]) == [False, False]
 
     def test_without_propositions_nothing_is_asked(self):
-        assert AutoAis(Scripted(self.holds), Characters())(["Ada"], []) == []
+        assert AutoAis(ScriptedModel(self.holds), Characters())(["Ada"], []) == []
 
     def test_another_answer_is_an_error(self):
         with pytest.raises(InputError, match="to answer '1' or '0'; found 'yes' for 'Ada'"):
-            AutoAis(Scripted(lambda prompt: "yes"), Characters())(["Ada"], ["Ada"])
+            AutoAis(ScriptedModel(lambda prompt: "yes"), Characters())(["Ada"], ["Ada"])
 
     def test_a_proposition_longer_than_the_window_is_an_error(self):
         with pytest.raises(InputError, match="leaves no room for a premise in 30 tokens"):
-            AutoAis(Scripted(self.holds), Characters(), window=30)(["Ada"], ["Ada was a poet."])
+            AutoAis(ScriptedModel(self.holds), Characters(), window=30)(["Ada"], ["Ada was a poet."])
 
 
 @pytest.fixture(params=["0", "1"])
