@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -157,48 +157,22 @@ def _trained_elsewhere(
     systems = {"systems": _benchmark(name, known, tested)}
     if args.compare_aggregators:
         systems[AGGREGATORS] = aggregator_systems(names)
-    repeats, _ = _runs(args)
-    thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], kind, repeats, args)
+    options = {"names": names, "aggregator": kind, "repeats": _runs(args)[0], "seed": args.seed}
+    thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], options)
     tables = {}
     for what, compared in systems.items():
-        scores = held_out_scores(
-            both.features,
-            both.y,
-            train,
-            names=names,
-            systems=compared,
-            aggregator=kind,
-            repeats=repeats,
-            seed=args.seed,
-        )
-        tables[what] = auroc_table(
-            scores, tested.y, tested.groups, by=_parts(tested), thresholds=thresholds, seed=args.seed
-        )
+        scores = held_out_scores(both.features, both.y, train, systems=compared, **options)
+        tables[what] = _table(scores, tested, args, thresholds=thresholds)
     return tables.pop("systems"), tables
 
 
 def _chosen_on(
-    known: LabelledSet,
-    name: SetName,
-    systems: Sequence[System],
-    kind: AggregatorKind,
-    repeats: int,
-    args: argparse.Namespace,
+    known: LabelledSet, name: SetName, systems: Sequence[System], options: dict[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
     """Return thresholds chosen on the training file, by system; none, with a note, where it is too small."""
     try:
-        scores = out_of_fold_scores(
-            known.features,
-            known.y,
-            known.groups,
-            names=known.measured.schema.names,
-            systems=systems,
-            aggregator=kind,
-            folds=FOLDS,
-            repeats=repeats,
-            seed=args.seed,
-            same_folds=True,
-        )
+        data = (known.features, known.y, known.groups)
+        scores = out_of_fold_scores(*data, systems=systems, folds=FOLDS, same_folds=True, **options)
         return training_thresholds(scores, known.y)
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
@@ -240,7 +214,7 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
     data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
     scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
-    table = auroc_table(scores, chosen.y, chosen.groups, by=_parts(chosen), folds=numbers, seed=args.seed)
+    table = _table(scores, chosen, args, folds=numbers)
     more = {}
     if args.permute:
         permuted = permuted_scores(*data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
@@ -265,7 +239,7 @@ def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -
     scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
     # Chosen on held-out folds of its own training data.
     thresholds = {"monitor": monitor.config.backtrack_threshold}
-    return auroc_table(scores, chosen.y, chosen.groups, by=_parts(chosen), thresholds=thresholds, seed=args.seed)
+    return _table(scores, chosen, args, thresholds=thresholds)
 
 
 def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
@@ -288,12 +262,9 @@ def ablate(args: argparse.Namespace) -> int:
     panels: list[IntervalPanel] = []
     for name in _chosen_sets(args):
         chosen = labelled_set(measured, name)
-        y, groups = chosen.y, chosen.groups
-        scores = out_of_fold_scores(
-            chosen.features, y, groups, names=names, systems=systems, aggregator=args.aggregator, **folds
-        )
-        numbers = fold_numbers(y, groups, **folds)
-        table = auroc_table(scores, y, groups, by=_parts(chosen), folds=numbers, seed=args.seed)
+        data = (chosen.features, chosen.y, chosen.groups)
+        scores = out_of_fold_scores(*data, names=names, systems=systems, aggregator=args.aggregator, **folds)
+        table = _table(scores, chosen, args, folds=fold_numbers(chosen.y, chosen.groups, **folds))
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
         panels += panels_of(name, table)
@@ -386,10 +357,13 @@ def _chosen_sets(args: argparse.Namespace) -> tuple[SetName, ...]:
     return tuple(name for name in get_args(SetName) if args.set in (name, "both"))
 
 
-def _parts(chosen: LabelledSet) -> dict[str, list[str]]:
-    """Return what a table is divided by: generators, and tasks where there are several."""
-    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
-    return ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": generators}
+def _table(
+    scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
+) -> EvaluationTable:
+    """Return the AUROC of all sentences and by generator, and by task where there are several."""
+    tasks = chosen.tasks.tolist()
+    by = ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": chosen.generators.tolist()}
+    return auroc_table(scores, chosen.y, chosen.groups, by=by, seed=args.seed, **options)
 
 
 def _runs(args: argparse.Namespace) -> tuple[int, bool]:

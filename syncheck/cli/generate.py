@@ -143,8 +143,7 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
 
 
 def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
-    """Build the decoder that is asked for; what is not given is its own default."""
-    # fod stands on syncheck's public API; the CLI loads it only when it is asked for.
+    """Build the decoder; options that were not given have its own defaults."""
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
@@ -166,12 +165,7 @@ def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any: 
 
 
 def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:
-    return {
-        "id": record.get("id"),
-        "response": text,
-        "sentences": sentence_dicts(report),
-        "stop": report.stop,
-    }
+    return {"id": record.get("id"), "response": text, "sentences": sentence_dicts(report), "stop": report.stop}
 
 
 def _trace(output: Any) -> dict[str, Any]:

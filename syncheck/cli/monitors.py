@@ -36,14 +36,7 @@ GENERIC = "generic"
 
 
 def read_passages(name: str, *, option: str) -> list[str]:
-    """Read the paragraphs of a file, white space within them made single.
-
-    Parameters
-    ----------
-    name
-        The file, in UTF-8, with a byte-order mark or without.
-    option
-        Of the command line, for the messages.
+    """Read the paragraphs of a file in UTF-8, white space within them made single; ``option`` named the file.
 
     Raises
     ------
@@ -61,13 +54,7 @@ def read_passages(name: str, *, option: str) -> list[str]:
 
 
 def check_device(name: str) -> None:
-    """Refuse a device that is not there.
-
-    Raises
-    ------
-    InputError
-        If it is ``cuda`` and torch finds none.
-    """
+    """Refuse ``cuda`` where torch finds no such device."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
@@ -137,7 +124,7 @@ def aligner_for(args: argparse.Namespace) -> Aligner | None:
 
 
 def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
-    """Return how text is to be cut into sentences; None when nothing was said about it."""
+    """Return how text is to be cut into sentences; None without any such option."""
     options: dict[str, Any] = {
         "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
         "line_breaks": args.line_breaks,

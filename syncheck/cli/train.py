@@ -69,11 +69,17 @@ def train(args: argparse.Namespace) -> int:
 def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
     number, count = args.shard
-    _check_output(args.output)
+    if not args.output.endswith(".parquet"):
+        raise InputError(
+            f"--output {args.output!r}: a file of features must end in .parquet, by which other commands know it"
+        )
+    check_file("--output", args.output)
+    if args.data.endswith(".parquet"):
+        raise InputError(
+            f"--data {args.data!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure"
+        )
     monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
-    records = chosen_responses(
-        args, _unmeasured(args.data), aligner=lambda: monitor().aligner, output=Path(args.output)
-    )
+    records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))
     measured = measure_to_parquet(
         monitor(),
         records,
@@ -90,20 +96,6 @@ def features(args: argparse.Namespace) -> int:
         return 0
     report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
-
-
-def _check_output(path: str) -> None:
-    if not path.endswith(".parquet"):
-        raise InputError(
-            f"--output {path!r}: a file of features must end in .parquet, by which the other commands know it"
-        )
-    check_file("--output", path)
-
-
-def _unmeasured(path: str) -> Path:
-    if path.endswith(".parquet"):
-        raise InputError(f"--data {path!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure")
-    return Path(path)
 
 
 def _compared(
