@@ -163,12 +163,11 @@ def _serve() -> None:
     from transformers.utils import chat_template_utils  # loaded before the first chat, whose time is measured
 
     _send({"ready": chat_template_utils.__name__})
+    alarm = getattr(signal, "alarm", lambda seconds: None)  # Windows has none
     for line in sys.stdin.buffer:
-        if hasattr(signal, "alarm"):
-            signal.alarm(ORPHAN_SECONDS)
+        alarm(ORPHAN_SECONDS)
         _send(_written(json.loads(line)))
-        if hasattr(signal, "alarm"):
-            signal.alarm(0)
+        alarm(0)
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def load(
     if needs_signals(decided.schema):
         _check_model(directory, config["model"] or {}, fingerprint(model, tokenizer))
     aligner = _aligner(directory, config, aligner, model.device)
-    lid_references = _bank(directory, decided, model) if config["lid_references"] else None
+    lid_references = _references(directory, decided, model) if config["lid_references"] else None
     return kind(
         model,
         tokenizer,
@@ -199,7 +199,9 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
     fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
     try:
         fields["layers"] = tuple(fields["layers"])
-        fields["segmenter"] = _segmenter(fields["segmenter"])
+        # JSON has lists for tuples; options that older files lack are off.
+        cut = {name: tuple(v) if isinstance(v, list) else v for name, v in fields["segmenter"].items()}
+        fields["segmenter"] = SegmenterConfig(**cut)
         decided = MonitorConfig(**fields)
         if decided.template not in get_args(Template):
             raise InputError(f"template must be one of {get_args(Template)}; found {decided.template!r}")
@@ -208,7 +210,7 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
 
 
-def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
+def _references(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
     """Read the references and check that they are of this model's activations at the monitor's layers."""
     path = directory / _REFERENCES
     try:
@@ -224,12 +226,6 @@ def _bank(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> Li
             f"shapes {shapes} by layer. Train the monitor anew for this model"
         )
     return lid_references
-
-
-def _segmenter(saved: dict[str, Any]) -> SegmenterConfig:
-    """Rebuild the config from JSON, which has lists for tuples; options that older files lack are off."""
-    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
-    return SegmenterConfig(**fields)
 
 
 def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:

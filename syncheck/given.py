@@ -79,12 +79,7 @@ def check_sequence(values: object, name: str, *, of: str) -> None:
 def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return values as an array of real numbers, of the type they have.
 
-    Raises
-    ------
-    InputError
-        If they make no array, for instance since rows differ in length.
-    WrongTypeError
-        If they are complex, strings or other objects.
+    Values that form no array raise InputError; complex numbers, strings and other objects WrongTypeError.
     """
     try:
         array = np.asarray(values)

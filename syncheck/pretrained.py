@@ -51,16 +51,8 @@ _DIGITS = 32
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
     """Load by one of transformers' Auto classes; code in a checkpoint is neither run nor asked about.
 
-    Parameters
-    ----------
-    auto
-        The class, such as ``AutoModelForCausalLM``.
-    name
-        A folder or the name of a model.
-    what
-        For the message, with its article: ``"a causal language model"``.
-    options
-        Passed on to ``from_pretrained``.
+    ``name`` is a folder or the name of a model, and ``what`` is for the message: ``"a causal language model"``. Options
+    are passed on to ``from_pretrained``.
 
     Raises
     ------

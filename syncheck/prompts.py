@@ -116,12 +116,7 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
     """Return the passages of a context as a tuple; one string is one passage, and blank ones are left out.
 
-    Raises
-    ------
-    InputError
-        If a passage holds a lone surrogate.
-    WrongTypeError
-        If ``context`` is neither a string nor a sequence of strings.
+    A lone surrogate raises InputError; a context that is neither a string nor a sequence of strings WrongTypeError.
     """
     if isinstance(context, str):
         context = (context,)

@@ -90,12 +90,7 @@ def read_responses(
 ) -> list[GivenResponse]:
     """Read one response for each prompt, unless it is read already.
 
-    Raises
-    ------
-    InputError
-        If there are not as many as prompts.
-    WrongTypeError
-        If ``prompts`` or one of the others is not a sequence.
+    Another number of responses raises InputError; arguments that are not sequences raise WrongTypeError.
     """
     check_sequence(prompts, "prompts", of="prompts")
     columns = {"responses": responses, "response_token_ids": response_token_ids, "sentences": sentences}

@@ -56,10 +56,8 @@ def measure_tokens(
         The sentences, in tokens of the whole response; at least one has a token.
     transcript
         The response.
-    layers
-        The decoder blocks of ``tokens.states``.
-    lid_references
-        None leaves LID unmeasured.
+    layers, lid_references
+        The decoder blocks of ``tokens.states``; without references LID is not measured.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
     values = torch.stack(

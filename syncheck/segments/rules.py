@@ -77,16 +77,8 @@ _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
     """Return True if a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
 
-    Parameters
-    ----------
-    text
-        The response so far.
-    start
-        The first character that is looked at.
-    stop
-        The possible end: the start of the white space before ``after``, or ``after``.
-    after
-        The possible start of the next sentence, a visible character.
+    The text before ``start`` is not looked at; ``after``, a visible character, would start the next sentence, and only
+    white space lies between ``stop`` and ``after``.
 
     Notes
     -----

@@ -138,17 +138,10 @@ class IncrementalSegmenter:
 
 
 def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Assign a response's tokens to sentences that the caller has cut.
+    """Assign tokens, by their texts, to sentences that the caller has cut; both, joined, are the response.
 
     White space around a sentence is not in its span of characters, but a token of white space goes to the sentence
     whose string holds it.
-
-    Parameters
-    ----------
-    token_texts
-        Each token's text; joined they are the response.
-    sentences
-        The sentences with all white space; joined they are the response.
 
     Raises
     ------

@@ -123,24 +123,12 @@ def visible(text: str, start: int, stop: int) -> tuple[int, int]:
 def positions_in(
     given: str, decoded: str, char_spans: Sequence[CharSpan], offsets: Sequence[CharSpan] | None
 ) -> list[int]:
-    """Return the position in ``given`` of each character of ``decoded``, and of its end.
+    """Return the position in ``given`` of each character of ``decoded``, which its tokens decode to, and of its end.
 
-    They differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC, as Qwen's).
-    Positions never fall, begin at 0 and end at the end of ``given``.
-
-    Parameters
-    ----------
-    given, decoded
-        The text that was tokenized, and what its tokens decode to.
-    char_spans
-        ``(start, stop)`` of each token in ``decoded``.
-    offsets
-        The same in ``given``, from fast tokenizers; None if unknown.
-
-    Raises
-    ------
-    PromptError
-        If the texts differ by more than a first space, and ``offsets`` is None.
+    The texts differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC, as
+    Qwen's). Positions never fall, begin at 0 and end at the end of ``given``. ``char_spans`` and ``offsets`` have the
+    characters of each token in ``decoded`` and in ``given``. Without offsets, texts that differ by more than a first
+    space raise PromptError.
     """
     if decoded == given:
         return list(range(len(given) + 1))

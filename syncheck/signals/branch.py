@@ -184,12 +184,8 @@ class PaddedRows:
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
-        Returns
-        -------
-        token_ids : Tensor of shape (B, n)
-        mask : Tensor of shape (B, columns with the new ones) or None
-            None if nothing is padded.
-        positions : Tensor of shape (1 or B, n)
+        Returns the tokens, their mask (B, columns with the new ones), None if nothing is padded, and positions (1 or B,
+        n).
         """
         before, self.width = self.width, self.width + token_ids.shape[1]
         columns = torch.arange(self.width, device=token_ids.device)

@@ -75,8 +75,7 @@ class ForwardArguments:
         Parameters
         ----------
         mask
-            (B, columns in the cache and fed), or None if nothing is padded; or with four dimensions, as attention
-            itself takes it.
+            (B, columns in the cache and fed), or four-dimensional as attention takes it; None if nothing is padded.
         positions
             (1 or B, n) of the tokens that are fed.
         cache
@@ -150,19 +149,9 @@ def encoding_of(switches: Sequence[int], tokens: int) -> int:
 
 
 def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
-    """Refuse a text that may grow past a length at which the model encodes all of it anew.
+    """Refuse, by a PromptError, a text that may grow past a length at which the model encodes all of it anew.
 
-    Parameters
-    ----------
-    model
-        A causal language model.
-    before, after
-        Tokens of the text at first, and at most.
-
-    Raises
-    ------
-    PromptError
-        If a switch of the model lies between.
+    ``before`` and ``after`` are its tokens at first, and at most.
     """
     for switch in switches_of(model):
         if before <= switch < after:

@@ -37,19 +37,10 @@ class ReferenceStack:
         self._centred_squares = torch.stack(squares)[:, None]  # (L, 1, T)
 
     def squared_distances(self, layers: Sequence[int], queries: Tensor) -> Tensor:
-        """Measure N queries against all T references at each layer.
+        """Measure N queries (L, N, H), float32 on the stack's device, against all T references: (L, N, T).
 
-        Parameters
-        ----------
-        layers
-            All layers of the stack, in its order, or one of them.
-        queries
-            (L, N, H) float32, on the stack's device.
-
-        Returns
-        -------
-        Tensor of shape (L, N, T), float32
-            Exactly 0 for a query that equals a reference; otherwise the relative error is at most 2e-5, usually 1e-6.
+        ``layers`` are all layers of the stack, in its order, or one of them. The distance is exactly 0 for a query that
+        equals a reference; otherwise its relative error is at most 2e-5, usually 1e-6.
 
         Notes ----- On a CPU one matrix product serves all layers, and the few pairs for which it cancels are measured
         again by differences. On other devices, and where products of float32 matrices may be rounded

@@ -67,13 +67,8 @@ class TokenTree:
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
-        Returns
-        -------
-        token_ids : Tensor of shape (1, B * n)
-            Row by row.
-        mask : Tensor of shape (1, 1, B * n, columns with the new ones) or None
-            None if there is one row and no column of another.
-        positions : Tensor of shape (1, B * n)
+        Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, columns with the new ones), None if there is
+        one row and no column of another, and positions (1, B * n).
         """
         rows, n = len(self._fed), token_ids.shape[1]
         owner = self._fed_index.repeat_interleave(n)  # row of each new token
