@@ -200,7 +200,7 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
     try:
         fields["layers"] = tuple(fields["layers"])
         # JSON has lists for tuples; options that older files lack are off.
-        cut = {name: tuple(v) if isinstance(v, list) else v for name, v in fields["segmenter"].items()}
+        cut: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields["segmenter"].items()}
         fields["segmenter"] = SegmenterConfig(**cut)
         decided = MonitorConfig(**fields)
         if decided.template not in get_args(Template):
