@@ -188,13 +188,7 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
 
 
 def check_asked(args: argparse.Namespace) -> None:
-    """Refuse options that name two instruct models, half of one, or one that the method does not ask.
-
-    Raises
-    ------
-    InputError
-        If they do.
-    """
+    """Refuse options that name two instruct models, half of one, or one that the method does not ask."""
     of_endpoint = any([args.endpoint, args.endpoint_model, args.api_key_variable])
     if args.llm is None and not of_endpoint:
         return
@@ -215,17 +209,7 @@ def _asked_model(args: argparse.Namespace) -> TextGenerator | None:
 
 
 def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:
-    """Return the word sources of the options: signals, a classifier, a tagger, an instruct model.
-
-    Raises
-    ------
-    CheckpointError
-        If the classifier, a pipeline of spaCy or the instruct model cannot be loaded.
-    MissingExtraError
-        If spaCy is asked for and not installed.
-    InputError
-        If ``--tagger`` cannot be understood, or the variable of the endpoint's key is not set.
-    """
+    """Return the word sources of the options: signals, a classifier, a tagger, an instruct model."""
     found: list[WordSource] = [] if measure is None else [SignalSource(measure)]
     if args.classifier is not None:
         found.append(ClassifierSource(_classifier(args, args.classifier)))

@@ -34,10 +34,7 @@ __all__ = [
 
 
 def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> float:
-    """Return the intersection over union of the characters in two lists of half-open spans, in [0, 1].
-
-    1 if both are empty.
-    """
+    """Return the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""
     wanted, found = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
     return len(wanted & found) / len(wanted | found) if wanted or found else 1.0
 
@@ -55,14 +52,9 @@ def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan
     Parameters
     ----------
     reference, predicted
-        Characters in no span have risk 0.
+        Within the response; characters in no span have risk 0.
     characters
         Length of the response.
-
-    Raises
-    ------
-    InputError
-        If a span does not lie in the response.
     """
     from scipy.stats import spearmanr
 
@@ -219,7 +211,7 @@ def held_out_folds(
     Raises
     ------
     InputError
-        If ``by`` is unknown, or there are fewer than two questions or languages.
+        If there are fewer than two questions or languages.
     """
     if by not in get_args(SpanFolds):
         raise InputError(f"by must be one of {get_args(SpanFolds)}; found {by!r}")
@@ -262,11 +254,6 @@ def held_out_labels(
         See :meth:`SpanRegressor.fit`; every item is measured once.
     on_fold
         Called after each fold, for a progress bar.
-
-    Raises
-    ------
-    InputError
-        As :func:`held_out_folds` and :meth:`SpanRegressor.fit`.
     """
     options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
     measured = [regression_features(item, schema, sources) for item in items]

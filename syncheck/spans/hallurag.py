@@ -61,9 +61,6 @@ Do not return anything other than the list of spans.
 If there are no hallucinations, return []."""
 """Section 4.3."""
 
-_LIST = re.compile(r"\[.*?\]", re.DOTALL)
-_SHOWN_CHARACTERS = 200
-
 Spans = list[tuple[int, int]]
 
 
@@ -160,14 +157,12 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Return every occurrence of the spans that an instruct model calls inconsistent with the item's passages.
-
-    A span that is not in the response, as written, marks nothing.
+    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
 
     Raises
     ------
     TextGeneratorError
-        As :func:`listed_spans`, and if the model cannot be reached.
+        As :func:`listed_spans`, and if the model cannot be reached: no answer does not mean that everything is right.
     """
     spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
@@ -182,14 +177,14 @@ def listed_spans(answer: str) -> list[str]:
     TextGeneratorError
         If there is none.
     """
-    for found in _LIST.finditer(answer):
+    for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
             spans = json.loads(found[0])
         except ValueError:
             continue
         if all(isinstance(span, str) for span in spans):
             return list(spans)
-    raise TextGeneratorError(f'expected an answer with a list ["word", ...]; found {answer[:_SHOWN_CHARACTERS]!r}')
+    raise TextGeneratorError(f'expected an answer with a list ["word", ...]; found {answer[:200]!r}')
 
 
 def joined_spans(spans: Spans, response: str) -> Spans:
@@ -225,13 +220,7 @@ class AskedSource:
         return {"evaluator": self.asked.name}
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Return 1 for each word that shares a character with a listed span, else 0, (W, 1) float64.
-
-        Raises
-        ------
-        TextGeneratorError
-            As :func:`~syncheck.spans.asked_spans`: no answer does not mean that everything is right.
-        """
+        """Return 1 for each word that shares a character with :func:`asked_spans`, else 0, (W, 1) float64."""
         spans = asked_spans(item, self.asked)
         listed = [any(start < word.end and stop > word.start for start, stop in spans) for word in words]
         return np.array(listed, dtype=np.float64).reshape(-1, 1)

@@ -80,10 +80,6 @@ def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabel
     marked : ndarray of shape (C,), bool
         The characters called hallucinated.
 
-    Raises
-    ------
-    InputError
-        If the shapes differ, or a risk is not in [0, 1].
     """
     if risk.shape != marked.shape or risk.ndim != 1:
         raise InputError(f"expected one risk and one mark a character; found shapes {risk.shape} and {marked.shape}")
@@ -101,13 +97,7 @@ def _runs(values: list[float]) -> list[tuple[int, int, float]]:
 
 
 def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
-    """Return the risk of every character, (C,) float64: 0 outside the spans; where spans overlap, the last one's.
-
-    Raises
-    ------
-    InputError
-        If a span does not lie in the response.
-    """
+    """Return the risk of every character, (C,) float64: 0 outside the spans; where spans overlap, the last one's."""
     risk = np.zeros(characters)
     for span in soft:
         if not 0 <= span.start <= span.end <= characters:
@@ -128,12 +118,7 @@ def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
     Parameters
     ----------
     risk : ndarray of shape (C,), float64
-        In [0, 1].
-
-    Returns
-    -------
-    ndarray of shape (C,), bool
-        Characters of equal risk are marked together; none if every risk is 0.
+        In [0, 1]. Characters of equal risk are marked together; none if every risk is 0.
     """
     values, counts = np.unique(risk, return_counts=True)
     values, counts = values[::-1], np.cumsum(counts[::-1])  # from the highest risk down
@@ -174,13 +159,6 @@ class SpanItem:
         The page that the question was made from, empty if unknown.
     labels : SpanLabels or None
         The annotators' labels, if there are any.
-
-    Raises
-    ------
-    InputError
-        If a text holds half of a character (a lone surrogate).
-    WrongTypeError
-        If a text is no string, or passages, tokens or logits are no sequence.
     """
 
     id: str

@@ -120,10 +120,7 @@ class SpanRegressor:
         Raises
         ------
         InputError
-            If an item has no labels, there is no word, ``max_words`` is below 1, the kind is unknown, or two sources
-            have the same name.
-        MissingExtraError
-            If the schema needs a package that is not installed.
+            If an item has no labels, there is no word, or two sources have the same name.
         """
         if kind not in get_args(RegressorKind):
             raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
@@ -145,14 +142,7 @@ class SpanRegressor:
         return cls(schema, kind, model, tuple(sources))
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
-        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
-
-        Parameters
-        ----------
-        item
-        measured
-            Its :func:`~syncheck.spans.regression_features`, if already known.
-        """
+        """Return the labels of a response; ``measured`` are its regression features, if already known."""
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
@@ -217,24 +207,17 @@ def merged_risk(
     *,
     rule: MergeRule = "lower",
 ) -> Floats:
-    """Return the risk of every character from that of words, with the gaps between words filled.
+    """Return the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
 
     Parameters
     ----------
-    starts, stops
-        W words as half-open spans, in order.
-    risks
-        W values in [0, 1].
+    starts, stops, risks
+        W words in order, as half-open spans, each with a value in [0, 1].
     characters
         Length of the response, C.
     rule
         ``lower``: every gap gets the lower risk of the words beside it. ``mikani``: a gap of fewer than three
         characters between words whose risks differ by at most 0.15 gets the higher one, every other gap 0.
-
-    Returns
-    -------
-    ndarray of shape (C,), float64
-        0 before the first word and after the last.
 
     Notes
     -----
@@ -294,10 +277,10 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
     config = _config(place)
-    found, schema, features = (config[key] for key in ("format", "schema", "features"))
-    if found != FORMAT or schema not in get_args(SpanSchema):
+    schema, features = config["schema"], config["features"]
+    if config["format"] != FORMAT or schema not in get_args(SpanSchema):
         raise CheckpointError(
-            f"{place} has format {found!r} and schema {schema!r}, expected {FORMAT!r} and one of "
+            f"{place} has format {config['format']!r} and schema {schema!r}, expected {FORMAT!r} and one of "
             f"{get_args(SpanSchema)}; update syncheck or train anew"
         )
     if config["weights"] != _WEIGHTS:

@@ -86,15 +86,7 @@ def load_predictions(
 
 
 def refused_predictions(path: str | Path) -> tuple[str, ...]:
-    """Return the ids of the predictions that have an error in place of labels, in order.
-
-    Raises
-    ------
-    InputError
-        If the path does not exist.
-    RecordError
-        At the first record that is no JSON object, or has an error without an id.
-    """
+    """Return the ids of the predictions that have an error in place of labels, in order."""
     return tuple(record.get("id", str) for record in _records(Path(path)) if record.optional("error", str) is not None)
 
 

@@ -84,11 +84,6 @@ class TokenReplay:
     too_long
         ``refuse``: an item that does not fit the window is an error. ``leave_out``: the texts that fit are read, in
         order, and :meth:`left_out` returns the others.
-
-    Raises
-    ------
-    InputError
-        If ``too_long`` is unknown.
     """
 
     def __init__(
@@ -151,9 +146,8 @@ class TokenReplay:
 
     def fits(self, item: SpanItem) -> bool:
         """Whether the item can be measured: with all its passages, or under ``leave_out`` with one of them."""
-        left_out = self.left_out(item)
+        left_out, window = self.left_out(item), window_of(self._monitor.model)
         passages = self._read(item, left_out)
-        window = window_of(self._monitor.model)
         return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
 
     def _read(self, item: SpanItem, left_out: Sequence[int]) -> tuple[str, ...]:
@@ -225,8 +219,6 @@ class RefindDetector:
         ------
         InputError
             If the form is ``mixed`` and the item has no tokens with logits.
-        PromptError
-            As :class:`~syncheck.spans.TokenReplay`.
         """
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 

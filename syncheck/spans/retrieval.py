@@ -141,14 +141,9 @@ class ChunkRetriever:
         ----------
         question
         count
-            Number of pieces to keep.
+            Number of pieces to keep, from 1 to ``candidates``.
         candidates
-            Number of results of BM25 that the encoder orders, at least ``count``.
-
-        Raises
-        ------
-        InputError
-            If ``count`` is below 1 or above ``candidates``.
+            Number of results of BM25 that the encoder orders.
         """
         if not 1 <= count <= candidates:
             raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
@@ -172,11 +167,6 @@ def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
     """Return multilingual-e5-large from the local Hugging Face cache, None if it is incomplete or not there.
 
     Nothing is downloaded, and no server is asked for a newer version.
-
-    Raises
-    ------
-    CheckpointError
-        If its files are there and transformers cannot load them.
     """
     found = [try_to_load_from_cache(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
     if not all(isinstance(file, str) for file in found):  # None, or an object for a file known not to exist

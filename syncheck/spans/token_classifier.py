@@ -74,13 +74,7 @@ class TokenClassifierDetector:
 
     @torch.inference_mode()
     def risks(self, item: SpanItem) -> Floats:
-        """Return the risk of each character, (C,) float64 in [0, 1]; NaN outside the tokens, as between words.
-
-        Raises
-        ------
-        InputError
-            As :meth:`detect`.
-        """
+        """Return the risk of each character, (C,) float64 in [0, 1]; NaN outside the tokens, as between words."""
         window = int(self._tokenizer.model_max_length)
         positions = getattr(self._model.config, "max_position_embeddings", window)
         window = min(window, positions - 2)  # RoBERTa's positions begin after its padding's

@@ -54,7 +54,7 @@ def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
 
 
 def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
-    """Measure the words of a response.
+    """Measure the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
 
     Parameters
     ----------
@@ -62,17 +62,7 @@ def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "s
     words
         All the words of ``item.response``.
     schema
-        ``spans-rarity.v1`` needs ``wordfreq``.
-
-    Returns
-    -------
-    ndarray of shape (W, F), float64
-        In the order of :func:`span_feature_names`.
-
-    Raises
-    ------
-    MissingExtraError
-        If the schema needs ``wordfreq`` and it is not installed.
+        ``spans-rarity.v1`` needs the extra ``rarity``.
     """
     if not words:
         return np.zeros((0, len(span_feature_names(schema))))

@@ -88,8 +88,6 @@ def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[Wo
 
     Raises
     ------
-    MissingExtraError
-        As :func:`~syncheck.spans.word_features`.
     InputError
         If the values of a source have the wrong shape, or one is infinite.
     """
@@ -114,19 +112,11 @@ Measure = Callable[[SpanItem], TokenSignals]
 SIGNALS = "signals"
 """Name of the source."""
 
-SIGNAL_COLUMNS = (
-    "lm_log_prob_mean",
-    "lm_log_prob_min",
-    "lm_log_prob_without_mean",
-    "lm_entropy_mean",
-    "lm_entropy_max",
-    "lm_kl_mean",
-    "lm_kl_max",
-    "lm_csr_mean",
-    "lm_csr_max",
-    "lm_log_prob_response",
-    "lm_kl_response",
-    "lm_csr_response",
+SIGNAL_COLUMNS = tuple(
+    """
+    lm_log_prob_mean lm_log_prob_min lm_log_prob_without_mean lm_entropy_mean lm_entropy_max lm_kl_mean lm_kl_max
+    lm_csr_mean lm_csr_max lm_log_prob_response lm_kl_response lm_csr_response
+    """.split()
 )
 """Schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over all tokens."""
 
@@ -216,13 +206,7 @@ for a language that it does not know."""
 class TagSource:
     """Parts of speech as a :class:`WordSource`: one column per universal tag, 1 for that of the word, 0 otherwise.
 
-    Parameters
-    ----------
-    tagger
-        May return the tags of 2012, as NLTK does.
-    identity
-        Fingerprint of the tagger, as JSON values; saved with the regression.
-    name
+    The tagger may return the tags of 2012, as NLTK does; its ``identity`` is saved as the fingerprint.
     """
 
     tagger: Tagger
@@ -289,10 +273,8 @@ def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
 
     Raises
     ------
-    MissingExtraError
-        If spaCy is not installed.
     CheckpointError
-        If a pipeline is not; nothing is downloaded.
+        If a pipeline is not installed; nothing is downloaded.
     """
     try:
         import spacy

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import regex
@@ -94,10 +94,6 @@ def reading_direction(text: str) -> Direction:
     return "auto" if right == left else "rtl" if right > left else "ltr"
 
 
-_SEGMENTED = frozenset({"zh", "ja", "ko"})
-"""Languages whose counts need a segmenter of their own."""
-
-
 def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     """Return the Zipf frequency of each word: log10 of its occurrences in a billion words, (W,) float64, 0 to 8.
 
@@ -108,19 +104,14 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     MissingExtraError
         If ``wordfreq`` is not installed.
     """
-    counts = _wordfreq()
-    code = lang.casefold()
-    if code in _SEGMENTED or code not in counts.available_languages():
-        return np.full(len(words), np.nan)
-    return np.array([float(counts.zipf_frequency(word, code)) for word in words])
-
-
-def _wordfreq() -> Any:
     try:
         import wordfreq
     except ImportError as error:
         raise MissingExtraError("wordfreq", "rarity") from error
-    return wordfreq
+    code = lang.casefold()  # the counts of Chinese, Japanese and Korean need a segmenter of their own
+    if code in ("zh", "ja", "ko") or code not in wordfreq.available_languages():
+        return np.full(len(words), np.nan)
+    return np.array([float(wordfreq.zipf_frequency(word, code)) for word in words])
 
 
 _SKIPPED_BYTES = 24
