@@ -31,7 +31,7 @@ Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
 Overflow = Literal["cut", "split"]
 
 CHUNK_WORDS = 350
-"""About this many words of the context make a chunk (published inference)."""
+"""Approximate length of a chunk (published inference)."""
 WINDOW = 512
 """RoBERTa's window in tokens; shorter when the tokenizer says so."""
 SPECIAL_TOKENS = 4
@@ -54,30 +54,23 @@ class AlignScoreAligner:
     tokenizer
         Of the backbone.
     mode
-        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``
-        the context is cut in chunks of about 350 words and the claim in sentences: the highest over the
-        chunks, averaged over the sentences. Without, context and claim are one pair.
+        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp`` the
+        context is cut into chunks of about 350 words and the claim into sentences: the highest over the chunks,
+        averaged over the sentences. Without, context and claim are one pair.
     overflow
-        What happens to a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the
-        highest; a sentence of more than 192 tokens that does not fit beside the longest chunk is cut too, and its parts
-        are averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are
-        then those that the published aggregators were trained on. The two agree where every pair fits.
+        Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
+        sentence of more than 192 tokens that does not fit beside the longest chunk is cut too, and its parts are
+        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are then
+        those that the published aggregators were trained on. Both agree where every pair fits.
     device
-        Where to run.
-    name
-        Stored with a monitor: the checkpoint it was loaded from.
-    backbone
-        Stored with a monitor: the backbone that was given to load a ``.ckpt``; None if it was found.
-
-    Attributes
-    ----------
-    options : dict from str to str
-        What is stored with a monitor beside the name, and compared: mode, overflow and the backbone given.
+        Device to run on.
+    name, backbone
+        Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 
     Raises
     ------
     InputError
-        The mode or what to do with an overflow is not among those above.
+        If mode or overflow is none of these.
 
     Notes
     -----

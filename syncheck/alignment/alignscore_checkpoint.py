@@ -1,4 +1,4 @@
-"""AlignScore's network, and its published checkpoints read without running what a pickle may hold."""
+"""AlignScore's network and its published checkpoints, read without running code."""
 
 from __future__ import annotations
 
@@ -105,21 +105,9 @@ def load_alignscore(
 
 
 def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path | str | None = None) -> None:
-    """Write a published ``.ckpt`` once as a folder of safetensors, config and tokenizer.
+    """Write a published ``.ckpt`` as a folder of safetensors, config and tokenizer, made if it does not exist.
 
-    Parameters
-    ----------
-    path
-        The ``.ckpt`` file, on this machine or of the hub, as for :func:`load_alignscore`.
-    folder
-        Made if it does not exist; load it with :func:`load_alignscore`.
-    backbone
-        As for :func:`load_alignscore`.
-
-    Raises
-    ------
-    CheckpointError
-        As :func:`load_alignscore`.
+    Path, backbone and errors are those of :func:`load_alignscore`, which also reads the folder.
     """
     model, tokenizer = load_alignscore(path, backbone=backbone)
     folder = Path(folder)
@@ -145,7 +133,7 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
 
 
 def _file(path: Path | str) -> Path:
-    """Return the file that a path names: one of the hub, or of its cache, if its folder is not here."""
+    """Return a local file, or one of the hub or its cache if there is no such folder here."""
     local = Path(path)
     owner, repository, name = (*str(path).split("/", 2), "", "")[:3]
     if not name or owner in ("", ".", "..", "~") or local.parent.is_dir():

@@ -1,4 +1,4 @@
-"""Any Hugging Face checkpoint that judges (premise, claim) pairs, over contexts of any length."""
+"""Contexts of any length, judged by a checkpoint for (premise, claim) pairs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from syncheck.types import Evidence, Support
 __all__ = ["ClassifierAligner"]
 
 CLAIM_SHARE = 0.5
-"""Most of the window that a claim may take; a longer one is cut in parts."""
+"""Largest share of the window that a claim may take; a longer one is cut into parts."""
 BUDGET_STEP = 32
 BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Premise:
-    """What is read beside a claim: neighbouring chunks of the context, and the text that they make."""
+    """Neighbouring chunks of the context that are read with a claim, and their text."""
 
     chunks: tuple[Chunk, ...]
     text: str
@@ -39,19 +39,16 @@ class ClassifierAligner:
     Parameters
     ----------
     scorer
-        What judges one pair that fits its window.
-    name
-        Stored with a monitor: the folder or model it was loaded from.
-    options
-        Stored with a monitor: what :func:`~syncheck.alignment.load_aligner` needs beside the name to load it again.
+        Judges one pair that fits its window.
+    name, options
+        Stored with a monitor: what :func:`~syncheck.alignment.load_aligner` needs to load it again.
 
     Notes
     -----
-    The sentences of the context are packed, in order, in premises that fit the window beside the claim; all
-    are scored. A claim that would take more than half the window is cut in parts. The score is the lowest
-    over the parts of the claim, each of which needs support, of the highest over the premises. The evidence
-    is the sentence of the premise that decided that shares most with the part of the claim that did, the first
-    where none shares a word (:meth:`EvidenceIndex.best`); of a sentence longer than a premise, the part in it.
+    The sentences of the context are packed, in order, into premises that fit the window with the claim; all are
+    scored. A claim that would take more than half the window is cut into parts. The score is the highest over the
+    premises, and of these the lowest over the parts of the claim, each of which needs support. The evidence is the
+    sentence of the deciding premise that shares most with the deciding part (:meth:`EvidenceIndex.best`).
     """
 
     def __init__(

@@ -1,17 +1,21 @@
-"""CriticTok: what a Self-RAG checkpoint says of a sentence with its [IsSup] tokens."""
+"""CriticTok: the support of a sentence by the [IsSup] tokens of a Self-RAG checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment.classifier import ClassifierAligner
+from syncheck.alignment.evaluators import load_language_model
 from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
+from syncheck.pretrained import weights_sha256
 from syncheck.types import Support
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["CriticAligner"]
 
@@ -37,7 +41,7 @@ class CriticAligner:
     name
         Stored with a monitor; ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
     instruction
-        What the response answers. A monitor passes its question; see :meth:`about`.
+        Question that the response answers; a monitor passes its own, see :meth:`about`.
 
     Raises
     ------
@@ -76,10 +80,7 @@ class CriticAligner:
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        tokenizer = load_tokenizer(path)
-        dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
-        model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
-        return cls(model.eval().to(device), tokenizer, name=f"critic:{path}")
+        return cls(*load_language_model(path, device), name=f"critic:{path}")
 
     def about(self, question: str) -> CriticAligner:
         """Return the same aligner for claims that answer this question."""

@@ -1,4 +1,4 @@
-"""Language models that are asked in words and answer in words: one in this process, or one behind an endpoint."""
+"""Language models that answer prompts, in this process or at an endpoint, and SpanExtract, which asks one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from syncheck.errors import InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 from syncheck.types import Support
 
-__all__ = ["EndpointTextGenerator", "LocalTextGenerator", "SpanAligner", "TextGenerator", "hallucinated_spans"]
+__all__ = [
+    "EndpointTextGenerator",
+    "LocalTextGenerator",
+    "SpanAligner",
+    "TextGenerator",
+    "hallucinated_spans",
+    "load_language_model",
+]
 
 MAX_ANSWER_TOKENS = 512
 TIMEOUT_S = 60.0
@@ -52,6 +59,16 @@ class TextGenerator(Protocol):
             If there is none.
         """
         ...
+
+
+def load_language_model(
+    path: Path | str, device: str | torch.device
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model, in evaluation mode, and its tokenizer: float32 on a CPU, its own type elsewhere."""
+    tokenizer = load_tokenizer(path)
+    dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
+    model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
+    return model.eval().to(device), tokenizer
 
 
 class LocalTextGenerator:
@@ -85,19 +102,10 @@ class LocalTextGenerator:
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalTextGenerator:
         """Load a checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        tokenizer = load_tokenizer(path)
-        dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
-        model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
-        return cls(model.eval().to(device), tokenizer, name=str(path))
+        return cls(*load_language_model(path, device), name=str(path))
 
     def __call__(self, prompt: str) -> str:
-        """Answer a prompt.
-
-        Raises
-        ------
-        InputError
-            If prompt and answer do not fit the model's window: nothing is cut.
-        """
+        """Answer a prompt; raise InputError if prompt and answer do not fit the model's window."""
         ids = self._ids(prompt)
         window: int = self._model.config.get_text_config().max_position_embeddings
         if len(ids) + self._max_new_tokens > window:
@@ -132,12 +140,12 @@ class LocalTextGenerator:
 
 
 class EndpointTextGenerator:
-    """A chat model behind an OpenAI-compatible endpoint. Every call sends the prompt there, and nowhere else.
+    """A chat model at an OpenAI-compatible endpoint; every call sends the prompt there and nowhere else.
 
     Parameters
     ----------
     base_url
-        Where ``/chat/completions`` lies, for instance ``"http://localhost:8000/v1"``.
+        Address of ``/chat/completions``, for instance ``"http://localhost:8000/v1"``.
     model
         The endpoint's name of the model.
     api_key
@@ -189,7 +197,7 @@ class EndpointTextGenerator:
         Raises
         ------
         TextGeneratorError
-            If the endpoint cannot be reached in time, reports an error, sends elsewhere, or answers in another form.
+            If the endpoint cannot be reached in time, reports an error, redirects, or answers in another form.
         """
         body = {
             "model": self._model,
@@ -298,13 +306,7 @@ class SpanAligner:
 
 
 def hallucinated_spans(answer: str) -> list[str]:
-    """Return the spans that an answer lists, from the first JSON object in it that has the list.
-
-    Raises
-    ------
-    TextGeneratorError
-        If there is no such object, or the list holds something other than strings.
-    """
+    """Return the spans that the first JSON object with a list of them has, or raise TextGeneratorError."""
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", answer):
         try:
@@ -322,5 +324,5 @@ def hallucinated_spans(answer: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Take out what an evaluator changes when it quotes: case and white space."""
+    """Normalise what a language model changes when it quotes: case and white space."""
     return " ".join(text.casefold().split())

@@ -82,7 +82,7 @@ class PackedAligner:
 
 
 class Int8Linear(nn.Module):
-    """A linear map whose weights, and whose inputs by token, are integers from -127 to 127 times a scale.
+    """A linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Int8Linear(nn.Module):
         return torch.addcmul(self.bias, mapped, self.step, out=mapped)
 
     def _product(self, rounded: Tensor) -> Tensor:
-        """Multiply by the integers: int32, or where there is no such product float32, which holds nearly every sum."""
+        """Multiply by the integers: in int32, or else in float32, which holds nearly every sum exactly."""
         if rounded.device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             return torch._int_mm(rounded.to(torch.int8), self.weight.t())
         return rounded @ self.weight.t().float()
@@ -148,8 +148,7 @@ class _Layer(nn.Module):
             parts = zip(torch.split(hidden, list(lengths)), wanted, strict=True)
             hidden = torch.cat([part[n] for part, n in parts])
         hidden = self.after_attention(self.attended(joined).add_(hidden))
-        hidden = self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))
-        return hidden
+        return self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))  # type: ignore[no-any-return]
 
 
 class Int8CrossEncoder(nn.Module):
@@ -169,18 +168,7 @@ class Int8CrossEncoder(nn.Module):
 
     @torch.no_grad()
     def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        """Score pairs.
-
-        Parameters
-        ----------
-        pairs
-            B of them.
-
-        Returns
-        -------
-        Tensor
-            (B,) float32, the logit of "supported" before calibration.
-        """
+        """Return the logit of "supported" of B pairs, before calibration: (B,) float32."""
         with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
             return self._logits(pairs)
 
@@ -230,7 +218,7 @@ def _norm(arrays: Mapping[str, Tensor], name: str, eps: float) -> nn.LayerNorm:
 
 
 def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
-    """Let the wanted tokens of a pair, or each, attend to all: (3, heads, T, d) to (heads, n or T, d)."""
+    """Let the wanted tokens of a pair, or all, attend to all: (3, heads, T, d) to (heads, n or T, d)."""
     query, key, value = heads[:, None]
     return scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)[0]
 
@@ -277,7 +265,9 @@ def read_packed(folder: Traversable) -> PackedAligner:
             "wrote it"
         )
     try:
-        encoder = encoder_config(**{name: config["encoder"][name] for name in SIZES})
+        if set(config["encoder"]) != set(SIZES):
+            raise ValueError(f"encoder: expected {', '.join(SIZES)}; found {', '.join(sorted(config['encoder']))}")
+        encoder = encoder_config(**config["encoder"])
         expected = _shapes(encoder)
         calibration = {name: float(value) for name, value in config["calibration"].items()}
         if unknown := calibration.keys() - set(CALIBRATION):

@@ -1,4 +1,4 @@
-"""An aligner by its name: which kind it is, which options that kind takes, and how it is loaded."""
+"""Loading an aligner by name: its kind, and the options that the kind takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TAKES: dict[Kind, tuple[str, ...]] = {
     "classifier": ("entailment",),
 }
 _ASKED: dict[str, Kind] = {"critic": "critic", "spans": "spans", "minicheck": "minicheck"}
-"""What may stand before a colon."""
+"""Prefixes of a name, before a colon."""
 
 
 def load_aligner(
@@ -45,35 +45,26 @@ def load_aligner(
     Parameters
     ----------
     name
-        ``"bundled"``, the one in the package; ``"none"``; an AlignScore ``.ckpt``, a file or
-        ``owner/repository/file.ckpt`` of the Hugging Face hub, or a converted folder; a folder of the bundled
-        aligner's format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint
-        that is asked for unsupported spans; ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder, or the
-        name, of a Hugging Face checkpoint.
+        ``"bundled"``; ``"none"``, which returns None; an AlignScore ``.ckpt``, a file or ``owner/repository/file.ckpt``
+        of the Hugging Face hub, or a converted folder; a folder of the bundled aligner's format; ``"critic:"`` and a
+        Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint that is asked for unsupported spans;
+        ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder or name of a Hugging Face checkpoint.
     backbone
-        Folder or name of the RoBERTa whose config and tokenizer an AlignScore ``.ckpt`` needs; found without it where
-        the checkpoint names it, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
-    mode
-        Of AlignScore: ``"nli_sp"`` (None), ``"nli"``, ``"bin_sp"`` or ``"bin"``; see :class:`AlignScoreAligner`.
-    overflow
-        Of AlignScore: ``"split"`` (None) scores all of a context, ``"cut"`` drops what is beyond the window, as its
-        published code does.
+        For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs; None takes the
+        one that the checkpoint names, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
+    mode, overflow
+        For AlignScore, ``"nli_sp"`` and ``"split"`` if None; see :class:`AlignScoreAligner`.
     entailment
-        Of a classifier: index of the class that means "supported"; None finds it by its name in the config.
+        For a classifier: index of the class that means "supported"; None finds it by its name in the config.
     device
-        Where to run it.
-
-    Returns
-    -------
-    Aligner or None
-        None for ``"none"``.
+        Device to run on.
 
     Raises
     ------
     CheckpointError
-        What was found cannot be loaded.
+        If the checkpoint cannot be loaded.
     InputError
-        The name is that of an endpoint, whose key is not stored; or an option is given that this kind does not take.
+        If the name is that of an endpoint, whose key is not stored, or an option is not one of this kind's.
     """
     if Path(name).is_dir():
         require_plain_folder(Path(name))

@@ -1,4 +1,4 @@
-"""Hugging Face checkpoints that say whether a premise supports a claim, behind one small interface."""
+"""Hugging Face checkpoints that judge whether a premise supports a claim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "loa
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
 UNLIMITED = 10**6
-"""A tokenizer that states no longest input says a number above this."""
+"""Longest input, in tokens, that counts as a limit; tokenizers without one state a larger number."""
 MINICHECK_SUPPORTED = 1
 """Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
 MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
@@ -52,22 +52,15 @@ class PairScorer(Protocol):
 def load_scorer(path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu") -> PairScorer:
     """Load a checkpoint: a T5 that writes text as MiniCheck, anything else as a sequence classifier.
 
-    Parameters
-    ----------
-    path
-        A folder or the name of a model.
-    entailment
-        Index of the class that means "supported"; None finds it by its name in the config.
-    device
-        Where to run.
+    ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config.
 
     Raises
     ------
     CheckpointError
-        It cannot be loaded, is an encoder-decoder that is neither a classifier nor a T5, or no class, or more than one,
-        is named as one that means "supported".
+        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or its class names do not show
+        which one means "supported".
     InputError
-        The checkpoint has no class of that index.
+        If there is no class of that index.
     """
     if _writes_text(path):
         if entailment is not None:
@@ -85,21 +78,13 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
 def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> PairScorer:
     """Load a MiniCheck checkpoint (Tang et al. 2024), the encoder-decoder or one of the encoders.
 
-    The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on the document and the claim as one
-    text with the tokenizer's end-of-sequence token between them, as their published inference joins them.
-
-    Parameters
-    ----------
-    path
-        A folder or the name of a model.
-    device
-        Where to run.
+    The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on document and claim as one text,
+    joined by the tokenizer's end-of-sequence token.
 
     Raises
     ------
     CheckpointError
-        It cannot be loaded, is an encoder-decoder that is neither a classifier nor a T5, or is a classifier of other
-        than two classes.
+        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or has not two classes.
     """
     if _writes_text(path):
         return _encoder_decoder(path, device)
@@ -114,7 +99,7 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
 
 def _writes_text(path: Path | str) -> bool:
-    """Whether a checkpoint answers in words, as MiniCheck's T5 does, and has no classes."""
+    """Whether a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
     try:
         config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
     except CheckpointError as error:
@@ -198,10 +183,8 @@ class SequenceClassificationScorer:
         inputs = self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
             logits = self._model(**inputs).logits.float()  # (B, classes)
-        if logits.shape[1] == 1:
-            values: list[float] = logits[:, 0].sigmoid().tolist()
-            return values
-        values = logits.softmax(-1)[:, self._entailment].tolist()
+        supported = logits[:, 0].sigmoid() if logits.shape[1] == 1 else logits.softmax(-1)[:, self._entailment]
+        values: list[float] = supported.tolist()
         return values
 
     def weights_sha256(self) -> str | None:

@@ -41,15 +41,15 @@ def test_blank_claim_is_refused(aligner, claim):
 
 @pytest.mark.parametrize("one", [(p for p in ["Fine."]), "Fine.", {"Fine."}])
 def test_what_is_no_list_of_strings_is_refused(aligner, one):
-    with pytest.raises(WrongTypeError, match="claims must be a list"):
+    with pytest.raises(WrongTypeError, match="claims"):
         aligner.align(PASSAGES, one)
-    with pytest.raises(WrongTypeError, match="passages must be a list"):
+    with pytest.raises(WrongTypeError, match="passages"):
         aligner.align(one, CLAIMS)
 
 
 def test_half_a_character_is_refused(aligner):
     for asked in (["The bridge \ud800."], CLAIMS), (PASSAGES, ["The bridge \ud800."]):
-        with pytest.raises(InputError, match="half of a character"):
+        with pytest.raises(InputError, match="half"):
             aligner.align(*asked)
 
 

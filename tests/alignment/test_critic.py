@@ -62,10 +62,10 @@ def test_found_again_by_its_name(critic, critic_folder):
 
 
 def test_other_checkpoints_are_refused(llama):
-    with pytest.raises(CheckpointError, match=r"Self-RAG checkpoint.*\[Fully supported\]"):
+    with pytest.raises(CheckpointError, match="Self-RAG"):
         CriticAligner(llama.model, llama.tokenizer)
 
 
 def test_a_question_that_leaves_no_room_is_refused(critic):
-    with pytest.raises(InputError, match="of a window of 512; expected at most 128"):
+    with pytest.raises(InputError, match="128"):
         critic.about("x" * 200)

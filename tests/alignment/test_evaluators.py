@@ -53,9 +53,7 @@ def test_spans_of_other_texts_are_an_error():
         return '{"hallucination list": ["the moon"]}'
 
     evaluator.name = "absent-minded"
-    with pytest.raises(
-        TextGeneratorError, match="'absent-minded' marked .*'the moon'.*none of which is in the sentence"
-    ):
+    with pytest.raises(TextGeneratorError, match="the moon"):
         SpanAligner(evaluator).align(PASSAGES, ["He grew up."])
 
 
@@ -95,7 +93,7 @@ def test_spans_of_an_answer(answer, spans):
     ],
 )
 def test_answers_in_another_form_are_errors(answer):
-    with pytest.raises(TextGeneratorError, match="expected an answer with a JSON object"):
+    with pytest.raises(TextGeneratorError, match="JSON"):
         hallucinated_spans(answer)
 
 
@@ -130,7 +128,7 @@ class TestLocal:
 
     def test_what_does_not_fit_is_refused(self, llama):
         window = llama.model.config.max_position_embeddings
-        with pytest.raises(InputError, match=f"the window of 'local' is {window}; pass less context"):
+        with pytest.raises(InputError, match=str(window)):
             LocalTextGenerator(llama.model, llama.tokenizer, max_new_tokens=window)("Is he?")
 
 
@@ -228,14 +226,14 @@ class TestEndpoint:
 
     def test_a_silent_endpoint_times_out(self, endpoint):
         endpoint.answer = (None, None)
-        with pytest.raises(TextGeneratorError, match="could not be asked.*timed out"):
+        with pytest.raises(TextGeneratorError, match="timed out"):
             EndpointTextGenerator(endpoint.url, "judge", timeout_s=0.05)("hello")
 
     def test_an_endpoint_that_is_not_there(self, endpoint):
         server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         free = server.server_port
         server.server_close()
-        with pytest.raises(TextGeneratorError, match="check base_url and the network"):
+        with pytest.raises(TextGeneratorError, match="base_url"):
             EndpointTextGenerator(f"http://127.0.0.1:{free}/v1", "judge")("hello")
 
     @pytest.mark.parametrize(
@@ -253,7 +251,7 @@ class TestEndpoint:
     def test_no_endpoint_is_asked_by_name_alone(self):
         aligner = SpanAligner(EndpointTextGenerator("http://127.0.0.1:1/v1", "judge"))
         assert aligner.name == "spans:http://127.0.0.1:1/v1#judge"
-        with pytest.raises(InputError, match="never done unasked"):
+        with pytest.raises(InputError, match="EndpointTextGenerator"):
             load_aligner(aligner.name)
 
 
