@@ -82,7 +82,7 @@ def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
 @pytest.mark.parametrize("held_out", [np.zeros(19), np.zeros((1, 20)), np.full(20, np.nan)])
 def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match=r"held_out must be 20 numbers, .* that gets a score; found"):
+    with pytest.raises(InputError, match="held_out"):
         fit_measured(untrained, sentences(10), aggregator="lr", held_out=held_out)
 
 
@@ -101,7 +101,7 @@ def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
 
 def test_scores_without_the_kind_they_are_of_are_refused(llama):
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match="name that kind, or pass neither"):
+    with pytest.raises(InputError, match="kind"):
         fit_measured(untrained, sentences(10), held_out=np.zeros(20))
 
 
@@ -112,11 +112,7 @@ def test_an_output_that_cannot_be_a_folder_is_refused_before_the_work(command, b
     file.write_text("kept")
     output = str(file / below)
     assert main([command, "--model", "nowhere", "--data", "nothing.jsonl", "--output", output]) == 2
-    said = capsys.readouterr().err
-    assert (
-        f"--output {output!r}: expected a folder, or a path where one can be made; found a file at {str(file)!r}"
-        in said
-    )
+    assert f"found a file at {str(file)!r}" in capsys.readouterr().err
     assert file.read_text() == "kept"
 
 
@@ -125,5 +121,5 @@ def test_an_output_where_nothing_can_be_written_is_refused_before_the_work(comma
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # root may write everywhere
     output = str(tmp_path / "new" / "monitor")
     assert main([command, "--model", "nowhere", "--data", "nothing.jsonl", "--output", output]) == 2
-    assert f"--output {output!r}: {str(tmp_path)!r} cannot be written; " in capsys.readouterr().err
+    assert f"{str(tmp_path)!r} cannot be written" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

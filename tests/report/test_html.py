@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
-from syncheck.report.labels import VERDICTS, feature_label, feature_value, tint, verdict
+from syncheck.report.labels import VERDICTS, verdict
 from syncheck.report.layout import mark_passage
-from syncheck.schemas import SCHEMAS, feature_schema
 from syncheck.types import RagPrompt, SentenceScore, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -182,48 +181,7 @@ def test_marking_keeps_the_passage_and_knows_each_characters_evidence(passage, s
     assert sorted(ended) == sorted(ref for *_, ref in marks)
 
 
-def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@given(st.floats(0, 1))
-def test_text_stays_readable_on_every_tint(score):
-    # WCAG 2.2, 1.4.6: contrast of 7 between the page's ink and the background
-    made = tint(score)
-    assert (luminance(made.light) + 0.05) / (luminance("#1b1f24") + 0.05) >= 7
-    assert (luminance("#e8eaed") + 0.05) / (luminance(made.dark) + 0.05) >= 5
-
-
-def test_the_ends_and_the_middle_of_the_scale():
-    assert (tint(0.0).light, tint(0.5).light, tint(1.0).light) == ("#f4a26b", "#f6efdf", "#9cc9ee")
-
-
 def test_each_verdict_is_in_the_legend():
     page = Page(render_html([Case.of(report("q", ("p",), [("Yes.", 0.5, 0, "p")]))]))
     assert set(VERDICTS) == set(get_args(Verdict))
     assert all(verdict in page.text("span") for verdict in VERDICTS)
-
-
-def test_values_carry_their_unit():
-    assert feature_value("mean_entropy", 1.23456) == "1.23 nats"
-    assert feature_value("min_log_prob", -9.158) == "−9.16 nats"
-    assert feature_value("large_kl_pos", 3.0) == "3 tokens"
-    assert feature_value("large_kl_pos", 1.0) == "1 token"
-    assert feature_value("lid_layer_16", None) == "not measured"
-    assert feature_value("min_prob", 0.5) == "0.5"
-    assert feature_value("of_someone_else", 0.5) == "0.5"
-
-
-@pytest.mark.parametrize("version", SCHEMAS)
-def test_every_released_feature_has_words(version):
-    for name in feature_schema(version, (15,)).names:
-        label = feature_label(name)
-        assert label.meaning
-        assert label.unit
-        assert label.direction
-
-
-def test_lid_is_named_after_its_block():
-    assert "block 16's output" in feature_label("lid_layer_16").meaning

@@ -4,13 +4,13 @@ import io
 import json
 from pathlib import Path
 
+from command_runs import LLAMA, write
 from test_html import Page
 
 from syncheck.cli import main
 from syncheck.files import RefusedRecord
 from syncheck.report import SpanReport
 
-LLAMA = Path(__file__).parents[1] / "golden" / "signals" / "llama"
 ITEM = {"id": "good", "lang": "EN", "model_input": "When?", "model_output_text": "In 1950."}
 RESPONSE = {"id": "good", "question": "When?", "context": "In 1342.", "response": "In 1950."}
 
@@ -35,10 +35,6 @@ class Table(Page):
             self.rows[-1][-1] += data
 
 
-def lines(*records):
-    return "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in records)
-
-
 def drawn(path):
     return Table(path.read_text(encoding="utf-8"))
 
@@ -50,8 +46,8 @@ def shown(page):
 def test_the_refused_of_a_folder_stand_under_their_files(tmp_path):
     folder, page = tmp_path / "in", tmp_path / "page.html"
     folder.mkdir()
-    (folder / "en.jsonl").write_text(lines(ITEM, "[1", {"id": "<b>bad</b>", "lang": "EN"}))
-    (folder / "fi.jsonl").write_text(lines("", ITEM | {"id": 7}, ITEM | {"id": "other"}))
+    write(folder / "en.jsonl", ITEM, "[1", {"id": "<b>bad</b>", "lang": "EN"})
+    write(folder / "fi.jsonl", "", ITEM | {"id": 7}, ITEM | {"id": "other"})
     command = ["spans", "--method", "mark-all", "--input", str(folder), "--output", str(tmp_path / "out")]
     assert main([*command, "--html", str(page)]) == 2
     found = drawn(page)
@@ -69,8 +65,8 @@ def test_the_refused_of_a_folder_stand_under_their_files(tmp_path):
 
 
 def test_a_response_that_could_not_be_scored_stands_on_the_page(tmp_path, monkeypatch, capsys):
-    source = lines(RESPONSE, RESPONSE | {"id": "bad", "context": 3})
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(source.encode()), encoding="utf-8"))
+    source = write(tmp_path / "in.jsonl", RESPONSE, RESPONSE | {"id": "bad", "context": 3})
+    monkeypatch.setattr("sys.stdin", io.StringIO(Path(source).read_text(encoding="utf-8")))
     page = tmp_path / "page.html"
     assert main(["score", "--model", str(LLAMA), "--aligner", "none", "--html", str(page)]) == 2
     found = drawn(page)
@@ -81,19 +77,17 @@ def test_a_response_that_could_not_be_scored_stands_on_the_page(tmp_path, monkey
 
 
 def test_a_page_without_refused_records_says_nothing_of_them(tmp_path):
-    source, page = tmp_path / "in.jsonl", tmp_path / "page.html"
-    source.write_text(lines(ITEM))
-    command = ["spans", "--method", "mark-all", "--input", str(source), "--output", str(tmp_path / "out")]
+    source, page = write(tmp_path / "in.jsonl", ITEM), tmp_path / "page.html"
+    command = ["spans", "--method", "mark-all", "--input", source, "--output", str(tmp_path / "out")]
     assert main([*command, "--html", str(page)]) == 0
     assert "refused" not in shown(drawn(page))
 
 
 def test_a_page_of_refused_records_only_says_that_nothing_is_left(tmp_path):
-    source, page = tmp_path / "in.jsonl", tmp_path / "page.html"
-    source.write_text(lines("nonsense"))
+    source, page = write(tmp_path / "in.jsonl", "nonsense"), tmp_path / "page.html"
     tails = {"spans": ["--method", "mark-all"], "score": ["--model", str(LLAMA), "--aligner", "none"]}
     for command, options in tails.items():
-        files = ["--input", str(source), "--output", str(tmp_path / "out"), "--html", str(page)]
+        files = ["--input", source, "--output", str(tmp_path / "out"), "--html", str(page)]
         assert main([command, *options, *files]) == 2
         assert "There is nothing to show: every record was refused." in shown(drawn(page))
 

@@ -1,19 +1,12 @@
 """The page of spans: what is shaded and underlined, in which direction, and that nothing of it is lost."""
 
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from report_cases import demo_cases
 from test_html import Page
 
-from syncheck.errors import InputError
 from syncheck.report import Case, SpanAnswer, SpanReport, render_html
-from syncheck.report.labels import ShadeView, shades_of
-from syncheck.spans import SoftSpan, SpanItem, SpanLabels, labels_of
+from syncheck.spans import SoftSpan, SpanItem, SpanLabels
 
 ARABIC = "Mac \u0628\u062f\u0623 \u0645\u0634\u0631\u0648\u0639 1984."
-HINDI = "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e"
 
 
 def item(response, lang="en", **more):
@@ -22,53 +15,6 @@ def item(response, lang="en", **more):
 
 def page(response, found, lang="en", notes=(), **more):
     return Page(SpanReport([SpanAnswer(item(response, lang, **more), found, notes)], "trees").to_html())
-
-
-def test_soft_labels_are_shades_and_hard_labels_are_marked():
-    labels = SpanLabels((SoftSpan(3, 7, 0.625), SoftSpan(8, 9, 0.004)), ((5, 8),))
-    assert shades_of("in 1999 ok", labels) == (
-        ShadeView("in ", 0.0, False),
-        ShadeView("19", 0.62, False),
-        ShadeView("99", 0.62, True),
-        ShadeView(" ", 0.0, True),
-        ShadeView("ok", 0.0, False),
-    )
-
-
-def test_a_part_of_a_letter_shades_all_of_it():
-    # The labels begin within the second and end within the third of three clusters.
-    labels = SpanLabels((SoftSpan(3, 4, 0.5), SoftSpan(4, 5, 0.75)), ((3, 4),))
-    assert shades_of(HINDI[:6], labels) == (
-        ShadeView("\u0928\u092e", 0.0, False),
-        ShadeView("\u0938\u094d\u0924\u0947", 0.75, True),
-    )
-    family = "\U0001f468\u200d\U0001f469"
-    assert shades_of(f"a{family}b", SpanLabels((SoftSpan(3, 4, 1.0),), ())) == (
-        ShadeView("a", 0.0, False),
-        ShadeView(family, 1.0, False),
-        ShadeView("b", 0.0, False),
-    )
-
-
-def test_a_part_of_a_response_is_shaded_by_the_offsets_of_the_whole():
-    labels = SpanLabels((SoftSpan(0, 4, 0.5),), ((2, 6),))
-    assert shades_of("abcdefgh", labels, start=3, stop=7) == (
-        ShadeView("d", 0.5, True),
-        ShadeView("ef", 0.0, True),
-        ShadeView("g", 0.0, False),
-    )
-
-
-def test_a_span_outside_the_response_is_refused():
-    with pytest.raises(InputError, match="4 characters"):
-        shades_of("abcd", SpanLabels((SoftSpan(2, 5, 0.5),), ()))
-
-
-@given(st.text(max_size=30), st.integers(0, 2**32 - 1))
-def test_shades_hold_the_whole_text(text, seed):
-    random = np.random.default_rng(seed)
-    labels = labels_of(random.random(len(text)), random.random(len(text)) < 0.5)
-    assert "".join(shade.text for shade in shades_of(text, labels)) == text
 
 
 def test_the_page_needs_no_script_and_no_other_file():
