@@ -1,6 +1,6 @@
-"""How much of a sentence's wording the context holds: words, word pairs, numbers and names.
+"""Overlap of a sentence's wording with the context: words, word pairs, numbers and names.
 
-Each share is in [0, 1]; NaN says that the sentence has nothing of the kind to count (no number, no name).
+Shares are in [0, 1]; NaN means that the sentence has nothing of the kind to count (no number, no name).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STOP_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ContextLexicon:
-    """What the passages of one prompt hold, so that they are read once for all its sentences.
+    """The words of the passages of a prompt, read once for all its sentences.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class ContextLexicon:
     stems : frozenset of str
         The words without their endings; see :func:`stem`.
     places : mapping of str to tuple of int
-        Where each word stands, passages one behind the other with a gap between them.
+        Positions of each word, with a gap between one passage and the next.
     stem_places : mapping of str to tuple of int
-        The same of the stems.
+        Positions of each stem.
     """
 
     words: frozenset[str]
@@ -110,11 +110,10 @@ class LexicalShares:
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
 
-    What counts as a name is a capitalised word behind the sentence's first word or number, whatever it is, except a
-    lone "I" ("I'm" and "I've" count); it is held when the context has the word in any case. A word that occurs twice
-    counts twice. ``pair_overlap`` is of neighbouring content words: held are those whose stems stand within eight words
-    of each other in a passage, in either order. ``copied_run`` is the longest run of the sentence's words that stands
-    in a passage as it is.
+    Names are the capitalised words after the first word or number, except a lone "I" ("I'm" and "I've" count); the
+    context may have them in any case. A word that occurs twice counts twice. ``pair_overlap`` is the share of pairs of
+    neighbouring content words whose stems are within eight words of each other in a passage, in either order;
+    ``copied_run`` is that of the longest run of words that a passage repeats.
     """
     found = words(sentence)
     numbers = [word for word in found if _is_number(word)]
@@ -134,10 +133,9 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
 
 
 def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
-    """Return ln(1 + neighbouring content words whose stems stand near each other in no passage).
+    """Return ln(1 + pairs of neighbouring content words whose stems are near each other in no passage).
 
-    ``pair_overlap`` says which share is held, this how many are not: one wrong pair in a long sentence is as wrong as
-    in a short one.
+    Unlike ``pair_overlap`` it ignores the length: one wrong pair in a long sentence is as wrong as in a short one.
     """
     pairs = _held_pairs([stem(word) for word in content_words(sentence)], lexicon)
     return log1p(len(pairs) - sum(pairs))
@@ -145,7 +143,7 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
 
 @lru_cache(maxsize=1)
 def _word_pattern() -> re.Pattern[str]:
-    """Return what finds words and numbers; made at first use, since it looks at 130,000 characters."""
+    """Return the pattern of words and numbers, made at first use since it looks at 130,000 characters."""
     # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner stands inside a word, not at its end.
@@ -168,12 +166,12 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the normalised words and numbers of a text that are no stop words, in order."""
+    """Return the normalised words and numbers of a text, without stop words, in order."""
     return [word for word in words(text) if word not in _STOP_WORDS]
 
 
 def share(items: Sequence[object], known: AbstractSet[object]) -> float:
-    """Return which share of the items is known; NaN when there are none."""
+    """Return the share of items that are known; NaN when there are none."""
     return sum(item in known for item in items) / len(items) if items else nan
 
 
@@ -193,7 +191,7 @@ def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 
 def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:
-    """Say of each pair of neighbours whether they are near each other in a passage."""
+    """Return for each pair of neighbours whether they are near each other in a passage."""
     return [_are_near(pair, lexicon) for pair in pairwise(stems)]
 
 

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 CalibrationMethod = Literal["isotonic", "platt"]
 
 RAW_SHARE = 1e-3
-"""Share of the raw score in an isotonic map: keeps its steps from making sentences equal, and moves none further."""
+"""Share of the raw score in an isotonic map, which keeps its steps from making sentences equal."""
 
 KNOT_DECIMALS = 9
 """Knots that agree to so many decimals are one: between them the raw share would be lost in rounding."""
@@ -158,15 +158,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
 
 
 def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
-    """Rebuild a calibration from its method and ``dataclasses.asdict``.
-
-    Raises
-    ------
-    InputError
-        If the method is unknown or the numbers make no rising map.
-    KeyError, TypeError, ValueError
-        If a field is missing or of another type.
-    """
+    """Rebuild a calibration from its method and ``dataclasses.asdict``, or raise InputError, KeyError or TypeError."""
     if stored["method"] == "isotonic":
         return IsotonicCalibration(tuple(map(float, stored["scores"])), tuple(map(float, stored["probabilities"])))
     if stored["method"] == "platt":
@@ -276,15 +268,7 @@ class RiskControlledThreshold:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RiskControlledThreshold:
-        """Rebuild from ``dataclasses.asdict``.
-
-        Raises
-        ------
-        InputError
-            If the numbers contradict each other.
-        KeyError, TypeError, ValueError
-            If a field other than ``one_per_question`` is missing, or one is of another type.
-        """
+        """Rebuild from ``dataclasses.asdict``, or raise InputError, KeyError, TypeError or ValueError."""
         one_per_question = stored.get("one_per_question", False)
         if not isinstance(one_per_question, bool):
             raise TypeError(f"one_per_question must be true or false; found {one_per_question!r}")

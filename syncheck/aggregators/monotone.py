@@ -1,4 +1,4 @@
-"""Logistic regression whose weights are never negative and pulled towards weights that are chosen beforehand.
+"""Logistic regression with weights that are never negative and are pulled towards a prior.
 
 Weights chosen freely on a few hundred unfaithful sentences fit the source that they come from. A feature whose
 direction is known keeps its direction, and equal weights, which need no labels, are the best guess until data say more.
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Two classes; each feature speaks for the second one, or against it, as told, and never the other way round.
+    """A classifier of two classes in which each feature raises or lowers P(second class), in a direction that is fixed.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         self.max_iter = max_iter
 
     def __sklearn_tags__(self) -> Any:
-        """Say that there are two classes, and that NaN is a value."""
+        """Declare that there are two classes and that NaN is a value."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
@@ -202,7 +202,7 @@ def _check_classes(classes: NDArray[Any]) -> None:
 
 
 def _row_weights(second: NDArray[np.intp], given: ArrayLike | None, X: Floats, *, balanced: bool) -> Floats:
-    """Return what each row counts, (N,), summing to 1."""
+    """Return the weights of the rows, (N,), summing to 1."""
     from sklearn.utils.validation import _check_sample_weight
 
     weights = np.asarray(_check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True), dtype=np.float64)

@@ -85,18 +85,12 @@ class Forest:
         return np.asarray(values[0, :-1], dtype=np.float64)
 
     def to_bytes(self) -> bytes:
-        """Return the trees as arrays; see :class:`Trees`."""
+        """Return the arrays of :class:`Trees` in the safetensors format."""
         return Trees.from_booster(self.booster).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote, validated before XGBoost sees it.
-
-        Raises
-        ------
-        CheckpointError
-            If it is anything else.
-        """
+        """Read trees, validated before XGBoost sees them; raise CheckpointError if they are anything else."""
         return cls(Trees.from_bytes(data).to_booster())
 
 
@@ -176,13 +170,7 @@ class Trees:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote.
-
-        Raises
-        ------
-        CheckpointError
-            If it is anything else, or the arrays make no trees: of bounded size, in range, finite, without cycles.
-        """
+        """Read arrays; raise CheckpointError unless they make trees of bounded size, finite and without cycles."""
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
         if fault := _fault(arrays):
             raise CheckpointError(f"the arrays make no decision trees: {fault}; copy the file again or train anew")
@@ -247,7 +235,7 @@ def _numbers(singles: Singles) -> list[float]:
 
 
 def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
-    """Return the nodes of one of XGBoost's trees from the root on, those left out that it has deleted."""
+    """Return the nodes of one of XGBoost's trees from the root on, without deleted ones."""
     left, right = tree["left_children"], tree["right_children"]
     order = [0]
     for node in order:
@@ -262,12 +250,12 @@ def _renumbered(children: Sequence[int], order: Sequence[int]) -> Ints:
 
 
 def _fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say what keeps arrays from being those of :class:`Trees`; None where nothing does."""
+    """Return what keeps arrays from being those of :class:`Trees`, if anything."""
     return _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays)
 
 
 def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say what is wrong with names, types or lengths; None where nothing is."""
+    """Return what is wrong with names, types or lengths, if anything."""
     if set(arrays) != set(_DTYPES):
         return f"found {sorted(arrays)}"
     if wrong := [name for name, array in arrays.items() if array.dtype != _DTYPES[name] or array.ndim != 1]:
@@ -283,7 +271,7 @@ def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say which value is beyond its range; None where none is."""
+    """Return which value is beyond its range, if any."""
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():
@@ -298,7 +286,7 @@ def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _links_fault(trees: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say what keeps arrays of the right lengths from being trees; None where nothing does."""
+    """Return what keeps arrays of the right lengths from being trees, if anything."""
     sizes = trees["sizes"].astype(np.int64)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (N,) root of each node's tree
     left, right = trees["left"].astype(np.int64), trees["right"].astype(np.int64)

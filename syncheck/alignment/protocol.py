@@ -1,4 +1,4 @@
-"""What an aligner is: something that says how well a context supports a claim."""
+"""The protocol of aligners, which say how well a context supports a claim, and the checked way to ask one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Aligner(Protocol):
 
 @runtime_checkable
 class QuestionAligner(Aligner, Protocol):
-    """An aligner that also wants to know what the claims answer; a monitor tells it."""
+    """An aligner that also takes the question, which a monitor passes."""
 
     def about(self, question: str) -> Self:
         """Return the same aligner, by the same name, for claims that answer this question."""
@@ -118,7 +118,7 @@ def languages_of(aligner: Aligner) -> frozenset[str] | None:
 
 
 def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
-    """Check what an aligner is asked: lists of whole strings, of which no claim is blank.
+    """Check the arguments of an aligner: lists of valid strings, and no blank claim.
 
     Raises
     ------
@@ -134,12 +134,12 @@ def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:
-    """Return the options that tell an aligner from others of its name; empty for one that has none."""
+    """Return the options that distinguish an aligner from others of its name; empty for one that has none."""
     return dict(aligner.options) if isinstance(aligner, ConfiguredAligner) else {}
 
 
 def identity_of(aligner: Aligner | None) -> str:
-    """Return what tells an aligner from any other, as the command line's ``--aligner`` takes it."""
+    """Return name and options of an aligner as the command line takes them after ``--aligner``."""
     if aligner is None:
         return "none"
     return " ".join(
@@ -149,7 +149,7 @@ def identity_of(aligner: Aligner | None) -> str:
 
 @runtime_checkable
 class KnowsWeights(Protocol):
-    """An aligner, or a part of one, that can tell its weights from others."""
+    """An aligner, or a part of one, that has a digest of its weights."""
 
     def weights_sha256(self) -> str | None:
         """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None where the weights are elsewhere."""
@@ -184,9 +184,8 @@ class Unaligned:
 class AskedAligner:
     """Asks an aligner about claims that answer one question.
 
-    An aligner is the user's code, and what is being generated must survive it: an error, a shortage of memory and an
-    answer in another form than the protocol's become the claims' reason. Only ``KeyboardInterrupt`` and ``SystemExit``,
-    which ask the whole program to stop, pass.
+    An aligner is the user's code, and generation must survive it: an error, a shortage of memory and an answer that
+    breaks the protocol become the claims' reason. Only ``KeyboardInterrupt`` and ``SystemExit`` pass.
 
     Parameters
     ----------
