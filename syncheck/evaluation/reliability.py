@@ -43,10 +43,8 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 
     Parameters
     ----------
-    scores : array-like of shape (N,)
-        P(faithful) in [0, 1].
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    scores, y : array-like of shape (N,)
+        P(faithful) in [0, 1], and labels: 1 faithful, 0 unfaithful.
     bins
         Number of bins.
     """
@@ -91,12 +89,9 @@ def cross_fitted_calibration(
 
     Parameters
     ----------
-    scores : array-like of shape (N,)
-        Raw P(faithful) of held-out sentences.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
-    groups : array-like of shape (N,)
-        In practice the question.
+    scores, y, groups : array-like of shape (N,)
+        Raw P(faithful) of held-out sentences, their labels (1 faithful, 0 unfaithful) and, in practice, their
+        questions.
     method
         As in :func:`syncheck.aggregators.fit_calibration`.
     folds, seed

@@ -51,15 +51,8 @@ _LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 class System:
     """A way to score sentences from some of the columns.
 
-    Attributes
-    ----------
-    name : str
-        As the table shows it.
-    columns : tuple of str
-    trained : bool
-        False takes the value of a single column as the score, higher being faithful.
-    aggregator : AggregatorKind or None
-        The kind to train, where it is not the one that is being evaluated.
+    Untrained, it takes the value of its single column as the score, higher being faithful. ``aggregator`` is the kind
+    to train where it is not the one that is being evaluated.
     """
 
     name: str
@@ -185,19 +178,9 @@ def held_out_scores(
 def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
     """Choose each system's threshold for :func:`held_out_scores` on the out-of-fold scores of the training sentences.
 
-    It has the best balanced accuracy there; no label of the others is used.
-
-    Parameters
-    ----------
-    scores
-        From :func:`out_of_fold_scores` of the training sentences, with ``same_folds`` and as many repeats as runs.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (R,), float64
-        For :func:`~syncheck.evaluation.tables.auroc_table`.
+    It has the best balanced accuracy there; no label of the others is used. ``scores`` are those of
+    :func:`out_of_fold_scores` with ``same_folds`` and as many repeats as runs, ``y`` the labels of the training
+    sentences. The thresholds, (R,) for each system, are for :func:`~syncheck.evaluation.tables.auroc_table`.
     """
     labels = np.asarray(y)
     return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
@@ -282,17 +265,8 @@ def best_aggregator(
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
     """Return the system of all columns and, for each signal, that of all the other columns.
 
-    Parameters
-    ----------
-    names
-        Names of the columns, in order.
-    signals
-        Columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them.
-
-    Returns
-    -------
-    tuple of System
-        ``"all features"``, then ``"without <signal>"`` in the order of ``signals``.
+    ``signals`` has columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them. The systems are named
+    ``"all features"`` and ``"without <signal>"``, in the order of ``signals``.
     """
     if len(signals) < 2:
         raise InputError(

@@ -52,26 +52,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One system on one set of sentences; intervals are 95 %.
+    """One system on one set of sentences, ``"all"`` or a generator, a task, ...; intervals are 95 %.
 
-    NaN where a label is absent; the intervals also where a label is in one group only.
-
-    Attributes
-    ----------
-    system, subset : str
-        ``subset`` is ``"all"`` or a generator, a task, ...
-    auroc, low, high : float
-    gain, gain_low, gain_high : float
-        AUROC minus that of the table's first system on the same resamples.
-    sentences, unfaithful : int
-    deviation : float
-        Standard deviation of the AUROC over the repeats (R - 1); NaN for a single one.
-    auprc, auprc_low, auprc_high : float
-        Average precision of finding the unfaithful.
-    balanced_accuracy, balanced_accuracy_low, balanced_accuracy_high : float
-        At a threshold chosen on other sentences; NaN if there is none.
-    ece, ece_low, ece_high : float
-        Expected calibration error; NaN for scores that are not in [0, 1].
+    NaN where a label is absent; the intervals also where a label is in one group only. ``gain`` is the AUROC minus that
+    of the table's first system on the same resamples; ``deviation`` the standard deviation of the AUROC over the
+    repeats (R - 1), NaN for a single one; ``auprc`` the average precision of finding the unfaithful;
+    ``balanced_accuracy`` that at a threshold chosen on other sentences, NaN if there is none; ``ece`` the expected
+    calibration error, NaN for scores that are not in [0, 1].
     """
 
     system: str

@@ -216,7 +216,7 @@ def _check_parts(
 
 
 def left_out_scores(X: ArrayLike, y: ArrayLike, sources: Sequence[str], *, estimator: Any) -> NDArray[np.float64]:
-    """Score each source by a classifier that was trained on the others.
+    """Score each source by a classifier that was trained on the others: P(faithful) of each row, (N,).
 
     Parameters
     ----------
@@ -228,11 +228,6 @@ def left_out_scores(X: ArrayLike, y: ArrayLike, sources: Sequence[str], *, estim
         Where each row comes from.
     estimator
         An untrained scikit-learn classifier with ``predict_proba``; it is cloned for each source.
-
-    Returns
-    -------
-    ndarray of shape (N,), float64
-        P(faithful).
     """
     from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 

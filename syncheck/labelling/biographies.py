@@ -261,7 +261,7 @@ def _labelled(
     with _naming(record, "propositions"):
         verdicts = judge(found.passages, pending)
     if len(verdicts) != len(pending):
-        message = f"expected of judge a verdict for each of {len(pending)} propositions, found {len(verdicts)}"
+        message = f"expected a verdict of the judge for each of {len(pending)} propositions, found {len(verdicts)}"
         raise record.error(message, "propositions")
     judged = iter(verdicts)
     return tuple(replace(p, faithful=bool(next(judged))) if p.faithful is None else p for p in propositions)
@@ -341,5 +341,5 @@ def _kept(given: dict[str, Any]) -> Proposition:
 
 def _string(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no string")
+        raise TypeError(f"{value!r} is not a string")
     return value

@@ -141,7 +141,7 @@ def labelled_responses(
             continue
         if not isinstance(given, Mapping):
             raise WrongTypeError(
-                "records must be LabelledResponse objects, as syncheck.training.load_records reads them from a file, "
+                "records must be LabelledResponse objects, as syncheck.labelling.load_records reads them from a file, "
                 f"or dicts of the same fields; found {type(given).__name__} as number {number}"
             )
         record = _of_mapping(given, number)
@@ -154,7 +154,7 @@ def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
     try:
         text = json.dumps(dict(given))
     except (TypeError, ValueError, RecursionError) as error:
-        raise RecordError(f"expected what JSON can hold: {error}", source="records", line=number) from error
+        raise RecordError(f"expected values that JSON can hold: {error}", source="records", line=number) from error
     return Record(parsed_record(text, "records", number), "records", number)
 
 

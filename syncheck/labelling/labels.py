@@ -37,15 +37,8 @@ contains the other (the published benchmark)."""
 class UnfaithfulSpan:
     """Characters ``start`` to ``end`` of a response that an annotator marked as unfaithful.
 
-    Attributes
-    ----------
-    start, end : int
-    implicit_true : bool
-        True of the world although the context does not say it (RAGTruth).
-    due_to_null : bool
-        An effect of a null in structured data (RAGTruth).
-    label_type : str or None
-        The annotators' category.
+    RAGTruth has spans that are true of the world although the context does not say so (``implicit_true``), or an effect
+    of a null in structured data (``due_to_null``); ``label_type`` is the annotators' category.
     """
 
     start: int
@@ -71,7 +64,7 @@ def label_sentences(
     rule: Rule = "overlap",
     implicit_true: bool = True,
 ) -> NDArray[np.int64]:
-    """Label sentences by the spans that annotators marked.
+    """Label sentences by the spans that annotators marked: 1 faithful, 0 unfaithful, (N,).
 
     Parameters
     ----------
@@ -82,11 +75,6 @@ def label_sentences(
     rule
     implicit_true
         Whether spans count that are true of the world although the context does not say so.
-
-    Returns
-    -------
-    ndarray of shape (N,), int64
-        1 faithful, 0 unfaithful.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
     marks = _overlaps if rule == "overlap" else _contains_or_contained
@@ -150,12 +138,8 @@ Bounds = Sequence[tuple[int, int]]
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     """Check that each labelled sentence of a response is measured as one, and by itself.
 
-    Parameters
-    ----------
-    record
-        With labels of sentences; with spans, or with ``carry_labels``, every cut is right.
-    bounds
-        Of the measured sentences. Those without a letter or digit do not count.
+    ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. Every cut is
+    right for a record with spans or with ``carry_labels``. The error has the record's line if it was read from a file.
     """
     found = None if record.carry_labels else _cut_otherwise(record, bounds)
     if found is None:

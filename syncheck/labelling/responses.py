@@ -127,17 +127,15 @@ class LabelledResponse:
         Unfaithful characters; None when the labels are per sentence.
     sentences : tuple of LabelledSentence or None
         Labels per sentence, which hold all letters and digits of the response; None when they are spans.
-    task : str or None
+    task, split : str or None
     quality : str or None
         RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
-    split : str or None
     prompt_with_context, prompt_without_context : str or None
         The prompts as the generator saw them; None for both leaves them to the monitor.
     user_turns : bool
         Whether these prompts are user turns, for the chat template of a model that has one.
     carry_labels : bool
-        Whether labels may be carried over to sentences that are cut otherwise; see
-        :func:`~syncheck.labelling.labels.check_cut`.
+        Whether labels may be carried over to sentences that are cut otherwise.
     source, line : str and int, or None
         The place it was read from, for messages.
     """

@@ -282,7 +282,7 @@ def _checked(scores: ArrayLike, y: ArrayLike, risk: float, confidence: float) ->
         raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
     for name, value in (("risk", risk), ("confidence", confidence)):
         if not 0 < value < 1:
-            raise InputError(f"{name} must be between 0 and 1, both left out; found {value}")
+            raise InputError(f"{name} must be above 0 and below 1; found {value}")
     if not ((values >= 0) & (values <= 1)).all():
         raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
     if not np.isin(labels, (0, 1)).all():

@@ -39,14 +39,9 @@ it has to be rare; pruning only chooses among samples that are there anyway, so 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Scores below which a sentence is taken back or a sample dropped, with their recall of unfaithful sentences.
+    """Scores below which a sentence is taken back or a sample dropped: tau_1 and tau_2 of FOD, ``backtrack <= prune``.
 
-    Attributes
-    ----------
-    backtrack, prune : float
-        tau_1 and tau_2 of FOD; ``backtrack <= prune``.
-    backtrack_recall, prune_recall : float
-        Share of the unfaithful sentences that fall below, in [0, 1].
+    The recalls are the shares of the unfaithful sentences that fall below, in [0, 1].
     """
 
     backtrack: float
@@ -63,10 +58,8 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
 
     Parameters
     ----------
-    scores : array-like of shape (N,)
-        P(faithful) of sentences that the aggregator was not trained on.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    scores, y : array-like of shape (N,)
+        P(faithful) of sentences that the aggregator was not trained on, and labels: 1 faithful, 0 unfaithful.
     """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]

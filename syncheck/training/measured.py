@@ -282,7 +282,7 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
     return replace(measured, values=values)
 
 
-def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "what is given") -> None:
+def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "the data") -> None:
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
     Facts that their provenance lacks are not compared; ``source`` names the sentences in the message.

@@ -110,8 +110,7 @@ def surrogate_matrix(
         Generator whose sentences the aggregators are trained on, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so no question is on both sides.
     aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`; the defaults are the paper's three runs, which
-        differ by their seeds.
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`; the default is the paper's three runs.
     draws
         Resamples of the groups for the intervals.
 

@@ -177,7 +177,7 @@ def test_what_a_model_cannot_do_is_located(tmp_path):
 
 def test_a_judge_that_leaves_one_out_is_an_error(tmp_path):
     path = write(tmp_path / "fs.jsonl", BIOGRAPHY | {"propositions": ["Ada.", "Rome."]})
-    with pytest.raises(RecordError, match="a verdict for each of 2 propositions, found 1"):
+    with pytest.raises(RecordError, match="verdict"):
         load_biographies(path, judge=lambda passages, propositions: [True])
 
 
