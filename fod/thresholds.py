@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fod.config import FODConfig, Threshold, check_threshold
 from syncheck import Monitor, RiskControlledThreshold
@@ -100,14 +100,15 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
 
 
 def _promise_of(monitor: Monitor) -> RiskControlledThreshold:
-    promise = None if monitor.aggregator is None else monitor.aggregator.calibrated_threshold
-    if promise is None:
+    aggregator = monitor.aggregator
+    promise = None if aggregator is None else aggregator.calibrated_threshold
+    if aggregator is None or promise is None:
         raise NotReadyError(
             "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
             "calibrate --risk R --confidence C --output DIR` on held-out data and take the monitor that it saves, or "
             "pass a number"
         )
-    return promise
+    return replace(promise, threshold=float(aggregator.at_prior(promise.threshold)))
 
 
 def _chosen(name: str, given: Threshold | None, saved: float, promise: RiskControlledThreshold | None) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -127,6 +129,26 @@ class Monitor:
         aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
         model = type(self.model).__name__
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
+
+    def with_prior(self, prior: float) -> Monitor:
+        """Return this monitor for text of which another share of the sentences is faithful.
+
+        Parameters
+        ----------
+        prior
+            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score; their order, the
+            thresholds of ``config`` and the guarantee of a calibrated threshold stay.
+
+        Raises
+        ------
+        InputError
+            If the monitor has no aggregator, or it is not known for which share its probabilities hold.
+        """
+        if self.aggregator is None:
+            raise InputError("a prior shifts scores, and this monitor has none; train it first")
+        shifted = copy(self)
+        shifted.aggregator = replace(self.aggregator, prior=prior)
+        return shifted
 
     def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt:
         """Build the pair of prompts; see :func:`syncheck.build_prompt`."""

@@ -25,7 +25,7 @@ from syncheck.aggregators.models import Column, StoredModel
 from syncheck.config import AggregatorKind
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import REMEDY, read_bytes, read_object
-from syncheck.given import real_numbers
+from syncheck.given import check_share, real_numbers
 from syncheck.printable import summary
 from syncheck.types import FeatureSchema
 
@@ -52,8 +52,13 @@ class Aggregator:
     calibration : IsotonicCalibration, PlattCalibration or None
         Turns the model's scores into those of :meth:`score`; None leaves them.
     calibrated_threshold : RiskControlledThreshold or None
-        The score from which sentences may be shown with a promise; see
+        The score, at the base rate, from which sentences may be shown with a guarantee; see
         :func:`syncheck.training.choose_risk_controlled_threshold`.
+    base_rate : float or None
+        Share of faithful sentences where the model's probabilities hold, in (0, 1): that of the training labels, or
+        one half where classes were balanced; None where it is not known.
+    prior : float or None
+        Share of faithful sentences that is expected where the scores are used; None is the base rate.
 
     Examples
     --------
@@ -69,10 +74,29 @@ class Aggregator:
     model: StoredModel
     calibration: Calibration | None = None
     calibrated_threshold: RiskControlledThreshold | None = None
+    base_rate: float | None = None
+    prior: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("base_rate", "prior"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            check_share(value, name)
+            if value in (0, 1):
+                raise InputError(f"{name} must lie between 0 and 1; found {value!r}")
+        if self.prior is not None and self.base_rate is None:
+            raise InputError(
+                "the share of faithful sentences that this aggregator's probabilities are for is not known, so no prior "
+                "can shift them; calibrate it first"
+            )
 
     def __repr__(self) -> str:
         calibrated = "" if self.calibration is None else ", calibrated"
-        return summary(self, f"{self.kind}, {self.schema.version}, {len(self.schema.names)} features{calibrated}")
+        share = self.base_rate if self.prior is None else self.prior
+        expected = "" if share is None else f", for {share:.0%} faithful"
+        names = f"{len(self.schema.names)} features"
+        return summary(self, f"{self.kind}, {self.schema.version}, {names}{calibrated}{expected}")
 
     @classmethod
     def fit(
@@ -116,8 +140,10 @@ class Aggregator:
         """
         rows = _rows(X, schema)
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
-        model = fit_model(rows, real_numbers(y, "labels"), kind=kind, seed=seed, names=schema.names)
-        return cls(schema, kind, _medians(rows), model)
+        labels = real_numbers(y, "labels")
+        model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
+        base_rate = 0.5 if kind == "monotone" else float(np.mean(labels))
+        return cls(schema, kind, _medians(rows), model, base_rate=base_rate)
 
     @classmethod
     def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None) -> Self:
@@ -151,6 +177,9 @@ class Aggregator:
             calibration, threshold = config.get("calibration"), config.get("calibrated_threshold")
             calibration = None if calibration is None else calibration_from_dict(calibration)
             threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
+            base_rate, prior = (
+                None if config.get(name) is None else _number(config[name]) for name in ("base_rate", "prior")
+            )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
         model = _read_model(path, kind, named, digest)
@@ -160,7 +189,10 @@ class Aggregator:
                 f"{model.features}; {REMEDY}"
             )
         check_schema(trained, schema)
-        return cls(trained, kind, medians, model, calibration, threshold)  # type: ignore[arg-type]  # a key of KINDS
+        try:
+            return cls(trained, kind, medians, model, calibration, threshold, base_rate, prior)  # type: ignore[arg-type]
+        except InputError as error:
+            raise CheckpointError(f"{path} is damaged ({error}); {REMEDY}") from error
 
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
@@ -176,6 +208,8 @@ class Aggregator:
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "calibration": None if calibration is None else {"method": calibration.method, **asdict(calibration)},
             "calibrated_threshold": None if threshold is None else asdict(threshold),
+            "base_rate": self.base_rate,
+            "prior": self.prior,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
         (folder / file).write_bytes(weights)
@@ -244,7 +278,7 @@ class Aggregator:
         return cls(schema, "mlp", np.full(network.features, np.nan), network)
 
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(faithful) of each row, (N,) float64; calibrated if the aggregator is.
+        """Return P(faithful) of each row, (N,) float64; calibrated if the aggregator is, and shifted to its prior.
 
         Parameters
         ----------
@@ -257,7 +291,16 @@ class Aggregator:
             If the number of columns is another, or a value is infinite.
         """
         raw = self.model.probability(_rows(X, self.schema))
-        return raw if self.calibration is None else self.calibration.probability(raw)
+        return self.at_prior(raw if self.calibration is None else self.calibration.probability(raw))
+
+    def at_prior(self, probability: ArrayLike) -> NDArray[np.float64]:
+        """Turn probabilities that hold at :attr:`base_rate` into those at :attr:`prior`, by shifting their log-odds."""
+        given = np.asarray(probability, dtype=np.float64)
+        if self.prior is None or self.base_rate is None or self.prior == self.base_rate:
+            return given
+        for_faithful = given * (self.prior / self.base_rate)
+        against = (1.0 - given) * ((1.0 - self.prior) / (1.0 - self.base_rate))
+        return for_faithful / (for_faithful + against)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
         """Return what each feature of one sentence contributes to its score, in nats of log-odds.

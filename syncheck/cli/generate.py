@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from syncheck.cli.monitors import monitor_for, read_passages
+from syncheck.cli.monitors import scoring_monitor, read_passages
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
-    monitor = monitor_for(args, "generation", generic=True)
+    monitor = scoring_monitor(args, "generation")
     if args.decoder in _NEED_SCORES and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> Worker:
-    return answer_one_by_one(_work(monitor_for(args, "generation", generic=True), args, _chosen_options(args)))
+    return answer_one_by_one(_work(scoring_monitor(args, "generation"), args, _chosen_options(args)))
 
 
 def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:

@@ -26,6 +26,7 @@ __all__ = [
     "check_device",
     "convert_aligner",
     "monitor_for",
+    "scoring_monitor",
     "read_passages",
     "segmenter_of",
 ]
@@ -60,6 +61,12 @@ def check_device(name: str) -> None:
             f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
             "together, or pass --device cpu"
         )
+
+
+def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+    """Return the monitor that ``score`` and ``generate`` ask for: any model has scores, at the ``--prior``."""
+    monitor = monitor_for(args, purpose, generic=True)
+    return monitor if args.prior is None else monitor.with_prior(args.prior)
 
 
 def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool = False) -> Monitor:

@@ -87,6 +87,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``score``."""
     _add_model(parser)
     _add_files(parser)
+    _add_prior(parser)
     parser.add_argument("--tokens", action="store_true", help="also write the signals of every token (off)")
     parser.add_argument(
         "--batch-tokens",
@@ -131,6 +132,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
     _add_model(parser)
     _add_files(parser)
+    _add_prior(parser)
     group = parser.add_argument_group("answers")
     group.add_argument("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
     _add_length(group, default=256)
@@ -341,6 +343,15 @@ def add_conversion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--aligner", required=True, metavar="FILE", help="an AlignScore .ckpt")
     _add_backbone(parser)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to pass to --aligner afterwards")
+
+
+def _add_prior(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--prior",
+        type=float,
+        metavar="SHARE",
+        help="expected share of faithful sentences; shifts every score (that of the monitor's training)",
+    )
 
 
 def _add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:

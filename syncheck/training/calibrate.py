@@ -118,7 +118,7 @@ def calibrate_monitor(
     measured = against_references(measured, monitor)
     used = np.flatnonzero(measured.checkable)
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
-    raw = replace(aggregator, calibration=None, calibrated_threshold=None).score(measured.values[used])
+    raw = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(measured.values[used])
     calibration = fit_calibration(raw, y, method=method)
     scores = calibration.probability(raw)
     threshold = None
@@ -132,7 +132,13 @@ def calibrate_monitor(
             raise InsufficientDataError(
                 f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
             ) from error
-    calibrated = replace(aggregator, calibration=calibration, calibrated_threshold=threshold)
+    calibrated = replace(
+        aggregator,
+        calibration=calibration,
+        calibrated_threshold=threshold,
+        base_rate=float(y.mean()),
+        prior=None,
+    )
     carried = _carried(aggregator, calibrated, (monitor.config.backtrack_threshold, monitor.config.prune_threshold))
     return Calibrated(
         Monitor(
@@ -153,7 +159,9 @@ def calibrate_monitor(
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:
     """Carry thresholds on the old scores to the new scale, so that they part the same sentences."""
     assert after.calibration is not None
-    raw = np.array(thresholds) if before.calibration is None else before.calibration.raw(thresholds)
+    at_base = replace(before, base_rate=before.prior, prior=before.base_rate) if before.prior is not None else before
+    held = at_base.at_prior(thresholds)
+    raw = held if before.calibration is None else before.calibration.raw(held)
     return [float(value) for value in after.calibration.probability(raw)]
 
 
