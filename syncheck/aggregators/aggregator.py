@@ -87,8 +87,8 @@ class Aggregator:
                 raise InputError(f"{name} must lie between 0 and 1; found {value!r}")
         if self.prior is not None and self.base_rate is None:
             raise InputError(
-                "the share of faithful sentences that this aggregator's probabilities are for is not known, so no prior "
-                "can shift them; calibrate it first"
+                "a prior shifts probabilities from the share of faithful sentences that they are for, and this "
+                "aggregator's is not known; calibrate it first"
             )
 
     def __repr__(self) -> str:

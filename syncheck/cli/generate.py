@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from syncheck.cli.monitors import scoring_monitor, read_passages
+from syncheck.cli.monitors import read_passages, scoring_monitor
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one

@@ -26,8 +26,8 @@ __all__ = [
     "check_device",
     "convert_aligner",
     "monitor_for",
-    "scoring_monitor",
     "read_passages",
+    "scoring_monitor",
     "segmenter_of",
 ]
 
