@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
-from transformers.generation import LogitsProcessor, LogitsProcessorList
+from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck.config import SegmenterConfig
 from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
 from syncheck.decoding.rows import Scoped
-from syncheck.decoding.scored import ScoredSession
+from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
@@ -39,6 +39,16 @@ class _FollowIds(LogitsProcessor):  # type: ignore[misc]
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         self._watch.check_sequence(input_ids)
         return scores
+
+
+class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
+    def __init__(self, watch: BatchWatch, threshold: float) -> None:
+        self._watch = watch
+        self._threshold = threshold
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
+        found = [any(falls_below(s, self._threshold) for s in sentences) for sentences in self._watch.rows]
+        return torch.tensor(found, device=input_ids.device)
 
 
 class BatchWatch(Scoped):
@@ -77,6 +87,7 @@ class BatchWatch(Scoped):
         self._new = 0
         self._busy = False
         self._attached = False
+        self._stop_below: float | None = None
         self._started = time.perf_counter()
         self.processors = LogitsProcessorList([_FollowIds(self)])
 
@@ -84,6 +95,27 @@ class BatchWatch(Scoped):
     def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
         """Sentences of each row scored so far."""
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
+
+    def stop_below(self, threshold: float) -> StoppingCriteriaList:
+        """Return the criterion that ends a row once a sentence of it falls below a score.
+
+        For ``generate(stopping_criteria=...)``, or to ask in a loop of your own: called with the ids, it returns for
+        each row whether it is over. A sentence is scored when the next one has begun, so that the ids go on for a
+        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
+
+        Parameters
+        ----------
+        threshold
+            In [0, 1]; a sentence that claims something and has no score counts as below.
+
+        Raises
+        ------
+        NotReadyError
+            If the monitor has no aggregator, so that no sentence has a score.
+        """
+        check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
+        self._stop_below = threshold
+        return StoppingCriteriaList([_FallsBelow(self, threshold)])
 
     def check_sequence(self, input_ids: Tensor) -> None:
         """Refuse, by an InputError, ids other than those fed: of another prompt, or of text moved between rows."""
@@ -142,6 +174,7 @@ class BatchWatch(Scoped):
         for row in self._session.rows:
             row.end()
         self._score_closed(is_last=True)
+        self._watched.cut_below(self._stop_below)
         return self._watched.reports(stops=reasons, seconds=time.perf_counter() - self._started)
 
     @property

@@ -19,7 +19,7 @@ from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.decoding import DecodingSession, StopReason, decode, drain, prepare_generation
-from syncheck.decoding.scored import ScoredAnswer, ScoredSession
+from syncheck.decoding.scored import ScoredAnswer, ScoredSession, check_stop_below
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.printable import summary
@@ -199,6 +199,7 @@ class Monitor:
         *,
         num_return_sequences: Literal[1] | None = None,
         generator: torch.Generator | None = None,
+        stop_below: float | None = None,
         **kwargs: Any,
     ) -> Report: ...
 
@@ -209,6 +210,7 @@ class Monitor:
         *,
         num_return_sequences: int | None = None,
         generator: torch.Generator | None = None,
+        stop_below: float | None = None,
         **kwargs: Any,
     ) -> list[Report]: ...
 
@@ -218,6 +220,7 @@ class Monitor:
         *,
         num_return_sequences: int | None = None,
         generator: torch.Generator | None = None,
+        stop_below: float | None = None,
         **kwargs: Any,
     ) -> Report | list[Report]:
         """Generate responses and score their sentences as they come.
@@ -230,6 +233,9 @@ class Monitor:
             Responses to each prompt; more than one requires sampling, as in ``model.generate``.
         generator
             Source of randomness for sampling; None uses torch's global one.
+        stop_below
+            A score in [0, 1]: a response ends with the first sentence that does not reach it, or that claims something
+            and has no score; its ``stop`` is then ``below_threshold``. None never ends one.
         **kwargs
             Arguments of ``model.generate``: ``max_new_tokens``, ``do_sample``, ``generation_config``,
             ``logits_processor``, ``stopping_criteria``, ``streamer``, ...
@@ -250,12 +256,13 @@ class Monitor:
         """
         started = time.perf_counter()
         given = _rows_of(prompts)
+        check_stop_below(stop_below, has_scores=self.aggregator is not None)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
         plan = prepare_generation(self.model, given, **kwargs)
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
-            stops = drain(watched.decode(plan, generator=generator))
+            stops = drain(watched.decode(plan, generator=generator, stop_below=stop_below))
             reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
 
@@ -281,6 +288,7 @@ class Monitor:
         *,
         reveal: Literal["verified", "immediate"] = "verified",
         generator: torch.Generator | None = None,
+        stop_below: float | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
         """Generate and yield events as they happen: a sentence's before the next sentence's second token is decoded.
@@ -291,7 +299,7 @@ class Monitor:
             From :meth:`prompt`; a single one.
         reveal
             ``verified``: the tokens of a sentence come after its score. ``immediate``: tokens come as they are decoded.
-        generator, **kwargs
+        generator, stop_below, **kwargs
             As in :meth:`generate`.
 
         Yields
@@ -302,6 +310,7 @@ class Monitor:
         _require_prompt(prompt)
         if reveal not in ("verified", "immediate"):
             raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
+        check_stop_below(stop_below, has_scores=self.aggregator is not None)
         plan = prepare_generation(self.model, prompt, **kwargs)
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
@@ -317,14 +326,17 @@ class Monitor:
                     held = []
                 if not watched.is_due():
                     continue
-                for sentence in watched.score_round()[0]:
-                    row = watched.decoding.rows[0]
+                known = len(watched.answers[0].sentences)
+                watched.score_round()
+                row, is_cut = watched.decoding.rows[0], watched.cut_below(stop_below)
+                for sentence in watched.answers[0].sentences[known:]:
                     event = SentenceEvent.of(sentence, row.token_ids, row.text)
                     yield event
                     if reveal == "verified":
                         tokens = len(event.token_ids)
                         yield from held[:tokens]
                         held = held[tokens:]
+                held = [] if is_cut else held
             yield from held
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)

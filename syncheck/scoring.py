@@ -84,6 +84,11 @@ class SentenceScorer:
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
         self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether there is an aggregator, without which no sentence has a score."""
+        return self._aggregator is not None
+
     def __call__(
         self,
         sentences: Sequence[SentenceSignals],

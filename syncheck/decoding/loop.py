@@ -123,7 +123,7 @@ def decode(
     if plan.streamer is not None:
         plan.streamer.put(session.sequences().cpu())
     warned: set[int] = set()
-    while None in stops:
+    while not all(row.ended for row in session.rows):
         _warn(session.next_logits, stops, warned)
         step = take_step(session, plan, lambda scores: plan.choose(scores, generator))
         stops = tuple(before or now for before, now in zip(stops, step.stops, strict=True))

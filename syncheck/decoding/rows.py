@@ -161,6 +161,13 @@ class Row:
         self.sentences += len(self.closed)
         self.closed = []
 
+    def stop_after(self, *, tokens: int, sentences: int) -> None:
+        """End this row after so many tokens, which are these sentences; what it holds after them is forgotten."""
+        self._segmenter = self._segmenter.rewound(tokens, sentences=sentences)
+        del self.token_ids[tokens:]
+        self.start, self.sentences, self.closed = tokens, sentences, []
+        self.ended, self.end_token = True, None
+
     def fork(self, *, keep_closed: bool) -> Row:
         """Copy this row cut back to the end of its closed sentences, or to their start."""
         tokens = self.start + (self.measured_tokens if keep_closed else 0)

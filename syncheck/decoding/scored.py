@@ -13,12 +13,14 @@ from syncheck.decoding.loop import StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
+from syncheck.errors import NotReadyError
+from syncheck.given import check_share
 from syncheck.printable import counted, quoted, summary
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
-__all__ = ["ScoredAnswer", "ScoredSession", "falls_below", "scored_unmeasured"]
+__all__ = ["ScoredAnswer", "ScoredSession", "check_stop_below", "falls_below", "scored_unmeasured"]
 
 
 class ScoredAnswer:
@@ -51,6 +53,15 @@ class ScoredAnswer:
             seconds=seconds,
             monitor=self.scorer.monitor,
         )
+
+
+def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
+    """Refuse a threshold that is none, or that no sentence could be compared with."""
+    if stop_below is None:
+        return
+    check_share(stop_below, "stop_below")
+    if not has_scores:
+        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
 
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
@@ -90,6 +101,7 @@ class ScoredSession(Scoped):
         self.decoding = decoding
         self.answers = [ScoredAnswer(scorer) for scorer in scorers]
         self._due_since: float | None = None
+        self._cut: set[int] = set()  # rows that a score has ended
 
     @property
     def scorer(self) -> SentenceScorer:
@@ -97,9 +109,13 @@ class ScoredSession(Scoped):
         return self.answers[0].scorer
 
     def decode(
-        self, plan: GenerationSetup, *, generator: torch.Generator | None = None
+        self,
+        plan: GenerationSetup,
+        *,
+        generator: torch.Generator | None = None,
+        stop_below: float | None = None,
     ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
-        """Decode until every row is over; see :func:`decode`.
+        """Decode until every row is over, or has a sentence that falls below a score; see :func:`decode`.
 
         Yields
         ------
@@ -116,7 +132,24 @@ class ScoredSession(Scoped):
             stops = step.stops
             if self.is_due():
                 yield self.score_round()
+                self.cut_below(stop_below)
         return stops
+
+    def cut_below(self, threshold: float | None) -> bool:
+        """End each row with its first sentence that falls below a score; returns whether that has ended one.
+
+        A row that has come to its own end with that sentence stays as it is.
+        """
+        for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
+            below = (
+                i for i, s in enumerate(answer.sentences, 1) if threshold is not None and falls_below(s, threshold)
+            )
+            count = None if index in self._cut else next(below, None)
+            if count is not None and not (row.ended and count == len(answer.sentences)):
+                del answer.sentences[count:], answer.signals[count:]
+                row.stop_after(tokens=answer.signals[-1].span.token_stop, sentences=count)
+                self._cut.add(index)
+        return bool(self._cut)
 
     def is_due(self) -> bool:
         """Return True when :meth:`score_round` should be called; ask after each token."""
@@ -153,8 +186,12 @@ class ScoredSession(Scoped):
     def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
         """Return the report of each row, as scored so far."""
         return [
-            answer.report(Transcript(row.text, row.char_spans), stop=stop, seconds=seconds)
-            for answer, row, stop in zip(self.answers, self.decoding.rows, stops, strict=True)
+            answer.report(
+                Transcript(row.text, row.char_spans),
+                stop="below_threshold" if index in self._cut else stop,
+                seconds=seconds,
+            )
+            for index, (answer, row, stop) in enumerate(zip(self.answers, self.decoding.rows, stops, strict=True))
         ]
 
     def _enter(self, scope: ExitStack) -> None:

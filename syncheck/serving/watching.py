@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
 from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import falls_below
+from syncheck.decoding.scored import check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.given import check_share
 from syncheck.report import Report
 from syncheck.schemas import needs_signals
 from syncheck.serving.protocol import ProtocolEvent, Reveal
@@ -26,7 +25,7 @@ from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpa
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["TextWatch", "check_stop_below", "watch", "watch_async"]
+__all__ = ["TextWatch", "watch", "watch_async"]
 
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
@@ -48,6 +47,8 @@ class TextWatch:
         is the answer's last. None never stops.
     signals
         As in :meth:`syncheck.Monitor.score`.
+    at_once
+        Sentences that are scored together, 1 or more: with more, the work is less and each sentence is told later.
     passage_ids
         The caller's names for the passages.
 
@@ -74,12 +75,17 @@ class TextWatch:
         reveal: Reveal = "verified",
         stop_below: float | None = None,
         signals: bool = False,
+        at_once: int = 1,
         passage_ids: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(prompt, RagPrompt):
             raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
         check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
+        if at_once < 1:
+            raise InputError(f"at_once must be at least 1; found {at_once}")
         check_window(monitor.model, len(prompt.with_context_ids) + 1)
+        self._at_once = at_once
+        self._closed: list[SentenceSpan] = []  # not scored yet
         self._monitor = monitor
         self._prompt = prompt
         self._stop_below = stop_below
@@ -154,7 +160,9 @@ class TextWatch:
         spans = self._reading.feed(piece)
         self._generator += _placed(tokens, before)
         self._writer.append(self._reading.text[before:])
-        self._score(spans, since)
+        self._closed += spans
+        if len(self._closed) >= self._at_once:
+            self._score(since)
         if self._reading.is_over:
             self.is_over = True
         return self.events[known:]
@@ -167,7 +175,8 @@ class TextWatch:
             raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
         known, since = len(self.events), time.perf_counter()
         if self._stop is None:
-            self._score(self._reading.finish(), since)
+            self._closed += self._reading.finish()
+            self._score(since)
         transcript = self._reading.transcript
         if self._stop is not None:
             transcript = Transcript(transcript.text[: self._answer.sentences[-1].end], transcript.char_spans)
@@ -192,8 +201,9 @@ class TextWatch:
         if self.is_over:
             raise NotReadyError("the watch is over; ask is_over before feeding more, and make another for a new answer")
 
-    def _score(self, spans: Sequence[SentenceSpan], since: float) -> None:
-        """Measure and score sentences, and tell them; stops after one that falls below."""
+    def _score(self, since: float) -> None:
+        """Measure and score the closed sentences, and tell them; stops after one that falls below."""
+        spans, self._closed = self._closed, []
         if not spans:
             return
         answer, reading = self._answer, self._reading
@@ -227,15 +237,6 @@ class TextWatch:
         if self._generator:
             found["generator_tokens"] = GENERATOR
         return found
-
-
-def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
-    """Refuse a threshold that is none, or that no sentence could be held against."""
-    if stop_below is None:
-        return
-    check_share(stop_below, "stop_below")
-    if not has_scores:
-        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
 
 
 def watch(

@@ -70,10 +70,10 @@ def same(report, other):
         assert [getattr(one, name) for name in names] == [getattr(two, name) for name in names]
 
 
-@given(PIECES, st.sampled_from(["verified", "immediate"]))
+@given(PIECES, st.sampled_from(["verified", "immediate"]), st.integers(1, 4))
 @settings(max_examples=15)
-def test_watched_is_scored_for_a_monitor_of_text(generic, places, reveal):
-    events, watch = watched(generic, cut(ANSWER, places), reveal=reveal)
+def test_watched_is_scored_for_a_monitor_of_text(generic, places, reveal, at_once):
+    events, watch = watched(generic, cut(ANSWER, places), reveal=reveal, at_once=at_once)
     same(watch.report, generic.score(prompted(generic), ANSWER))
     assert events == watch.events
     assert fold(events).text == ANSWER
@@ -289,6 +289,8 @@ def test_bad_arguments(generic, scripted):
         generic.watch_text("a question")
     with pytest.raises(InputError):
         generic.watch_text(prompted(generic), stop_below=1.5)
+    with pytest.raises(InputError):
+        generic.watch_text(prompted(generic), at_once=0)
     with pytest.raises(WrongTypeError), generic.watch_text(prompted(generic)) as watch:
         watch.feed(b"bytes")
     with pytest.raises(WrongTypeError):
