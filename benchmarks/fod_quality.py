@@ -34,10 +34,13 @@ from typing import Any
 import torch
 from decoding import (
     ABSTAIN,
+    ABSTAIN_AS_BRANCH,
     ABSTAIN_MATCHED,
     BACKTRACK,
     CAD,
+    CAD_PASSING,
     FOD,
+    FOD_BRANCH,
     FOD_SHARED,
     GREEDY,
     RERANKINGS,
@@ -52,7 +55,7 @@ from decoding import (
 )
 from machine import describe_machine
 from quality_bench import Bench, Job, Setup, reranking_key, results
-from quality_prompts import Question, questions_of, wikipedia_questions
+from quality_prompts import SEED, Question, questions_of, wikipedia_questions
 from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
 from tqdm import tqdm
 
@@ -70,8 +73,12 @@ def arguments() -> argparse.Namespace:
     prompts.add_argument("--articles", type=Path, help="articles.jsonl.xz; questions are drawn from those held out")
     prompts.add_argument("--prompts", type=Path, metavar="FILE", help="JSON Lines with question and context")
     parser.add_argument("--prompts-count", type=int, default=200, metavar="N")
+    parser.add_argument("--prompts-seed", type=int, default=SEED, help="of the questions about --articles")
+    parser.add_argument(
+        "--decoders", nargs="+", metavar="NAME", help="only these, as the table names them; no reranking then"
+    )
     parser.add_argument("--output", type=Path, required=True, help="all judged answers, JSON Lines")
-    parser.add_argument("--judge", required=True, help="aligner that judges, as syncheck.load_aligner takes it")
+    parser.add_argument("--judge", required=True, help="aligner, as syncheck.load_aligner takes it, or 'mechanical'")
     parser.add_argument("--judge-threshold", type=float, default=0.5, help="least P(supported) of a faithful one")
     parser.add_argument("--allow-monitor-aligner", action="store_true", help="judge by the monitor's own aligner")
     parser.add_argument("--propositions", default="rules", help="'rules', or a checkpoint that writes propositions")
@@ -84,6 +91,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-new-tokens", type=int, default=160)
     parser.add_argument("--backtrack-threshold", type=float, help="tau_1, also of abstention; else the monitor's")
     parser.add_argument("--prune-threshold", type=float, help="tau_2; else the monitor's")
+    parser.add_argument("--branch-threshold", type=float, default=0.7, help="tau of FOD that branches")
     parser.add_argument("--beam-size", type=int, default=2, help="K")
     parser.add_argument("--samples-per-step", type=int, default=6, help="S")
     parser.add_argument("--best-of", type=int, default=6, metavar="N")
@@ -118,6 +126,7 @@ def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
             seed=args.seed,
             backtrack_threshold=args.backtrack_threshold,
             prune_threshold=args.prune_threshold,
+            branch_threshold=args.branch_threshold,
             beam_size=args.beam_size,
             samples_per_step=args.samples_per_step,
             best_of=args.best_of,
@@ -155,12 +164,32 @@ def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int)
             bar.update()
 
 
-def compared(bench: Bench, log: AnswerLog, *, workers: int) -> tuple[Answers, int]:
-    """Let all decoders answer; returns their answers, in the order of Table 2, and reranking's candidates."""
+def compared(
+    bench: Bench, log: AnswerLog, *, workers: int, only: Sequence[str] | None = None
+) -> tuple[Answers, int | None]:
+    """Let all decoders answer, or those named, and never rerank then.
+
+    Returns their answers, in the order of Table 2, and reranking's candidates.
+    """
     ids = [question.id for question in bench.setup.questions]
     limits = bench.setup.limits
-    complete(bench, log, bench.independent, workers=workers)
-    found = {name: log.answers(name, ids)[name] for name in bench.independent}
+    keys = [name for name in bench.independent if only is None or name in only]
+    complete(bench, log, keys, workers=workers)
+    found = {name: given for key in keys for name, given in log.answers(key, ids).items()}
+    candidates = None if only else _rerank(bench, log, found, workers=workers)
+    for name, other in ((ABSTAIN_MATCHED, FOD), (ABSTAIN_AS_BRANCH, FOD_BRANCH)):
+        if GREEDY in found and other in found:
+            given = sum(len(each.answer.scores) for each in found[other])
+            found[name] = withheld(found[GREEDY], sentences=given, name=name)
+    order = [GREEDY, CAD, CAD_PASSING, ABSTAIN, ABSTAIN_MATCHED, ABSTAIN_AS_BRANCH, *RERANKINGS, limits.best_of_name]
+    order += [BACKTRACK, FOD, FOD_SHARED, FOD_BRANCH]
+    return {name: found[name] for name in order if name in found}, candidates
+
+
+def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int) -> int:
+    """Add the answers of reranking to those that were found; returns its candidates."""
+    ids = [question.id for question in bench.setup.questions]
+    limits = bench.setup.limits
     decoded = [each.answer.sampled_tokens for each in found[FOD]]
     candidates = candidates_for(
         decoded, [each.answer.sampled_tokens / limits.best_of for each in found[limits.best_of_name]]
@@ -173,9 +202,7 @@ def compared(bench: Bench, log: AnswerLog, *, workers: int) -> tuple[Answers, in
             break
         candidates += 1
     found |= reranked
-    found[ABSTAIN_MATCHED] = withheld(found[GREEDY], sentences=sum(len(each.answer.scores) for each in found[FOD]))
-    order = [GREEDY, CAD, ABSTAIN, ABSTAIN_MATCHED, *RERANKINGS, limits.best_of_name, BACKTRACK, FOD, FOD_SHARED]
-    return {name: found[name] for name in order}, candidates
+    return candidates
 
 
 def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
@@ -197,7 +224,7 @@ def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
     }
 
 
-def report_on(bench: Bench, answers: Answers, candidates: int, plot: Path | None) -> None:
+def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path | None) -> None:
     """Print the comparison and draw it."""
     setup, config = bench.setup, bench.monitor.config
     limits, machine = setup.limits, describe_machine(torch.device(setup.device).type, torch.get_num_threads(), "wall")
@@ -207,12 +234,13 @@ def report_on(bench: Bench, answers: Answers, candidates: int, plot: Path | None
     print(
         f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; propositions: {how}\n"
         f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, K {limits.beam_size}, S {limits.samples_per_step}, at most "
-        f"{limits.max_new_tokens} tokens, seed {limits.seed}; reranking of {candidates} answers to each prompt\n"
+        f"{limits.max_new_tokens} tokens, seed {limits.seed}; reranking of {candidates or 'no'} answers a prompt\n"
         f"syncheck {__version__}; {'; '.join(machine.values())}"
     )
     figures = decoder_figures(answers)
-    others = [name for name in answers if name not in (GREEDY, FOD)]
-    pairs = [(name, GREEDY) for name in answers if name != GREEDY] + [(FOD, name) for name in others]
+    pairs = [(name, GREEDY) for name in answers if name != GREEDY]
+    for best in (FOD, FOD_BRANCH):
+        pairs += [(best, name) for name in answers if best in answers and name not in (GREEDY, best)]
     tables = (
         layout_of_table_2(answers),
         figures_table(figures),
@@ -232,10 +260,14 @@ def main() -> None:
         if path is not None:
             check_plot(path)
     count = args.prompts_count
-    questions = questions_of(args.prompts, count) if args.prompts else wikipedia_questions(args.articles, count)
+    questions = (
+        questions_of(args.prompts, count)
+        if args.prompts
+        else wikipedia_questions(args.articles, count, seed=args.prompts_seed)
+    )
     bench = Bench(setup_of(args, questions))
     log = AnswerLog(args.output, settings_of(bench))
-    answers, candidates = compared(bench, log, workers=args.workers)
+    answers, candidates = compared(bench, log, workers=args.workers, only=args.decoders)
     report_on(bench, answers, candidates, args.plot)
     if args.sweep:
         found = {

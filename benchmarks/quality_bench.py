@@ -14,6 +14,7 @@ from decoding import (
     Decode,
     DecodingLimits,
     EvaluatedAnswer,
+    MechanicalCheck,
     compared_decoders,
     reranking,
     swept_decoders,
@@ -74,7 +75,7 @@ class Bench:
             torch.set_num_threads(setup.threads)
         self.setup = setup
         self.monitor = load_monitor(setup)
-        aligner = load_aligner(setup.judge, device=setup.device)
+        aligner = MechanicalCheck() if setup.judge == "mechanical" else load_aligner(setup.judge, device=setup.device)
         if aligner is None:
             raise InputError("expected a judge; found 'none'. Pass --judge the folder that train_judge.py wrote")
         self._aligner = aligner

@@ -38,15 +38,16 @@ class Question:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def wikipedia_questions(articles: Path, count: int) -> list[Question]:
-    """Draw questions about articles that nothing in the kit was trained on, always the same."""
-    maker, rng = ExampleMaker(load_articles(articles, "heldout"), None), random.Random(SEED)
+def wikipedia_questions(articles: Path, count: int, *, seed: int = SEED) -> list[Question]:
+    """Draw questions about articles that nothing in the kit was trained on, the same for one seed."""
+    maker, rng = ExampleMaker(load_articles(articles, "heldout"), None), random.Random(seed)
+    name = "" if seed == SEED else f"{seed}:"
     found: list[Question] = []
     with tqdm(total=count, desc="questions", mininterval=5) as bar:
         while len(found) < count:
             example = maker.draw(rng, LENGTH)
             if example.passages:
-                found.append(Question(f"wikipedia:{len(found)}", example.question, example.passages, "Wikipedia"))
+                found.append(Question(f"wikipedia:{name}{len(found)}", example.question, example.passages, "Wikipedia"))
                 bar.update()
     return found
 

@@ -11,7 +11,9 @@ from decoding.decoders import (
     ABSTAIN,
     BACKTRACK,
     CAD,
+    CAD_PASSING,
     FOD,
+    FOD_BRANCH,
     FOD_SHARED,
     GREEDY,
     RERANKINGS,
@@ -26,17 +28,20 @@ from decoding.decoders import (
 from decoding.figures import DecoderFigures, Difference, Estimate, decoder_figures, difference
 from decoding.judging import AnswerJudge
 from decoding.log import AnswerLog
+from decoding.mechanical import MechanicalCheck, aligned_share
 from decoding.plot import plot_sweep, plot_tradeoff
 from decoding.verified import UnverifiedSentenceError, require_verified
-from decoding.withheld import ABSTAIN_MATCHED, withheld
+from decoding.withheld import ABSTAIN_AS_BRANCH, ABSTAIN_MATCHED, withheld
 
 __all__ = [
     "ABSTAIN",
+    "ABSTAIN_AS_BRANCH",
     "ABSTAIN_MATCHED",
     "AnswerJudge",
     "AnswerLog",
     "BACKTRACK",
     "CAD",
+    "CAD_PASSING",
     "Decode",
     "DecodedAnswer",
     "DecoderFigures",
@@ -45,12 +50,15 @@ __all__ = [
     "Estimate",
     "EvaluatedAnswer",
     "FOD",
+    "FOD_BRANCH",
     "FOD_SHARED",
     "GREEDY",
     "JudgedProposition",
+    "MechanicalCheck",
     "RERANKINGS",
     "UnverifiedSentenceError",
     "Verdict",
+    "aligned_share",
     "candidates_for",
     "compared_decoders",
     "decoder_figures",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from decoding.answers import DecodedAnswer
@@ -13,6 +14,7 @@ from fod.baselines import AbstainGenerator, BacktrackGenerator, BestOfNGenerator
 from fod.baselines.rerank import RerankBy
 from fod.config import DEFAULTS, FODConfig
 from fod.generator import FODGenerator
+from fod.search import passes
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.errors import InputError
 
@@ -20,9 +22,11 @@ __all__ = [
     "ABSTAIN",
     "BACKTRACK",
     "CAD",
+    "CAD_PASSING",
     "Decode",
     "DecodingLimits",
     "FOD",
+    "FOD_BRANCH",
     "FOD_SHARED",
     "GREEDY",
     "RERANKINGS",
@@ -36,6 +40,9 @@ __all__ = [
 Decode = Callable[[RagPrompt, str], list[DecodedAnswer]]
 """Answers a prompt, whose id is given for errors, under one name or, from one sampling, under several."""
 
+FOD_BRANCH = "FOD (branch)"
+CAD_PASSING = "CAD (passing)"
+"""CAD's answer without the sentences below the threshold of FOD's branches."""
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
 FOD_SHARED = "FOD (Full, S shared)"
 """FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
@@ -59,6 +66,8 @@ class DecodingLimits:
     """tau_1, also that of abstention; None takes the monitor's."""
     prune_threshold: float | None = None
     """tau_2; None takes the monitor's."""
+    branch_threshold: float = 0.7
+    """tau of FOD that branches."""
     beam_size: int = DEFAULTS.beam_size
     """K of FOD."""
     samples_per_step: int = DEFAULTS.samples_per_step
@@ -87,23 +96,31 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
         report = monitor.generate(prompt, do_sample=False, max_new_tokens=limits.max_new_tokens)
         return [DecodedAnswer.of(GREEDY, report, sampled_tokens=len(report.tokens))]
 
-    def plain(name: str, generator: CADGenerator | AbstainGenerator | BestOfNGenerator) -> Decode:
+    def plain(name: str, generator: AbstainGenerator | BestOfNGenerator) -> Decode:
         def decode(prompt: RagPrompt, _: str) -> list[DecodedAnswer]:
             out = generator.generate(prompt, return_dict_in_generate=True, **_arguments(limits))
             return [DecodedAnswer.of(name, out.report, sampled_tokens=out.sampled_tokens)]
 
         return decode
 
+    cad = CADGenerator(*models)
+
+    def contrasted(prompt: RagPrompt, _: str) -> list[DecodedAnswer]:
+        out = cad.generate(prompt, return_dict_in_generate=True, **_arguments(limits))
+        whole = DecodedAnswer.of(CAD, out.report, sampled_tokens=out.sampled_tokens)
+        return [whole, _passing(whole, out.report, limits.branch_threshold)]
+
     best_of_n = BestOfNGenerator(*models, reward=lambda report: report.faithfulness, samples=limits.best_of)
     backtrack = BacktrackGenerator(*models, backtrack_threshold=tau_1)
     own: dict[str, Any] = {"beam_size": limits.beam_size, "samples": limits.samples_per_step}
     return {
         GREEDY: greedy,
-        CAD: plain(CAD, CADGenerator(*models)),
+        CAD: contrasted,
         ABSTAIN: plain(ABSTAIN, AbstainGenerator(*models, threshold=tau_1)),
         limits.best_of_name: plain(limits.best_of_name, best_of_n),
         BACKTRACK: _verified(BACKTRACK, backtrack, limits),
         FOD: _verified(FOD, _fod(monitor, limits, **own), limits),
+        FOD_BRANCH: _verified(FOD_BRANCH, _branching(monitor, limits), limits),
         FOD_SHARED: _verified(FOD_SHARED, _fod(monitor, limits, **own, share_samples=True), limits),
     }
 
@@ -165,6 +182,24 @@ def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
     """Choose as the ranker does: the first of those with the highest reward."""
     rewards = [ranker.reward(report) for report in samples]
     return max(zip(rewards, samples, strict=True), key=lambda pair: -math.inf if pair[0] is None else pair[0])[1]
+
+
+def _passing(whole: DecodedAnswer, report: Report, threshold: float) -> DecodedAnswer:
+    kept = [sentence for sentence in report.sentences if passes(sentence, threshold)]
+    ends = [end - 1 for end in accumulate(len(sentence.text) + 1 for sentence in kept)]
+    return replace(
+        whole,
+        decoder=CAD_PASSING,
+        response=" ".join(sentence.text for sentence in kept),
+        sentence_ends=tuple(ends),
+        scores=tuple(sentence.score for sentence in kept),
+        tokens=sum(sentence.token_end - sentence.token_start for sentence in kept),
+    )
+
+
+def _branching(monitor: Monitor, limits: DecodingLimits) -> FODGenerator:
+    config = FODConfig(propose="branch", backtrack_threshold=limits.branch_threshold)
+    return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
 def _fod(

@@ -10,12 +10,15 @@ from itertools import groupby
 from decoding.answers import EvaluatedAnswer, Verdict
 from syncheck.errors import InputError
 
-__all__ = ["ABSTAIN_MATCHED", "withheld"]
+__all__ = ["ABSTAIN_AS_BRANCH", "ABSTAIN_MATCHED", "withheld"]
 
 ABSTAIN_MATCHED = "Abstention (as many)"
+ABSTAIN_AS_BRANCH = "Abstention (as branch)"
 
 
-def withheld(answers: Sequence[EvaluatedAnswer], *, sentences: int) -> list[EvaluatedAnswer]:
+def withheld(
+    answers: Sequence[EvaluatedAnswer], *, sentences: int, name: str = ABSTAIN_MATCHED
+) -> list[EvaluatedAnswer]:
     """Abstain by the highest threshold that still gives as many sentences.
 
     Abstention and FOD at one threshold cannot be told apart where abstention answers: FOD then gives the same greedy
@@ -28,11 +31,13 @@ def withheld(answers: Sequence[EvaluatedAnswer], *, sentences: int) -> list[Eval
         Of greedy decoding, whole.
     sentences
         How many are wanted, at least 0.
+    name
+        Under which the answers are given.
 
     Returns
     -------
     list of EvaluatedAnswer
-        One for each, under the name :data:`ABSTAIN_MATCHED`: the answer itself, or an empty one where its least score
+        One for each, under the name: the answer itself, or an empty one where its least score
         is below the threshold. All answers where they have fewer sentences than are wanted, none where none is wanted.
         An empty one costs the tokens and the time of the answer that is held back.
 
@@ -49,7 +54,7 @@ def withheld(answers: Sequence[EvaluatedAnswer], *, sentences: int) -> list[Eval
         if sum(len(answers[i].answer.scores) for i in given) >= sentences:
             break
         given |= {i for i, _ in alike}
-    return [_named(each, given=i in given) for i, each in enumerate(answers)]
+    return [_named(each, name, given=i in given) for i, each in enumerate(answers)]
 
 
 def _least_score(answer: EvaluatedAnswer) -> float:
@@ -57,8 +62,8 @@ def _least_score(answer: EvaluatedAnswer) -> float:
     return min((score for score in answer.answer.scores if score is not None), default=math.inf)
 
 
-def _named(judged: EvaluatedAnswer, *, given: bool) -> EvaluatedAnswer:
+def _named(judged: EvaluatedAnswer, name: str, *, given: bool) -> EvaluatedAnswer:
     if given:
-        return replace(judged, answer=replace(judged.answer, decoder=ABSTAIN_MATCHED))
-    empty = replace(judged.answer, decoder=ABSTAIN_MATCHED, response="", sentence_ends=(), scores=(), tokens=0)
+        return replace(judged, answer=replace(judged.answer, decoder=name))
+    empty = replace(judged.answer, decoder=name, response="", sentence_ends=(), scores=(), tokens=0)
     return replace(judged, answer=empty, verdict=Verdict((), 0, ()))

@@ -28,9 +28,9 @@ PROMPTS = [
         "context": "The tower of Mirath was built by Ana Velt in 1743. She was born in Mirath.",
     },
 ]
-ROWS = ["Greedy", "CAD", "Abstention", "Abstention (as many)"]
+ROWS = ["Greedy", "CAD", "CAD (passing)", "Abstention", "Abstention (as many)", "Abstention (as branch)"]
 ROWS += ["Reranking", "Reranking (Likelihood)", "Reranking (Aligner)"]
-ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)", "FOD (Full, S shared)"]
+ROWS += ["Best of 2", "FOD (BT)", "FOD (Full)", "FOD (Full, S shared)", "FOD (branch)"]
 
 
 class WordJudge(WordAligner):
@@ -82,7 +82,7 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
     start = next(i for i, line in enumerate(table) if line.startswith("Method"))
     assert table[start - 1].split() == ["Nature", "People", "Average"]
     assert table[start].split() == ["Method", *["Faith.", "Info."] * 3]
-    assert [line[:22].rstrip() for line in table[start + 1 : start + 12]] == ROWS
+    assert [line[:22].rstrip() for line in table[start + 1 : start + 15]] == ROWS
     assert "faithfulness@5" in shown and "sentences kept" in shown and "tokens decoded" in shown
     assert "every sentence that FOD released reaches min(tau_1, tau_2)" in shown
 
@@ -160,3 +160,15 @@ def test_a_file_without_prompts_and_options_that_do_not_fit_are_refused(run, cap
         with pytest.raises(SystemExit):
             run(*options)
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_some_decoders_by_the_mechanical_check(run, tmp_path, capsys):
+    run("--decoders", "Greedy", "CAD", "FOD (branch)", "--branch-threshold", "0.9", judge="mechanical")
+    shown = capsys.readouterr().out
+    assert "reranking of no answers" in shown and "Reranking" not in shown
+    settings, *lines = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
+    assert {line["key"] for line in lines} == {"Greedy", "CAD", "FOD (branch)"}
+    whole, passing = next(line["answers"] for line in lines if line["key"] == "CAD")
+    kept = [score for score in whole["answer"]["scores"] if score is None or score >= 0.9]
+    assert passing["answer"]["scores"] == kept and settings["settings"]["decoding"]["branch_threshold"] == 0.9
