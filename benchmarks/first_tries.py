@@ -3,7 +3,7 @@
     python benchmarks/first_tries.py --half open
 
 Scores both sentences of each hand-written pair of ``first_tries.jsonl`` as the whole answer to its question, with the
-bundled kit's surrogate monitor or one saved in ``--monitor`` for the kit's model. A pair is ordered rightly if the
+bundled generic monitor or one saved in ``--monitor`` for the kit's model. A pair is ordered rightly if the
 supported sentence has the higher score; a tie counts one half. A supported sentence is on the right side from the
 threshold upwards, an unsupported one below it. A sentence without a score is never right. Intervals are 95 %, from a
 bootstrap over contexts. The closed half is for the last measurement alone: nothing may be chosen on it.
@@ -172,7 +172,7 @@ def wrong(pairs: Sequence[Pair], scores: Floats, judged: Judged) -> list[str]:
 
 def _monitor(saved: Path | None) -> Monitor:
     if saved is None:
-        return load_kit("surrogate")
+        return load_kit("generic")
     model, tokenizer = kit_language_model()
     return Monitor.from_pretrained(saved, model=model, tokenizer=tokenizer, aligner=load_aligner("bundled"))
 
@@ -197,9 +197,7 @@ def main(words: Sequence[str] | None = None) -> None:
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     contexts, relations = len({p.context_id for p in pairs}), Counter(p.relation for p in pairs)
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
-    print(
-        f"monitor {args.monitor or 'of the kit, surrogate'}; half {args.half}: {len(pairs)} pairs, {contexts} contexts"
-    )
+    print(f"monitor {args.monitor or 'bundled, generic'}; half {args.half}: {len(pairs)} pairs, {contexts} contexts")
     print(", ".join(f"{count} {name}" for name, count in relations.items()), end="; ")
     print(f"threshold {args.threshold:g}; {RESAMPLES} resamples of contexts, seed {args.seed}\n")
     print(*table(pairs, judged, seed=args.seed), sep="\n")

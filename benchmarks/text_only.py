@@ -17,7 +17,7 @@ from statistics import median
 import torch
 from machine import describe_machine
 
-from syncheck import LabelledResponse, Monitor, load_kit
+from syncheck import LabelledResponse, Monitor, MonitorConfig, load_kit
 from syncheck.labelling import load_ragtruth
 
 
@@ -38,7 +38,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     args = parser.parse_args(words)
     answers = random.Random(args.seed).sample(load_ragtruth(args.ragtruth), args.answers)
-    replayed, text_only = load_kit("surrogate"), load_kit("generic")
+    text_only = load_kit("generic")
+    replayed = Monitor(text_only.model, text_only.tokenizer, config=MonitorConfig(), aligner=text_only.aligner)
     for monitor in (replayed, text_only):
         seconds(monitor, answers[:3])
     ratios = []

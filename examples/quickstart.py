@@ -25,8 +25,8 @@ for sentence in answer.report.sentences:
     print(f"  {sentence.score:.2f}  {sentence.text}")
 print(f"  taken back on the way: {len(answer.dropped)}")
 
-print("\ntext of another model, scored by replay")
-surrogate = load_kit("surrogate")
-report = surrogate.score(prompt, response="Stockly raised 1 million euros. It was founded in Lisbon in 1875.")
+print("\ntext of another model, scored by itself")
+generic = load_kit("generic")
+report = generic.score(prompt, response="Stockly raised 1 million euros. It was founded in Lisbon in 1875.")
 for sentence in report.sentences:
     print(f"  {sentence.score:.2f}  {sentence.text}")

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
 
-KitPurpose = Literal["generation", "surrogate", "generic"]
-"""``generation``: trained on the kit's own answers. ``surrogate``: trained on answers of other models. ``generic``:
-reads text alone, and serves any model."""
+KitPurpose = Literal["generation", "generic"]
+"""``generation``: trained on the kit's own answers. ``generic``: reads text alone, and serves any model."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
@@ -62,8 +61,8 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     Parameters
     ----------
     purpose
-        ``generation`` to watch or steer the kit's own model, ``surrogate`` to score answers of other models,
-        ``generic`` to score them from their text alone, as ``Monitor(model, tokenizer)`` does for a model of your own.
+        ``generation`` to watch or steer the kit's own model, ``generic`` to score answers of other models from their
+        text alone, as ``Monitor(model, tokenizer)`` does for a model of your own.
     device
         ``cpu`` or ``cuda``.
 

@@ -38,15 +38,14 @@ def test_sizes_are_within_the_limits():
     assert sum(map(size, rest)) <= 3 * MEGABYTE
 
 
-@pytest.mark.parametrize(("kind", "questions"), [("generation", 400), ("surrogate", 100)])
-def test_a_monitor_knows_what_it_was_trained_on_by_content(kind, questions):
-    """Two digests for each question; a few questions of ``generation`` have one in common."""
-    digests = json.loads((ASSETS / f"monitor-{kind}" / "config.json").read_text())["trained_on"]
+def test_a_monitor_knows_what_it_was_trained_on_by_content():
+    """Two digests for each of 400 questions; a few questions have one in common."""
+    digests = json.loads((ASSETS / "monitor-generation" / "config.json").read_text())["trained_on"]
     assert all(digest.startswith("sha256:") for digest in digests)
-    assert 2 * questions - 2 <= len(digests) <= 2 * questions
+    assert 798 <= len(digests) <= 800
 
 
-@pytest.mark.parametrize("part", ["language_model", "aligner", "monitor-generation", "monitor-surrogate", "demo"])
+@pytest.mark.parametrize("part", ["language_model", "aligner", "monitor-generation", "monitor-generic", "demo"])
 def test_every_part_has_a_card(part):
     assert len((ASSETS / part / "README.md").read_text(encoding="utf-8")) > 300
 
@@ -107,13 +106,13 @@ def test_fod_releases_nothing_below_the_thresholds(monitor, prompts):
         assert again.tolist() == output.sequences.tolist()
 
 
-def test_the_surrogate_tells_support_from_invention():
-    surrogate = load_kit("surrogate")
+def test_the_generic_monitor_tells_support_from_invention():
+    generic = load_kit("generic")
     question = demo_questions()[0]
     passage = max(question.passages, key=len)
     supported = passage.split(". ")[0] + "."
-    prompt = surrogate.prompt(question=question.question, context=question.passages)
-    good = surrogate.score(prompt, supported).sentences[0]
-    bad = surrogate.score(prompt, "The Emperor Otto bought 4711 elephants in Antwerp.").sentences[0]
+    prompt = generic.prompt(question=question.question, context=question.passages)
+    good = generic.score(prompt, supported).sentences[0]
+    bad = generic.score(prompt, "The Emperor Otto bought 4711 elephants in Antwerp.").sentences[0]
     assert good.score > bad.score
     assert good.evidence.text in passage

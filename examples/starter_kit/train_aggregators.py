@@ -1,13 +1,12 @@
 """Train the starter kit's aggregators.
 
 python examples/starter_kit/train_aggregators.py generation --articles articles.jsonl.xz --output syncheck/assets
-python examples/starter_kit/train_aggregators.py surrogate --ragtruth ragtruth-qa --output syncheck/assets
 python examples/starter_kit/train_aggregators.py generic --ragtruth ragtruth-qa --pairs support-pairs \
     --output syncheck/assets
 
 ``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
-trained on, labelled by the passages, and on true answers with planted errors. ``surrogate`` scores other models'
-answers: trained on RAGTruth QA. In both the kind of aggregator is the one with the best grouped cross-validation.
+trained on, labelled by the passages, and on true answers with planted errors. Its kind is the one with
+the best grouped cross-validation.
 ``generic`` scores any model's sentences from their text alone: trained on RAGTruth QA and on those claims of DeFacto
 and FRANK that the aligner was not trained on. Its kind, features and prior weights were chosen by leaving one source
 out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
@@ -48,7 +47,7 @@ REFERENCES = 400
 """LID references kept of each layer, which bounds the file."""
 
 
-SCHEMAS = {"generation": DEFAULT_SCHEMA, "surrogate": DEFAULT_SCHEMA, "generic": "syncheck.v4"}
+SCHEMAS = {"generation": DEFAULT_SCHEMA, "generic": "syncheck.v4"}
 EVEN_ODDS = 0.5
 """The generic backtracking threshold: below it a sentence is rather unfaithful than faithful."""
 
@@ -174,8 +173,6 @@ def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSe
         args.run.mkdir(parents=True, exist_ok=True)
         if args.purpose == "generic":
             responses = generic_responses(args.ragtruth, args.pairs)
-        elif args.purpose == "surrogate":
-            responses = load_ragtruth(args.ragtruth)
         else:
             responses = kept_responses(monitor, args)
         measured = replace(measure(monitor, responses, show_progress=True), max_references=REFERENCES)
@@ -235,14 +232,11 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     data = {
         "generation": "its own greedy and sampled answers to held-out Wikipedia articles (CC BY-SA 4.0), labelled by "
         "the passages, and true answers with one planted error (`examples/starter_kit/planted_errors.py`)",
-        "surrogate": ragtruth,
         "generic": f"{ragtruth}; and on those claims of DeFacto and FRANK (MIT) that the aligner was not trained on",
     }[purpose]
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        "surrogate": "questions of one data set, in English, and answers of 2023; few sentences are unfaithful, so "
-        "that the intervals below are wide; on other kinds of claims it orders worse than the aligner alone",
         "generic": "English; a sentence that contradicts its passage in the passage's own words often scores high, "
         "since the aligner does not see it",
     }[purpose]
@@ -252,7 +246,6 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     )
     thresholds = {
         "generation": chosen,
-        "surrogate": chosen,
         "generic": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
         f"prune {facts['prune']:.3f}, which at least a quarter of the faithful sentences do not reach",
     }[purpose]

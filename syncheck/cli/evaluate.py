@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.cli.labelled import measured_by, measuring_monitor, panels_of, refuse_idle
-from syncheck.cli.monitors import monitor_for
+from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
@@ -71,7 +71,10 @@ def evaluate(args: argparse.Namespace) -> int:
     args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (args.data, args.train) if path is not None]
     trains_alone = args.cv and args.aggregator is not None and args.model is None
-    monitor = measuring_monitor(args, files) if trains_alone else monitor_for(args, "surrogate")
+    if trains_alone:
+        monitor = measuring_monitor(args, files)
+    else:
+        monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
     measured, *training = [_measured(monitor, args, path) for path in files]
     output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     panels: list[IntervalPanel] = []
@@ -225,7 +228,7 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
 
 
 def _kind_of(monitor: Monitor | None) -> AggregatorKind:
-    kind = "mlp" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
+    kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
         raise InputError(
             "the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0"

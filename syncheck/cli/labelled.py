@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncheck.alignment import Aligner, identity_of, is_same_aligner, weights_of
-from syncheck.cli.monitors import monitor_for
+from syncheck.cli.monitors import monitor_to_measure
 from syncheck.errors import InputError
 from syncheck.labelling import (
     LabelledResponse,
@@ -117,7 +117,7 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monito
         If nothing is to be measured and an option says how to.
     """
     if not all(path.suffix == ".parquet" for path in paths):
-        return monitor_for(args, "surrogate")
+        return monitor_to_measure(args)
     # The default of each is one of these.
     given = [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")]
     refuse_idle(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -14,7 +14,7 @@ from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.cli.options import aligner_options
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
-from syncheck.kit import KitPurpose, load_kit
+from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.monitor import Monitor
 from syncheck.pretrained import load_model
 from syncheck.schemas import needs_lid
@@ -25,14 +25,14 @@ __all__ = [
     "aligner_for",
     "check_device",
     "convert_aligner",
-    "monitor_for",
+    "monitor_to_measure",
     "read_passages",
     "scoring_monitor",
     "segmenter_of",
 ]
 
 
-GENERIC = "generic"
+GENERIC: Final = "generic"
 """The bundled monitor that reads text alone, as ``--monitor`` names it."""
 
 
@@ -64,16 +64,28 @@ def check_device(name: str) -> None:
 
 
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    """Return the monitor that ``score`` and ``generate`` ask for: any model has scores, at the ``--prior``."""
-    monitor = monitor_for(args, purpose, generic=True)
-    return monitor if args.prior is None else monitor.with_prior(args.prior)
+    """Return the monitor of ``score`` and ``generate``: ``--monitor``, the kit's, or ``generic`` for another model.
+
+    Raises
+    ------
+    InputError
+        As :func:`monitor_to_measure`.
+    """
+    features, segmenter = _features_asked(args), segmenter_of(args)
+    if args.model is None or args.monitor is not None:
+        monitor = _trained(args, purpose)
+    elif features:
+        monitor = monitor_to_measure(args)
+    else:
+        model, tokenizer = load_model(args.model, args.device)
+        monitor = Monitor(model, tokenizer)
+        monitor.config = replace(monitor.config, segmenter=segmenter or monitor.config.segmenter)
+    prior = getattr(args, "prior", None)
+    return monitor if prior is None else monitor.with_prior(prior)
 
 
-def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool = False) -> Monitor:
-    """Return the kit's monitor, the one saved in ``--monitor``, or one without an aggregator.
-
-    ``generic`` takes the bundled monitor that serves any model in place of one without an aggregator, unless other
-    features or another aligner are asked for.
+def monitor_to_measure(args: argparse.Namespace) -> Monitor:
+    """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``.
 
     Raises
     ------
@@ -81,12 +93,19 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool 
         If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema``, ``--lid-reference`` or an option of
         segmentation with a trained monitor.
     """
+    if args.monitor is not None:
+        return _trained(args, GENERIC)
+    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
     reference: str | None = getattr(args, "lid_reference", None)
-    chosen: str | None = getattr(args, "schema", None)
-    segmenter = segmenter_of(args)
-    trained = args.model is None or args.monitor is not None
-    features = (args.aligner, reference, chosen, *aligner_options(args).values())
-    if trained and any(option is not None for option in (*features, segmenter)):
+    lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
+    schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
+    layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter_of(args) or SegmenterConfig())
+    return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
+
+
+def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+    if _features_asked(args) or segmenter_of(args) is not None:
         raise InputError(
             "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
             "--monitor; a trained monitor keeps those it was trained with"
@@ -96,33 +115,18 @@ def monitor_for(args: argparse.Namespace, purpose: KitPurpose, *, generic: bool 
             f"--monitor {GENERIC} is the bundled monitor, and here is a {GENERIC!r} too; write ./{GENERIC} for it"
         )
     if args.model is None:
-        if args.monitor == GENERIC:
-            return load_kit("generic", device=args.device)
-        if args.monitor is not None:
+        if args.monitor not in (None, GENERIC):
             raise InputError("--monitor needs the --model it was trained for")
-        return load_kit(purpose, device=args.device)
+        return load_kit(GENERIC if args.monitor == GENERIC else purpose, device=args.device)
     model, tokenizer = load_model(args.model, args.device)
     if args.monitor == GENERIC:
         return Monitor(model, tokenizer)
-    if args.monitor is None and generic and all(option is None for option in features):
-        bundled = Monitor(model, tokenizer)
-        config = replace(bundled.config, segmenter=segmenter or bundled.config.segmenter)
-        return Monitor(
-            model,
-            tokenizer,
-            config=config,
-            aggregator=bundled.aggregator,
-            aligner=bundled.aligner,
-            name=bundled.name,
-        )
-    if args.monitor is not None:
-        return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
-    lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
-    aligner = aligner_for(args)
-    schema = chosen or DEFAULT_SCHEMA
-    layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
-    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter or SegmenterConfig())
-    return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner)
+    return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
+
+
+def _features_asked(args: argparse.Namespace) -> bool:
+    asked = (args.aligner, getattr(args, "lid_reference", None), getattr(args, "schema", None))
+    return any(option is not None for option in (*asked, *aligner_options(args).values()))
 
 
 def aligner_for(args: argparse.Namespace) -> Aligner | None:

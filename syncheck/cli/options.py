@@ -291,7 +291,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
     )
     parser.add_argument(
-        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or mlp)"
+        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or ensemble)"
     )
     parser.add_argument(
         "--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)"

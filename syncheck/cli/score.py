@@ -30,7 +30,7 @@ BATCH_TOKENS = 16384
 def run(args: argparse.Namespace) -> int:
     """Score the responses of a file or a corpus; returns the exit code."""
     _check(args)
-    monitor = scoring_monitor(args, "surrogate")
+    monitor = scoring_monitor(args, "generic")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
     gate = None if args.fail_under is None else _Gate(args.fail_under)
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> RecordScorer:
-    return _scorer(args, scoring_monitor(args, "surrogate"), [])
+    return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
 def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators import RiskControlledThreshold
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
-from syncheck.cli.monitors import aligner_for, monitor_for, segmenter_of
+from syncheck.cli.monitors import aligner_for, monitor_to_measure, scoring_monitor, segmenter_of
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
@@ -78,7 +78,7 @@ def features(args: argparse.Namespace) -> int:
         raise InputError(
             f"--data {args.data!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure"
         )
-    monitor = cache(lambda: monitor_for(args, "surrogate"))  # the data are read before a model is loaded
+    monitor = cache(lambda: monitor_to_measure(args))  # the data are read before a model is loaded
     records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))
     measured = measure_to_parquet(
         monitor(),
@@ -120,7 +120,7 @@ def calibrate(args: argparse.Namespace) -> int:
         idle = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
         refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
     check_folder(args.output)
-    monitor = monitor_for(args, "surrogate")
+    monitor = scoring_monitor(args, "generic")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
     measured = measured_by(monitor, args, Path(args.data), check=lambda records: refuse_seen(monitor, records))

@@ -156,7 +156,7 @@ def _answered(worker: Worker, lines: Sequence[Line], keys: Sequence[str]) -> pa.
 
 def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:
     if model is None or monitor_dir is None:
-        return RecordScorer(load_kit("surrogate", device=device), batch_tokens=batch_tokens)
+        return RecordScorer(load_kit("generic", device=device), batch_tokens=batch_tokens)
     language_model, tokenizer = load_model(model, device)
     monitor = Monitor.from_pretrained(monitor_dir, model=language_model, tokenizer=tokenizer)
     return RecordScorer(monitor, batch_tokens=batch_tokens)

@@ -207,7 +207,7 @@ def test_a_byte_order_mark_before_labelled_records_predictions_and_passages(tmp_
 def score(tmp_path, monkeypatch, llama, make_monitor):
     """Score records with a monitor that can be broken; returns the exit code and the rows."""
     monitor = make_monitor(llama)
-    monkeypatch.setattr("syncheck.cli.score.monitor_for", lambda args, purpose, **options: monitor)
+    monkeypatch.setattr("syncheck.cli.score.scoring_monitor", lambda args, purpose: monitor)
 
     def run(*records):
         source, target = write(tmp_path / "in.jsonl", *records), tmp_path / "out.jsonl"
@@ -298,7 +298,7 @@ def test_what_fails_before_the_records_is_one_line_and_exit_code_2(monkeypatch, 
     def breaks(args, purpose, **options):
         raise error
 
-    monkeypatch.setattr("syncheck.cli.score.monitor_for", breaks)
+    monkeypatch.setattr("syncheck.cli.score.scoring_monitor", breaks)
     assert main(["score"]) == 2
     assert type(error).__name__ in one_line(capsys)
 

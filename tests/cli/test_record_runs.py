@@ -22,7 +22,7 @@ def run(request, tmp_path, monkeypatch, llama, make_monitor):
         return prompt(self, **given)
 
     monkeypatch.setattr(type(monitor), "prompt", counted)
-    monkeypatch.setattr(f"syncheck.cli.{request.param}.monitor_for", lambda args, purpose, **options: monitor)
+    monkeypatch.setattr(f"syncheck.cli.{request.param}.scoring_monitor", lambda args, purpose: monitor)
 
     def command(*options, records=RECORDS, output=None):
         target = tmp_path / "out.jsonl"

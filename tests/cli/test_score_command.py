@@ -13,7 +13,7 @@ def run(tmp_path, monkeypatch, llama, make_monitor):
 
     def score(*records, threshold="0.5", options=(), aligner=None):
         monitor = make_monitor(llama, formula=lambda values: 0.8, aligner=aligner)
-        monkeypatch.setattr("syncheck.cli.score.monitor_for", lambda args, purpose, **options: monitor)
+        monkeypatch.setattr("syncheck.cli.score.scoring_monitor", lambda args, purpose: monitor)
         source, target = write(tmp_path / "in.jsonl", *records), str(tmp_path / "out.jsonl")
         return main(["score", "--input", source, "--output", target, "--fail-under", threshold, *options])
 

@@ -88,13 +88,13 @@ def test_a_dataset_is_scored_row_by_row(cluster):
     records = [*(record(i, response=f"Angus Scott is {i}. He grew up.") for i in range(3)), record(3, response=None)]
     scored = score_dataset(
         ray.data.from_items(records),
-        packaged_monitor("surrogate"),
+        packaged_monitor("generic"),
         model=str(ASSETS / "language_model"),
         compute=ray.data.ActorPoolStrategy(size=1),
         batch_size=2,
     )
     found = sorted(scored.take_all(), key=lambda row: row["id"])
-    scorer = RecordScorer(load_kit("surrogate"))
+    scorer = RecordScorer(load_kit("generic"))
     assert [json.loads(row["row"]) for row in found[:3]] == [
         json.loads(json.dumps(scorer.one(values))) for values in records[:3]
     ]

@@ -153,7 +153,7 @@ class TestCommands:
     def run(self, tmp_path, monkeypatch, llama, make_monitor):
         monitor = make_monitor(llama)
         for command in ("score", "generate"):
-            monkeypatch.setattr(f"syncheck.cli.{command}.monitor_for", lambda args, purpose, **options: monitor)
+            monkeypatch.setattr(f"syncheck.cli.{command}.scoring_monitor", lambda args, purpose: monitor)
 
         def command(name, source, *options):
             return main([name, "--input", str(source), "--part-size", "2", "--output", f"{tmp_path}/store/", *options])
