@@ -17,7 +17,7 @@ from .schemas import feature_schema as feature_schema
 from .kit import load_kit as load_kit
 from .labelling import LabelledResponse as LabelledResponse, load_records as load_records
 from .monitor import Monitor as Monitor
-from .prompts import prompt_from_texts as prompt_from_texts
+from .prompts import prompt_from_messages as prompt_from_messages, prompt_from_texts as prompt_from_texts
 from .report import Report as Report
 from .segments import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .signals import LidReferences as LidReferences

@@ -23,13 +23,13 @@ from syncheck.decoding.scored import ScoredAnswer, ScoredSession, check_stop_bel
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.printable import summary
-from syncheck.prompts import build_prompt
+from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.replay import GivenResponse
 from syncheck.report import Report
 from syncheck.schemas import feature_schema, needs_lid
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
-from syncheck.types import GeneratorToken, RagPrompt
+from syncheck.types import GeneratorToken, PromptBatch, RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -150,11 +150,69 @@ class Monitor:
         shifted.aggregator = replace(self.aggregator, prior=prior)
         return shifted
 
-    def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt:
-        """Build the pair of prompts; see :func:`syncheck.build_prompt`."""
+    @overload
+    def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt: ...
+
+    @overload
+    def prompt(
+        self,
+        *,
+        messages: Sequence[Mapping[str, str]],
+        context: str | Sequence[str],
+        without: Sequence[Mapping[str, str]] | None = None,
+        question: str | None = None,
+    ) -> RagPrompt: ...
+
+    def prompt(
+        self,
+        *,
+        context: str | Sequence[str],
+        question: str | None = None,
+        system: str | None = None,
+        messages: Sequence[Mapping[str, str]] | None = None,
+        without: Sequence[Mapping[str, str]] | None = None,
+    ) -> RagPrompt:
+        """Build the pair of prompts of a question, or of a chat of your own.
+
+        Parameters
+        ----------
+        context, question, system
+            See :func:`syncheck.prompts.build_prompt`.
+        messages, without
+            A chat with the passages and the same without them; see :func:`syncheck.prompt_from_messages`.
+
+        Raises
+        ------
+        InputError
+            If neither a question nor messages are given, or ``system`` or ``without`` goes with the other of the two.
+        """
+        if messages is not None:
+            if system is not None:
+                raise InputError("a system prompt is one of the messages; leave system out")
+            return prompt_from_messages(
+                self.tokenizer, messages=messages, context=context, without=without, question=question
+            )
+        if question is None or without is not None:
+            raise InputError("pass question=..., or messages=[...] (and then, if you like, without=[...])")
         return build_prompt(
             self.tokenizer, question=question, context=context, template=self.config.template, system=system
         )
+
+    def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
+        """Collect the prompts of a batch.
+
+        Parameters
+        ----------
+        prompts
+            From :meth:`prompt`, or its arguments by name.
+
+        Returns
+        -------
+        PromptBatch
+            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
+        """
+        batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
+        return PromptBatch(_rows_of(batch))
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Open a session for a decoder of your own, with one row for each prompt; a context manager."""

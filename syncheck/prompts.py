@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from syncheck.chats import write_chat
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
-from syncheck.given import check_text, check_texts
+from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "first_sentence",
     "passages_of",
     "plain_prompt",
+    "prompt_from_messages",
     "prompt_from_texts",
     "ragtruth_data2txt_prompt",
     "ragtruth_qa_prompt",
@@ -221,6 +222,85 @@ def prompt_from_texts(
     if chat:
         texts = [_as_chat(tokenizer, text, None) for text in texts]
     return _encoded(tokenizer, question, passages, *texts, special_tokens=not chat)
+
+
+def prompt_from_messages(
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    messages: Sequence[Mapping[str, str]],
+    context: str | Sequence[str],
+    without: Sequence[Mapping[str, str]] | None = None,
+    question: str | None = None,
+) -> RagPrompt:
+    """Build the pair from a chat of your own: system prompt, history, and the passages where you put them.
+
+    Parameters
+    ----------
+    tokenizer
+        The monitored model's tokenizer, with a chat template.
+    messages
+        The chat with the passages, as ``apply_chat_template`` takes it: each has a ``role`` and a ``content``.
+    context
+        The passages that sentences are compared with.
+    without
+        The chat without the passages. None takes them out of ``messages``, wherever they stand as given, and leaves out
+        a message of which nothing remains; headings such as ``Passage 1:`` stay.
+    question
+        What the answer is to; None takes the last user message without the passages.
+
+    Raises
+    ------
+    InputError
+        If there is no chat template, or it refuses the messages.
+    PromptError
+        If a passage is not found in the messages, nothing remains of them, there is no question, or the two prompts are
+        equal although there is a context.
+    WrongTypeError
+        If the messages are no list of roles with texts.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
+    passages = passages_of(context)
+    given = _checked_messages(messages, "messages")
+    left = _without_passages(given, passages) if without is None else _checked_messages(without, "without")
+    if question is None:
+        question = next((turn["content"].strip() for turn in reversed(left) if turn["role"] == "user"), "")
+    check_text(question, "question")
+    if not question.strip():
+        raise PromptError("without the passages no user message is left to take the question from; pass question=...")
+    texts = [write_chat(tokenizer, turns) for turns in (given, left)]
+    return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
+
+
+def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[dict[str, str]]:
+    check_sequence(messages, name, of="messages")
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise WrongTypeError(f"{name} must be mappings with a role and a content; found {message!r:.80}")
+        check_text(message.get("content"), f"the content of a message in {name}")
+    if not messages:
+        raise PromptError(f"{name} must not be empty; pass the chat up to the user's question")
+    return [dict(message) for message in messages]
+
+
+def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
+    """Take the passages out of the messages, the longest first, and leave out messages that they were all of."""
+    for number, passage in enumerate(passages, 1):
+        if not any(passage in message["content"] for message in messages):
+            raise PromptError(
+                f"passage {number}, {passage[:60]!r}..., does not stand in the messages as it was given; pass the "
+                "passages as you have put them there, or without=[...], the messages as they are without them"
+            )
+    left = []
+    for message in messages:
+        content = message["content"]
+        for passage in sorted(passages, key=len, reverse=True):
+            content = content.replace(passage, "")
+        if content.strip() or not message["content"].strip():
+            left.append(message | {"content": content})
+    if not left:
+        raise PromptError("the messages hold nothing but passages; add the question, or pass without=[...]")
+    return left
 
 
 def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:

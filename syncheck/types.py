@@ -22,6 +22,7 @@ __all__ = [
     "Evidence",
     "FeatureSchema",
     "GeneratorToken",
+    "PromptBatch",
     "RagPrompt",
     "Remark",
     "SentenceFeatures",
@@ -84,6 +85,28 @@ class RagPrompt:
 
         ids = torch.tensor([self.with_context_ids], dtype=torch.long, device=device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+class PromptBatch(tuple[RagPrompt, ...]):
+    """Prompts of one batch, from ``Monitor.prompts``; goes wherever a list of prompts does."""
+
+    __slots__ = ()
+
+    def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
+        """Return ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with context, padded left.
+
+        A row is padded with its own first token, which the mask leaves out: the model need not have a padding token.
+        """
+        import torch
+
+        rows = [prompt.with_context_ids for prompt in self]
+        width = max(map(len, rows), default=0)
+        ids = [[*[row[0]] * (width - len(row)), *row] for row in rows]
+        mask = [[*[0] * (width - len(row)), *[1] * len(row)] for row in rows]
+        return {
+            "input_ids": torch.tensor(ids, dtype=torch.long, device=device),
+            "attention_mask": torch.tensor(mask, dtype=torch.long, device=device),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,123 @@
+"""Prompts of one's own: chats with a history, and batches."""
+
+import pytest
+import torch
+
+from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.testing import scripted_monitor
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+PASSAGES = ["The bridge opened in 1967.", "The bridge"]
+CHAT = [
+    {"role": "system", "content": "Answer from the passages alone."},
+    {"role": "user", "content": "Who are you?"},
+    {"role": "assistant", "content": "A helper."},
+    {"role": "user", "content": f"Sources: {PASSAGES[0]} | {PASSAGES[1]}\nWhen did it open?"},
+]
+ANSWER = "It opened in 1967."
+
+
+@pytest.fixture
+def monitor():
+    made = scripted_monitor(ANSWER)
+    made.tokenizer.chat_template = TEMPLATE
+    return made
+
+
+def test_passages_are_taken_out_of_the_messages(monitor):
+    prompt = monitor.prompt(messages=CHAT, context=PASSAGES)
+    assert prompt.with_context == monitor.tokenizer.apply_chat_template(
+        CHAT, tokenize=False, add_generation_prompt=True
+    )
+    assert prompt.without_context == (
+        "<system>Answer from the passages alone.\n<user>Who are you?\n<assistant>A helper.\n"
+        "<user>Sources:  | \nWhen did it open?\n<assistant>"
+    )
+    assert prompt.question == "Sources:  | \nWhen did it open?"
+    assert prompt.passages == tuple(PASSAGES)
+    assert monitor.generate(prompt, max_new_tokens=20).response == ANSWER
+
+
+def test_the_messages_without_may_be_given(monitor):
+    without = [*CHAT[:3], {"role": "user", "content": "When did it open?"}]
+    prompt = monitor.prompt(messages=CHAT, without=without, context="Told in other words.")
+    assert prompt.without_context.endswith("<user>When did it open?\n<assistant>")
+    assert prompt.question == "When did it open?"
+    asked = monitor.prompt(messages=CHAT, without=without, context=PASSAGES, question="Opened when?")
+    assert asked.question == "Opened when?"
+
+
+def test_a_message_of_passages_alone_goes(monitor):
+    chat = [*CHAT[:1], {"role": "system", "content": PASSAGES[0]}, {"role": "user", "content": "When?"}]
+    prompt = monitor.prompt(messages=chat, context=PASSAGES[0])
+    assert prompt.without_context == "<system>Answer from the passages alone.\n<user>When?\n<assistant>"
+
+
+def test_without_a_context_both_are_the_same(monitor):
+    prompt = monitor.prompt(messages=CHAT, context="")
+    assert prompt.with_context == prompt.without_context and not prompt.has_context
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"context": ["The bridge opened in  1967."]},
+        {"context": PASSAGES, "without": CHAT},
+        {"context": PASSAGES, "without": []},
+        {"context": PASSAGES, "without": CHAT[:1]},
+        {"context": PASSAGES[0], "messages": [{"role": "user", "content": PASSAGES[0]}]},
+    ],
+)
+def test_what_does_not_make_a_pair(monitor, given):
+    with pytest.raises(PromptError):
+        monitor.prompt(**{"messages": CHAT} | given)
+
+
+def test_a_passage_that_is_not_found_is_named(monitor):
+    with pytest.raises(PromptError, match="without="):
+        monitor.prompt(messages=CHAT, context=[*PASSAGES, "Something else."])
+
+
+@pytest.mark.parametrize(
+    "messages", ["hello", ["hello"], [{"content": "a"}], [{"role": "user", "content": [{"type": "text", "text": "a"}]}]]
+)
+def test_what_is_no_chat(monitor, messages):
+    with pytest.raises(WrongTypeError):
+        monitor.prompt(messages=messages, context="")
+
+
+@pytest.mark.parametrize("given", [{}, {"messages": CHAT, "system": "x"}, {"question": "x", "without": CHAT}])
+def test_arguments_that_do_not_go_together(monitor, given):
+    with pytest.raises(InputError):
+        monitor.prompt(context=PASSAGES, **given)
+
+
+def test_messages_need_a_chat_template():
+    with pytest.raises(InputError, match="template"):
+        scripted_monitor(ANSWER).prompt(messages=CHAT, context=PASSAGES)
+
+
+def test_a_batch_is_padded_on_the_left(monitor):
+    prompts = monitor.prompts(
+        [{"question": "When did it open?", "context": PASSAGES}, monitor.prompt(messages=CHAT, context=PASSAGES)]
+    )
+    inputs = prompts.inputs()
+    for prompt, ids, mask in zip(prompts, inputs["input_ids"], inputs["attention_mask"], strict=True):
+        assert tuple(ids[mask.bool()].tolist()) == prompt.with_context_ids
+        assert mask.tolist() == sorted(mask.tolist())
+    with monitor.attach(prompts) as watch:
+        out = monitor.model.generate(**inputs, max_new_tokens=20)
+        reports = watch.reports(out)
+    assert [report.response for report in reports] == [ANSWER, ANSWER]
+    assert [r.response for r in monitor.generate(prompts, max_new_tokens=20)] == [ANSWER, ANSWER]
+    assert torch.equal(prompts[:1][0].inputs()["input_ids"][0], torch.tensor(prompts[0].with_context_ids))
+
+
+def test_a_batch_is_of_prompts(monitor):
+    with pytest.raises(InputError):
+        monitor.prompts([])
+    with pytest.raises(WrongTypeError):
+        monitor.prompts(["a question"])
