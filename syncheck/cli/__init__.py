@@ -48,6 +48,7 @@ COMMANDS = {
     "calibrate": _Command(
         "calibrate scores and choose a threshold on held-out data", options.add_calibrate, "train.calibrate"
     ),
+    "plan": _Command("estimate the hours and memory that a corpus takes", options.add_plan, "record_runs.plan"),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),

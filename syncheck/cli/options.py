@@ -338,6 +338,26 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     _add_comparison(parser)
 
 
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``plan``."""
+    parser.add_argument("--answers", required=True, type=_positive, metavar="N", help="how many, such as 1e6")
+    parser.add_argument("--context-tokens", required=True, type=_positive, metavar="N", help="of a prompt, in the mean")
+    parser.add_argument(
+        "--answer-tokens", type=_positive, default=150, metavar="N", help="of an answer, in the mean (%(default)s)"
+    )
+    parser.add_argument(
+        "--workers", type=count, nargs="+", default=[1, 8, 64], metavar="N", help="processes that score (1 8 64)"
+    )
+    parser.add_argument("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
+    parser.add_argument("--price-per-hour", type=_positive, metavar="P", help="of a worker, to add what it costs")
+    parser.add_argument(
+        "--rates",
+        metavar="FILE",
+        help="what benchmarks/scale.py measured on your machine (the bundled model's, on the machine that is printed)",
+    )
+    parser.add_argument("--output", metavar="FILE", help="the estimates as JSON")
+
+
 def add_conversion(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``convert-aligner``."""
     parser.add_argument("--aligner", required=True, metavar="FILE", help="an AlignScore .ckpt")

@@ -27,7 +27,18 @@ __all__ = [
 ]
 
 
-_READ = ("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions", "fit_thresholds")
+_READ = (
+    "input",
+    "data",
+    "train",
+    "context",
+    "passages",
+    "lid_reference",
+    "reference",
+    "predictions",
+    "fit_thresholds",
+    "rates",
+)
 _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
 _WRITTEN = ("output", "html", "report", "plot")
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -18,8 +19,10 @@ from typing import IO, TYPE_CHECKING
 
 from tqdm import tqdm
 
+from syncheck.cli.outputs import check_file, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
+from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import JsonDict, Work
 from syncheck.errors import InputError
 from syncheck.files import RefusedRecord
@@ -30,7 +33,7 @@ from syncheck.training.provenance import instrument_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["answer_records", "facts_of_run", "is_store", "process"]
+__all__ = ["answer_records", "facts_of_run", "is_store", "plan", "process"]
 
 
 _IDLE = frozenset(
@@ -144,6 +147,35 @@ def _engine(args: argparse.Namespace) -> Engine:
     from syncheck.corpus.on_ray import run_on_ray
 
     return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))
+
+
+def plan(args: argparse.Namespace) -> int:
+    """Print what a corpus would take; returns the exit code."""
+    check_file("--output", args.output)
+    rates = load_rates(args.rates or BUNDLED_RATES)
+    found = estimate(
+        rates,
+        answers=args.answers,
+        context_tokens=args.context_tokens,
+        answer_tokens=args.answer_tokens,
+        workers=args.workers,
+        batch_tokens=args.batch_tokens,
+    )
+    price = args.price_per_hour
+    sys.stdout.write(
+        f"{args.answers:,.0f} answers of {args.answer_tokens:g} tokens over {args.context_tokens:g}; measured with "
+        f"{', '.join(rates.machine.values())}\n{'workers':>8} {'hours':>12} {'memory, GB':>12}"
+        f"{'' if price is None else f'{chr(32):>8}cost'}\n"
+    )
+    for row in found:
+        hours = f"{row.hours:,.2f}{'*' if row.hours_extrapolated else ' '}"
+        memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
+        cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
+        sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
+    if any(row.hours_extrapolated or row.memory_extrapolated for row in found):
+        sys.stdout.write("* extrapolated beyond what was measured\n")
+    write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in found]})
+    return 0
 
 
 def process(

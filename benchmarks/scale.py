@@ -1,0 +1,131 @@
+"""How fast responses are scored, against context, answer, batch and workers; what `syncheck plan` reads.
+
+``python benchmarks/scale.py --output rates.json``
+
+Each figure is of processes of its own, one for each worker, with one thread each and the bundled monitor for answers of
+other models. They score synthetic answers once to warm up and then for the time. ``--clock cpu`` takes processor time,
+which other programs disturb less; it cannot see workers waiting for each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CONTEXTS, ANSWERS = (250, 750, 1500), (50, 200)
+BATCH_TOKENS = (4096,)
+WORKERS = (1, 2)
+SEED = 0
+
+
+def measured(context: int, answer: int, batch_tokens: int | None, count: int, clock: str) -> dict[str, float]:
+    """Score ``count`` answers in this process; returns seconds for one, and the peak of memory in MB."""
+    import torch
+    from workload import Subject, make_job
+
+    from syncheck.corpus import Line, RecordScorer
+    from syncheck.kit import load_kit
+
+    torch.set_num_threads(1)
+    kit = load_kit("surrogate")
+    job = make_job(Subject("kit", kit, kit), context=context, tokens=answer, batch=count + 1, seed=SEED)
+    lines = [
+        Line(
+            "synthetic",
+            i,
+            json.dumps(
+                {
+                    "id": i,
+                    "question": prompt.question,
+                    "context": list(prompt.passages),
+                    "response": kit.tokenizer.decode(ids),
+                }
+            ).encode(),
+        )
+        for i, (prompt, ids) in enumerate(zip(job.prompts, job.answers, strict=True))
+    ]
+    scorer = RecordScorer(kit, batch_tokens=batch_tokens)
+    scorer(lines[:1])
+    now = time.process_time if clock == "cpu" else time.perf_counter
+    started = now()
+    rows = scorer(lines[1:])
+    seconds = (now() - started) / count
+    failed = [row["error"] for row in rows if "error" in row]
+    if failed:
+        raise SystemExit(f"{len(failed)} of {count} were not scored: {failed[0]}")
+    return {"seconds": seconds, "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
+
+
+def at_once(workers: int, arguments: list[str]) -> dict[str, float]:
+    """Measure in so many processes at once; returns the mean of their seconds and the largest memory."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    line = [sys.executable, __file__, "--one", *arguments]
+    running = [subprocess.Popen(line, env=environment, stdout=subprocess.PIPE) for _ in range(workers)]
+    outputs = [process.communicate()[0] for process in running]
+    if any(process.returncode for process in running):
+        raise SystemExit("a worker failed; its message is above")
+    found = [json.loads(output.splitlines()[-1]) for output in outputs]
+    return {
+        "seconds": statistics.fmean(entry["seconds"] for entry in found),
+        "memory_mb": max(entry["memory_mb"] for entry in found),
+    }
+
+
+def settings(args: argparse.Namespace) -> list[tuple[int, int, int | None, int]]:
+    """Return context, answer, batch and workers of each figure: workers together at the middle lengths alone."""
+    grid = [(c, a, b, 1) for b in (None, *args.batch_tokens) for c in args.contexts for a in args.answers]
+    middle = args.contexts[len(args.contexts) // 2], args.answers[-1]
+    return grid + [(*middle, b, n) for b in (None, *args.batch_tokens) for n in args.workers if n > 1]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and write the rates."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--contexts", type=int, nargs="+", default=CONTEXTS, help="tokens of a prompt (%(default)s)")
+    parser.add_argument("--answers", type=int, nargs="+", default=ANSWERS, help="tokens of an answer (%(default)s)")
+    parser.add_argument("--batch-tokens", type=int, nargs="*", default=BATCH_TOKENS, help="beside none (%(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="at once (%(default)s)")
+    parser.add_argument("--count", type=int, default=24, help="answers a figure and worker (%(default)s)")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    parser.add_argument("--note", default="", help="what should be known of the run, kept with the rates")
+    parser.add_argument("--output", type=Path, help="JSON file")
+    parser.add_argument("--one", type=json.loads, metavar="JSON", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.one is not None:
+        print(json.dumps(measured(*args.one, args.count, args.clock)))
+        return 0
+    from machine import describe_machine
+
+    from syncheck.corpus.plan import Rate, Rates, save_rates
+
+    rates = []
+    for context, answer, batch_tokens, workers in settings(args):
+        arguments = [json.dumps([context, answer, batch_tokens]), "--count", str(args.count), "--clock", args.clock]
+        rate = Rate(context, answer, batch_tokens, workers, **at_once(workers, arguments))
+        rates.append(rate)
+        print(
+            f"context {context}, answer {answer}, batch {batch_tokens}, workers {workers}: "
+            f"{1 / rate.seconds:.2f} answers/s a worker, {rate.memory_mb:.0f} MB",
+            flush=True,
+        )
+    machine = {
+        "model": "the kit's, 8.9 M parameters, with its aligner",
+        **describe_machine("cpu", 1, args.clock),
+        "cores": str(os.cpu_count()),
+        **({"note": args.note} if args.note else {}),
+    }
+    if args.output is not None:
+        save_rates(Rates(machine, tuple(rates)), args.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""How long a corpus takes and how much memory, from rates that were measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from syncheck.errors import CheckpointError, InputError
+from syncheck.files import read_object
+
+__all__ = ["BUNDLED_RATES", "Estimate", "Rate", "Rates", "estimate", "load_rates", "save_rates"]
+
+FORMAT = "syncheck.rates.v1"
+BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
+"""Of the bundled model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What scoring took in one setting.
+
+    Attributes
+    ----------
+    context_tokens, answer_tokens : int
+        Of each prompt with its passages, and of each answer.
+    batch_tokens : int or None
+        As ``syncheck score --batch-tokens``; None for one answer at a time.
+    workers : int
+        Processes that scored at the same time.
+    seconds : float
+        Of a worker, for an answer.
+    memory_mb : float
+        Of a worker at its peak, model and libraries included, in MB (10^6 bytes).
+    """
+
+    context_tokens: int
+    answer_tokens: int
+    batch_tokens: int | None
+    workers: int
+    seconds: float
+    memory_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates of one model on one machine, and what describes both."""
+
+    machine: Mapping[str, str]
+    rates: tuple[Rate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a corpus would take.
+
+    Attributes
+    ----------
+    workers : int
+    hours : float
+    memory_gb : float
+        Of all workers together.
+    hours_extrapolated, memory_extrapolated : bool
+        Whether the length of context or answer, or the number of workers, lies outside what was measured. Memory is
+        that of one worker times their number.
+    """
+
+    workers: int
+    hours: float
+    memory_gb: float
+    hours_extrapolated: bool
+    memory_extrapolated: bool
+
+
+def load_rates(path: str | Path) -> Rates:
+    """Read what :func:`save_rates` wrote.
+
+    Raises
+    ------
+    CheckpointError
+        If it is missing, damaged or of another format.
+    """
+    found = read_object(Path(path))
+    try:
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']!r}")
+        rates = Rates(dict(found["machine"]), tuple(Rate(**entry) for entry in found["rates"]))
+        if not all(rate.seconds > 0 and rate.memory_mb > 0 and rate.workers > 0 for rate in rates.rates):
+            raise ValueError("a rate that is not above 0")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path}: expected rates as benchmarks/scale.py writes them; found {type(error).__name__}: {error}"
+        ) from error
+    return rates
+
+
+def save_rates(rates: Rates, path: str | Path) -> None:
+    """Write rates as JSON."""
+    Path(path).write_text(json.dumps({"format": FORMAT, **asdict(rates)}, indent=1) + "\n", encoding="utf-8")
+
+
+def estimate(
+    rates: Rates,
+    *,
+    answers: float,
+    context_tokens: float,
+    answer_tokens: float,
+    workers: Sequence[int],
+    batch_tokens: int | None = None,
+) -> tuple[Estimate, ...]:
+    """Estimate what scoring a corpus takes with so many workers.
+
+    Between the measured lengths the time of an answer is interpolated linearly; outside them the line through the two
+    nearest goes on, which is too low far above, since attention grows with the square. More workers than were measured
+    are taken to be as fast each as the most that were, as on more machines of that kind.
+
+    Parameters
+    ----------
+    rates
+    answers, context_tokens, answer_tokens
+        How many, and their mean lengths.
+    workers
+        Each number of them gets an estimate.
+    batch_tokens
+        As it was measured.
+
+    Raises
+    ------
+    InputError
+        If nothing was measured with this ``batch_tokens``, or an extrapolated time would not be above 0.
+    """
+    chosen = [rate for rate in rates.rates if rate.batch_tokens == batch_tokens]
+    alone = [rate for rate in chosen if rate.workers == 1]
+    if not alone:
+        measured = sorted({rate.batch_tokens or 0 for rate in rates.rates})
+        raise InputError(f"expected batch_tokens as measured, one of {measured} (0: none); found {batch_tokens}")
+    seconds, outside = _at(alone, "seconds", context_tokens, answer_tokens)
+    memory, _ = _at(alone, "memory_mb", context_tokens, answer_tokens)
+    slower = _slower(chosen, alone)
+    if seconds <= 0 or memory <= 0:
+        raise InputError(
+            "expected lengths near those measured; found so short ones that nothing can be said. Measure them with "
+            "benchmarks/scale.py"
+        )
+    found = []
+    for count in workers:
+        factor, beyond = _along(slower, count) if count <= max(slower) else (slower[max(slower)], True)
+        hours = answers * seconds * factor / count / 3600
+        found.append(Estimate(count, hours, count * memory / 1000, outside or beyond, outside or count not in slower))
+    return tuple(found)
+
+
+def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
+    """Return, by number of workers, how many times longer an answer takes each of them than one that is alone."""
+    lengths = {(rate.context_tokens, rate.answer_tokens): rate.seconds for rate in alone}
+    found: dict[float, list[float]] = {}
+    for rate in rates:
+        if (rate.context_tokens, rate.answer_tokens) in lengths:
+            ratio = rate.seconds / lengths[rate.context_tokens, rate.answer_tokens]
+            found.setdefault(rate.workers, []).append(ratio)
+    return {count: sum(ratios) / len(ratios) for count, ratios in found.items()}
+
+
+def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tuple[float, bool]:
+    """Return a value at a length of context and of answer, and whether it is extrapolated."""
+    rows: dict[float, tuple[float, bool]] = {}
+    for length in {rate.answer_tokens for rate in rates}:
+        points: dict[float, float] = {r.context_tokens: getattr(r, name) for r in rates if r.answer_tokens == length}
+        rows[length] = _along(points, context)
+    value, outside = _along({length: value for length, (value, _) in rows.items()}, answer)
+    return value, outside or any(beyond for _, beyond in rows.values())
+
+
+def _along(points: Mapping[float, float], x: float) -> tuple[float, bool]:
+    """Return the value at ``x`` of the line through its neighbours, and whether it lies outside the points."""
+    xs = sorted(points)
+    outside = not xs[0] <= x <= xs[-1]
+    if len(xs) == 1:
+        return points[xs[0]], outside
+    right = next((i for i in range(1, len(xs)) if x <= xs[i]), len(xs) - 1)
+    a, b = xs[right - 1], xs[right]
+    return points[a] + (points[b] - points[a]) * (x - a) / (b - a), outside
