@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     machine = {
         "model": "the kit's, 8.9 M parameters, with its aligner",
         **describe_machine("cpu", 1, args.clock),
-        "cores": str(os.cpu_count()),
+        "cores": f"{os.cpu_count()} cores",
         **({"note": args.note} if args.note else {}),
     }
     if args.output is not None:

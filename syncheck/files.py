@@ -22,12 +22,13 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from syncheck.errors import CheckpointError, InputError, RecordError
+from syncheck.errors import CheckpointError, InputError, MismatchError, RecordError
 
 __all__ = [
     "RefusedRecord",
     "UNFINISHED",
     "check_digests",
+    "enter_run",
     "field",
     "fields_found",
     "parse_arrays",
@@ -179,6 +180,48 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def enter_run(note: Path, facts: Mapping[str, str]) -> None:
+    """Make the folder of a run with a note of what decides its values, or check that it is of this run.
+
+    Parameters
+    ----------
+    note
+        The file of the note, in the folder.
+    facts
+        What decides the values, by name.
+
+    Raises
+    ------
+    CheckpointError
+        If the note is damaged.
+    InputError
+        If the folder cannot be made.
+    MismatchError
+        If the folder is of another run, or holds parts and no note.
+    """
+    folder = note.parent
+    if not note.exists():
+        if any(folder.glob("part-*.parquet")):
+            raise MismatchError(f"{folder} holds parts but no {note.name}; delete the folder, or pass another output")
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+        with replaced(note) as (file, _):
+            file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
+        return
+    try:
+        found = dict(json.loads(note.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start anew") from error
+    changed = [name for name in {**facts, **found} if found.get(name) != facts.get(name)]
+    if changed:
+        raise MismatchError(
+            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
+            "what the run began with, delete the folder to start anew, or pass another output"
+        )
 
 
 _CALLED_HERE: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments of ``score --resume`` and ``features``, run again until they are done.
+"""SIGKILL at random moments of ``score --resume``, ``score`` to a store and ``features``, run again until they finish.
 
 ``python benchmarks/reliability/kills.py --count 50 --seed 0 --command score``
 
@@ -24,6 +24,8 @@ from syncheck import __version__
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
+ENDINGS = {"score": ".jsonl", "store": "", "features": ".parquet"}
+"""Of what each command writes; a store is a folder."""
 RECORDS = 30
 """Of each run: it works on them for about as long as it takes to start."""
 
@@ -35,13 +37,21 @@ from records import answered, labelled, line_of  # noqa: E402
 def command_of(command: str, source: Path, target: Path) -> list[str]:
     """Return the whole command line of a run."""
     code = "import sys; from syncheck.cli import main; sys.exit(main())"
-    options = ["--model", str(MODEL), "--aligner", "none", "--output", str(target)]
-    own = (
-        ["--resume", "--tokens", "--input", str(source)]
-        if command == "score"
-        else ["--part-size", "2", "--data", str(source)]
-    )
-    return [sys.executable, "-c", code, command, *options, *own]
+    output = f"{target}/" if command == "store" else str(target)
+    options = ["--model", str(MODEL), "--aligner", "none", "--output", output]
+    own = {
+        "score": ["--resume", "--tokens", "--input", str(source)],
+        "store": ["--part-size", "2", "--tokens", "--input", str(source)],
+        "features": ["--part-size", "2", "--data", str(source)],
+    }[command]
+    return [sys.executable, "-c", code, "score" if command == "store" else command, *options, *own]
+
+
+def content(target: Path) -> dict[str, bytes]:
+    """Return what an output holds; the manifest of a store has the times of its files, and is only an index."""
+    if target.is_file():
+        return {"": target.read_bytes()}
+    return {path.name: path.read_bytes() for path in target.iterdir() if path.name != "_manifest.json"}
 
 
 def run(line: list[str], *, seconds: float | None) -> tuple[bool, int]:
@@ -66,10 +76,10 @@ def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[
     kills = midway = outputs = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ending = ".jsonl" if command == "score" else ".parquet"
+        ending = ENDINGS[command]
         source, whole = folder / "in.jsonl", folder / f"whole{ending}"
-        lines = [line_of((answered if command == "score" else labelled)(i, rng)) for i in range(records)]
-        if command == "score":
+        lines = [line_of((labelled if command == "features" else answered)(i, rng)) for i in range(records)]
+        if command != "features":
             lines[records // 2] = b"nonsense"
         source.write_bytes(b"".join(line + b"\n" for line in lines))
         started = time.perf_counter()
@@ -91,7 +101,7 @@ def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[
                 code = None if killed else found
             if code != expected:
                 broken.append(f"output {outputs}: exit code {code}, {expected} without kills")
-            if target.read_bytes() != whole.read_bytes():
+            if content(target) != content(whole):
                 broken.append(f"output {outputs} differs from that of a run without kills")
             beside = sorted(path.name for path in folder.iterdir() if path.name.startswith(f"{target.name}."))
             broken += [f"output {outputs}: {name} is left beside it" for name in beside]
@@ -101,7 +111,7 @@ def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[
 def main(argv: list[str] | None = None) -> int:
     """Print what ran and what came of it; returns 1 if something broke."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--command", choices=("score", "features"), default="score")
+    parser.add_argument("--command", choices=tuple(ENDINGS), default="score")
     parser.add_argument("--count", type=int, default=50, metavar="N", help="kills (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)

@@ -18,13 +18,12 @@ from tqdm import tqdm
 from syncheck.errors import (
     CheckpointError,
     InputError,
-    MismatchError,
     PromptError,
     SyncheckError,
     TextGeneratorError,
     describe_failure,
 )
-from syncheck.files import UNFINISHED, replaced
+from syncheck.files import UNFINISHED, enter_run
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.labelling.labels import check_cut
 from syncheck.prompts import prompt_from_texts
@@ -281,7 +280,7 @@ def measure_to_parquet(
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
-    _enter(folder, provenance)
+    enter_run(folder / _RUN, provenance)
     chunks = [records[first : first + part_size] for first in range(0, len(records), part_size)]
     paths = [folder / f"part-{index:05d}.parquet" for index in range(len(chunks))]
     own = list(zip(paths, chunks, strict=True))[shard.number - 1 :: shard.count]
@@ -338,28 +337,6 @@ def _references(monitor: Monitor) -> str:
         digest.update(f"{layer} {tuple(states.shape)}".encode())
         digest.update(states.float().cpu().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _enter(folder: Path, provenance: dict[str, str]) -> None:
-    """Make the folder of a run, or check that it is of this one."""
-    run = folder / _RUN
-    if not run.exists():
-        if any(folder.glob("part-*.parquet")):
-            raise MismatchError(f"{folder} holds parts but no {_RUN}; delete the folder, or pass another output")
-        folder.mkdir(exist_ok=True)
-        with replaced(run) as (file, _):
-            file.write(f"{json.dumps(provenance, indent=2)}\n".encode())
-        return
-    try:
-        found = dict(json.loads(run.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise CheckpointError(f"{run} is damaged ({error}); delete {folder} and start anew") from error
-    changed = [name for name in {**provenance, **found} if found.get(name) != provenance.get(name)]
-    if changed:
-        raise MismatchError(
-            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
-            "what the run began with, delete the folder to start anew, or pass another output"
-        )
 
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:

@@ -12,7 +12,7 @@ from kills import trial  # noqa: E402
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("command", ["score", "features"])
+@pytest.mark.parametrize("command", ["score", "store", "features"])
 def test_killed_and_run_again(command):
     _, outputs, broken = trial(command, 1, seed=2, records=8)
     assert broken == []
