@@ -19,6 +19,7 @@ __all__ = [
     "add_evaluate",
     "add_features",
     "add_generate",
+    "add_plan",
     "add_score",
     "add_train",
     "add_transfer",
