@@ -56,7 +56,7 @@ def compare(responses: dict[str, str], pieces: dict[str, list[str]]) -> bool:
         cut_sentences += sum(span.truncated for span in segmented(pieces[name], SegmenterConfig()))
         for kind, parts in (("characters", list(text)), ("tokens", pieces[name])):
             spans = segmented(parts, SegmenterConfig(max_tokens=NO_LIMIT))
-            if [(span.char_start, span.char_stop) for span in spans] != expected:
+            if [(span.start, span.end) for span in spans] != expected:
                 wrong[kind].append(name)
     print(f"{len(responses)} responses, {sentences} sentences by Punkt on the whole text (nltk {version('nltk')})")
     for kind, names in wrong.items():

@@ -284,10 +284,10 @@ class BranchProposer:
                 span=replace(
                     each.span,
                     index=each.span.index - row.sentences + len(beam.sentences),
-                    char_start=each.span.char_start - characters,
-                    char_stop=each.span.char_stop - characters,
+                    start=each.span.start - characters,
+                    end=each.span.end - characters,
                     token_start=each.span.token_start - tokens,
-                    token_stop=each.span.token_stop - tokens,
+                    token_end=each.span.token_end - tokens,
                 ),
             )
             for each in measured

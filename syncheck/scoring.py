@@ -136,10 +136,10 @@ class SentenceScorer:
         scored = iter(
             SentenceScore(
                 text=sentence.text,
-                start=sentence.span.char_start,
-                end=sentence.span.char_stop,
+                start=sentence.span.start,
+                end=sentence.span.end,
                 token_start=sentence.span.token_start,
-                token_end=sentence.span.token_stop,
+                token_end=sentence.span.token_end,
                 score=score,
                 status=status,
                 features=values.to_dict(),

@@ -197,10 +197,10 @@ class SentenceSpan:
     """
 
     index: int
-    char_start: int
-    char_stop: int
+    start: int
+    end: int
     token_start: int
-    token_stop: int
+    token_end: int
     truncated: bool = False
 
 

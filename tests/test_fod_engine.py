@@ -80,7 +80,7 @@ def test_what_is_measured_and_what_follows_is_that_of_rows_alone(golden, prompt,
             alone.select([0])
             torch.testing.assert_close(after[place], alone.next_logits[0], rtol=0, atol=1e-4)
         (found,) = measured[row]
-        assert (found.text, found.span.token_stop) == (expected.text, expected.span.token_stop)
+        assert (found.text, found.span.token_end) == (expected.text, expected.span.token_end)
         for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
             torch.testing.assert_close(
                 torch.tensor(getattr(found, name)), torch.tensor(getattr(expected, name)), rtol=0, atol=1e-4

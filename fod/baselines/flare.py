@@ -212,7 +212,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
             return None
         if all(probability >= self.threshold for probability in probabilities):  # NaN is not
             return None
-        spans = row.char_spans[signals.span.token_start : signals.span.token_stop]
+        spans = row.char_spans[signals.span.token_start : signals.span.token_end]
         texts = [row.text[start:stop] for start, stop in spans]
         tokens = tuple(zip(texts, probabilities, strict=True))
         query = FLAREQuery(

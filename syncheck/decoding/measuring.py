@@ -63,7 +63,7 @@ def measure_tokens(
     values = torch.stack(
         [statistics.log_prob, statistics.log_prob_without_context, statistics.entropy, statistics.kl]
     )  # (4, n)
-    owning = [i for i, span in enumerate(spans) if span.token_stop > span.token_start]
+    owning = [i for i, span in enumerate(spans) if span.token_end > span.token_start]
     last = [last_text_token(spans[i], transcript.char_spans) - tokens.start for i in owning]
     states = {layer: block[last] for layer, block in zip(layers, tokens.states, strict=True)}  # each (N, H)
     referenced = [layer for layer in layers if lid_references is not None and layer in lid_references.layers]
@@ -119,9 +119,9 @@ def _sentence(
     lid: dict[int, float],
     start: int,
 ) -> SentenceSignals:
-    columns = slice(span.token_start - start, span.token_stop - start)
+    columns = slice(span.token_start - start, span.token_end - start)
     return SentenceSignals(
-        text=transcript.text[span.char_start : span.char_stop],
+        text=transcript.text[span.start : span.end],
         span=span,
         token_ids=ids[columns],
         log_prob=table[0, columns],

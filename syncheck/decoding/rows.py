@@ -139,7 +139,7 @@ class Row:
     @property
     def measured_tokens(self) -> int:
         """Tokens of the sentences closed since the session last advanced."""
-        return self.closed[-1].token_stop - self.start if self.closed else 0
+        return self.closed[-1].token_end - self.start if self.closed else 0
 
     def push(self, token_id: int) -> str:
         """Append a token; returns the text that it completed."""

@@ -147,7 +147,7 @@ class ScoredSession(Scoped):
             count = None if index in self._cut else next(below, None)
             if count is not None and not (row.ended and count == len(answer.sentences)):
                 del answer.sentences[count:], answer.signals[count:]
-                row.stop_after(tokens=answer.signals[-1].span.token_stop, sentences=count)
+                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=count)
                 self._cut.add(index)
         return bool(self._cut)
 

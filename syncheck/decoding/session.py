@@ -359,7 +359,7 @@ class DecodingSession(Scoped):
             stop = dropped + len(self._columns.ids)
             for row, waiting in enumerate(left):
                 due = []
-                while waiting and waiting[0].token_stop <= stop:
+                while waiting and waiting[0].token_end <= stop:
                     due.append(waiting.popleft())
                 if due:
                     yield row, self._measure(row, due, transcripts[row], dropped)
@@ -479,7 +479,7 @@ class DecodingSession(Scoped):
         self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int
     ) -> list[SentenceSignals]:
         """Measure sentences of one row whose token ``first`` is in column 0."""
-        start, stop = spans[0].token_start, spans[-1].token_stop
+        start, stop = spans[0].token_start, spans[-1].token_end
         if start == stop:
             return [tokenless(span, transcript) for span in spans]
         with_contrast = self._contrast is not None and self.rows[index].prompt.has_context

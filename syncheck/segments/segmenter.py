@@ -106,12 +106,12 @@ class IncrementalSegmenter:
         """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
         closed: list[SentenceSpan] = []
         for stop, after, block in boundaries:
-            token_stop = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
-            if token_stop - self._token_start > self._max_tokens:
+            token_end = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
+            if token_end - self._token_start > self._max_tokens:
                 break  # too long: push cuts it and looks at what follows anew
             self._complete += 1
             if self._complete == self._sentences:
-                closed.append(self._close(stop, token_stop))
+                closed.append(self._close(stop, token_end))
                 self._char_start, self._block, self._complete = after, block, 0
         return closed
 
@@ -129,11 +129,11 @@ class IncrementalSegmenter:
         start, stop = self._char_spans[token]
         return stop > start
 
-    def _close(self, char_stop: int, token_stop: int, *, truncated: bool = False) -> SentenceSpan:
-        start, stop = visible(self._text, self._char_start, char_stop)
-        span = SentenceSpan(len(self._starts), start, stop, self._token_start, token_stop, truncated)
+    def _close(self, end: int, token_end: int, *, truncated: bool = False) -> SentenceSpan:
+        start, end = visible(self._text, self._char_start, end)
+        span = SentenceSpan(len(self._starts), start, end, self._token_start, token_end, truncated)
         self._starts.append((self._char_start, self._block))
-        self._token_start = token_stop
+        self._token_start = token_end
         return span
 
 
@@ -157,9 +157,9 @@ def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[
     for index, sentence in enumerate(sentences):
         after = char + len(sentence)
         is_last = index == len(sentences) - 1
-        token_stop = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
-        spans.append(SentenceSpan(index, *visible(text, char, after), token, token_stop))
-        char, token = after, token_stop
+        token_end = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
+        spans.append(SentenceSpan(index, *visible(text, char, after), token, token_end))
+        char, token = after, token_end
     return spans
 
 

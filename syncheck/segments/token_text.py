@@ -109,9 +109,9 @@ def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
     Trailing white space and special tokens come after it. A sentence without tokens of its own, since one token holds
     several sentences, gives that token.
     """
-    reaches = bisect_left(char_spans, span.char_stop, key=lambda chars: chars[1])
-    last = max(span.token_start, span.token_stop - 1)
-    return max(min(span.token_start, span.token_stop - 1), min(reaches, last))
+    reaches = bisect_left(char_spans, span.end, key=lambda chars: chars[1])
+    last = max(span.token_start, span.token_end - 1)
+    return max(min(span.token_start, span.token_end - 1), min(reaches, last))
 
 
 def visible(text: str, start: int, stop: int) -> tuple[int, int]:
@@ -151,8 +151,8 @@ def positions_in(
 
 def in_given(given: str, positions: Sequence[int], spans: Sequence[SentenceSpan]) -> list[SentenceSpan]:
     """Return sentences with their characters counted in ``given``."""
-    bounds = (visible(given, positions[span.char_start], positions[span.char_stop]) for span in spans)
-    return [replace(span, char_start=start, char_stop=stop) for span, (start, stop) in zip(spans, bounds, strict=True)]
+    bounds = (visible(given, positions[span.start], positions[span.end]) for span in spans)
+    return [replace(span, start=start, end=stop) for span, (start, stop) in zip(spans, bounds, strict=True)]
 
 
 def _leading_spaces(text: str) -> int:

@@ -207,8 +207,8 @@ class TextWatch:
         if not spans:
             return
         answer, reading = self._answer, self._reading
-        first = answer.signals[-1].span.token_stop if answer.signals else 0
-        ids = reading.token_ids[first : spans[-1].token_stop]
+        first = answer.signals[-1].span.token_end if answer.signals else 0
+        ids = reading.token_ids[first : spans[-1].token_end]
         known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
         if self._session is not None:
             self._session.extend(ids, spans, reading.transcript, since=since)

@@ -102,7 +102,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
                 given = monitor.read(_prompt_of(monitor, record), record.response)
-                check_cut(record, [(span.char_start, span.char_stop) for span in given.spans])
+                check_cut(record, [(span.start, span.end) for span in given.spans])
 
 
 def measure_records(
@@ -167,7 +167,7 @@ def _measured(
 ) -> MeasuredSentences:
     signals = [signal for answer in answers for signal in answer.signals]
     rows = [list(sentence.features.values()) for answer in answers for sentence in answer.sentences]
-    bounds = [(s.span.char_start, s.span.char_stop) for s in signals]
+    bounds = [(s.span.start, s.span.end) for s in signals]
     owners = [index for index, answer in enumerate(answers) for _ in answer.signals]
     return MeasuredSentences(
         schema=monitor.schema,

@@ -74,7 +74,7 @@ def whole(golden, prompt, ids):
 def assert_measured(golden, prompt, before, sentence):
     """``before``: the row's tokens before this sentence."""
     ids = [*before, *sentence.token_ids.tolist()]
-    assert (sentence.span.token_start, sentence.span.token_stop) == (len(before), len(ids))
+    assert (sentence.span.token_start, sentence.span.token_end) == (len(before), len(ids))
     signals, states = whole(golden, prompt, ids)
     for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
         expected = getattr(signals, name).numpy()[len(before) :]

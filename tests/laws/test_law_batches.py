@@ -39,9 +39,9 @@ def assert_one_by_one(family, monitor, prompts, reports, responses):
         assert_signals(report.tokens, expected)
         own = [s for scorer in monitor.scorers if scorer.prompt == prompt for s in scorer.signals]
         assert [s.text for s in own] == [s.text for s in report.sentences]
-        assert own[-1].span.token_stop == len(ids)
+        assert own[-1].span.token_end == len(ids)
         for sentence in own:
-            assert_states(sentence, sentence.span.token_stop - 1, expected)
+            assert_states(sentence, sentence.span.token_end - 1, expected)
     assert len(signals) == sum(len(report.sentences) for report in reports)
 
 

@@ -23,7 +23,7 @@ def owners(spans, char_spans, text):
 
     A token of white space goes with the visible character before it, one without text with the next that has some.
     """
-    starts = [0, *(span.char_start for span in spans[1:])]
+    starts = [0, *(span.start for span in spans[1:])]
     found = []
     for begin, end in reversed(char_spans):
         if begin == end:
@@ -43,7 +43,7 @@ def run(tokens, config):
 
 def assert_owned(spans, segmenter):
     expected = owners(spans, segmenter.char_spans, segmenter.text)
-    assert [next(s.index for s in spans if t < s.token_stop) for t in range(len(expected))] == expected
+    assert [next(s.index for s in spans if t < s.token_end) for t in range(len(expected))] == expected
 
 
 @settings(deadline=None, max_examples=100)
@@ -92,8 +92,8 @@ def test_the_limit_divides_no_character_of_any_tokenizer(kind, text, limit, name
     pieces = [detokenizer.push(token_id) for token_id in ids]
     spans = whole_texts.segment(pieces, SegmenterConfig(max_tokens=limit, **whole_texts.OPTIONS[name]))
     for span in spans[:-1]:
-        assert pieces[span.token_stop - 1]
-        inside = pieces[span.token_start : span.token_stop]
+        assert pieces[span.token_end - 1]
+        inside = pieces[span.token_start : span.token_end]
         assert len(inside) <= limit or sum(map(bool, inside)) == 1  # one character of more tokens than the limit
 
 
@@ -110,14 +110,14 @@ def test_the_limit_divides_no_character_of_any_tokenizer(kind, text, limit, name
     ],
 )
 def test_tokens_go_to_the_sentence_that_their_text_ends_in(tokens, stops):
-    assert [span.token_stop for span in whole_texts.segment(tokens)] == stops
+    assert [span.token_end for span in whole_texts.segment(tokens)] == stops
 
 
 def test_a_boundary_is_reported_with_the_first_character_of_the_next_sentence():
     segmenter = IncrementalSegmenter(whole_texts.UNBOUNDED)
     closed = [segmenter.push(token) for token in ["One", ".", " ", " Two", " is", '."', ' "', "Three", " "]]
-    first = SentenceSpan(index=0, char_start=0, char_stop=4, token_start=0, token_stop=3)
-    second = SentenceSpan(index=1, char_start=6, char_stop=14, token_start=3, token_stop=6)
+    first = SentenceSpan(index=0, start=0, end=4, token_start=0, token_end=3)
+    second = SentenceSpan(index=1, start=6, end=14, token_start=3, token_end=6)
     assert closed == [[], [], [], [first], [], [], [], [second], []]
     assert segmenter.finish() == [SentenceSpan(2, 15, 21, 6, 9)]
     assert segmenter.text == 'One.  Two is." "Three '
@@ -126,24 +126,24 @@ def test_a_boundary_is_reported_with_the_first_character_of_the_next_sentence():
 
 def test_a_sentence_that_never_ends_is_cut_and_says_so():
     spans = whole_texts.segment(["word "] * 10, SegmenterConfig(max_tokens=4))
-    assert [(s.token_start, s.token_stop, s.truncated) for s in spans] == [(0, 4, True), (4, 8, True), (8, 10, False)]
-    assert [(s.char_start, s.char_stop) for s in spans] == [(0, 19), (20, 39), (40, 49)]
+    assert [(s.token_start, s.token_end, s.truncated) for s in spans] == [(0, 4, True), (4, 8, True), (8, 10, False)]
+    assert [(s.start, s.end) for s in spans] == [(0, 19), (20, 39), (40, 49)]
 
 
 def test_a_sentence_that_just_fits_is_not_cut():
     spans = whole_texts.segment(["One ", "two", ".", " Three", " four", "."], SegmenterConfig(max_tokens=3))
-    assert [(s.token_stop, s.truncated) for s in spans] == [(3, False), (6, False)]
+    assert [(s.token_end, s.truncated) for s in spans] == [(3, False), (6, False)]
     assert whole_texts.segment(["One ", "two", ".", ""], SegmenterConfig(max_tokens=3))[0].truncated is False
 
 
 def test_a_token_beyond_the_limit_that_ends_the_sentence_is_not_part_of_it():
     spans = whole_texts.segment(["One ", "two ", "three ", "four. Five"], SegmenterConfig(max_tokens=3))
-    assert [(s.token_start, s.token_stop, s.truncated) for s in spans] == [(0, 3, True), (3, 4, False), (4, 4, False)]
+    assert [(s.token_start, s.token_end, s.truncated) for s in spans] == [(0, 3, True), (3, 4, False), (4, 4, False)]
 
 
 def test_the_limit_divides_no_character():
     spans = whole_texts.segment(["a", "b", "", "", "\U0001f600", "c"], SegmenterConfig(max_tokens=3))
-    assert [(s.token_stop, s.truncated) for s in spans] == [(2, True), (5, True), (6, False)]
+    assert [(s.token_end, s.truncated) for s in spans] == [(2, True), (5, True), (6, False)]
 
 
 def test_white_space_after_a_cut_sentence_is_kept_as_a_blank_one():

@@ -53,4 +53,4 @@ def test_a_token_with_text_of_both_stays_in_the_earlier():
     tokens = ["大", "。多", "終", "。"]
     spans = segment(tokens, SegmenterConfig(cjk_stops=True))
     assert texts("".join(tokens), spans) == ["大。", "多終。"]
-    assert [span.token_stop for span in spans] == [2, 4]
+    assert [span.token_end for span in spans] == [2, 4]

@@ -55,4 +55,4 @@ def test_line_breaks_and_clauses_count():
 def test_a_limit_begins_the_count_anew():
     tokens = ["So.", " It", " is", " on", ".", " End.", " No."]
     spans = segment(tokens, SegmenterConfig(max_tokens=3, sentences=2))
-    assert [(s.token_stop, s.truncated) for s in spans] == [(3, True), (6, False), (7, False)]
+    assert [(s.token_end, s.truncated) for s in spans] == [(3, True), (6, False), (7, False)]

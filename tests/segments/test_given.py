@@ -26,7 +26,7 @@ def test_given_sentences_keep_their_tokens():
 def test_given_what_was_found_is_found_again(response, widths):
     tokens = cut(response + ".", widths)
     spans = segment(tokens)
-    starts = [0, *(span.char_start for span in spans[1:]), len(response) + 1]
+    starts = [0, *(span.start for span in spans[1:]), len(response) + 1]
     assert segment_given(tokens, [(response + ".")[a:b] for a, b in pairwise(starts)]) == spans
 
 
@@ -51,5 +51,5 @@ def test_given_sentences_have_the_reference_tokens(model):
         tokens = [detokenizer.push(token_id) for token_id in record["response_token_ids"]]
         assert "".join(tokens) == record["response"]
         spans = segment_given(tokens, [sentence["text"] for sentence in record["sentences"]])
-        assert [s.token_stop - s.token_start for s in spans] == [s["n_tokens"] for s in record["sentences"]]
+        assert [s.token_end - s.token_start for s in spans] == [s["n_tokens"] for s in record["sentences"]]
         assert texts(record["response"], spans) == [s["text"].strip() for s in record["sentences"]]

@@ -54,8 +54,8 @@ def test_every_token_is_in_one_sentence_within_the_limit(name, response, widths,
         assert not response.strip()
         return
     whole_texts.assert_partition(spans, len(tokens))
-    assert all(span.token_stop - span.token_start <= limit for span in spans)
-    assert all(span.token_stop - span.token_start == limit for span in spans if span.truncated)
+    assert all(span.token_end - span.token_start <= limit for span in spans)
+    assert all(span.token_end - span.token_start == limit for span in spans if span.truncated)
 
 
 @settings(deadline=None, max_examples=100)
@@ -99,7 +99,7 @@ def test_rewinding_to_a_boundary_and_going_on_gives_the_same_sentences(name, res
     segmenter = IncrementalSegmenter(config_of(name, limit))
     spans = [span for token in tokens for span in segmenter.push(token)]
     kept = spans[:keep]
-    stop = kept[-1].token_stop if kept else 0
+    stop = kept[-1].token_end if kept else 0
     again = segmenter.rewound(stop, sentences=len(kept))
     assert again.text == "".join(tokens[:stop])
     rest = [span for token in tokens[stop:] for span in again.push(token)] + again.finish()

@@ -97,14 +97,14 @@ def test_a_break_is_reported_as_soon_as_it_is_certain(mode, tokens, at):
 
 def test_white_space_before_an_item_belongs_to_the_sentence_before():
     tokens = ["One", "\n", "\n", " -", " Two"]
-    assert [s.token_stop for s in segment(tokens, SegmenterConfig(line_breaks="lists"))] == [3, 5]
+    assert [s.token_end for s in segment(tokens, SegmenterConfig(line_breaks="lists"))] == [3, 5]
 
 
 def test_a_mark_that_is_not_complete_when_the_limit_comes_is_cut():
     tokens = ["a ", "b", "\n", "1", "0", ") ", "c"]
     spans = segment(tokens, SegmenterConfig(max_tokens=4, line_breaks="lists"))
-    assert [(s.token_stop, s.truncated) for s in spans] == [(4, True), (7, False)]
-    assert [s.token_stop for s in segment(tokens, SegmenterConfig(max_tokens=5, line_breaks="lists"))] == [3, 7]
+    assert [(s.token_end, s.truncated) for s in spans] == [(4, True), (7, False)]
+    assert [s.token_end for s in segment(tokens, SegmenterConfig(max_tokens=5, line_breaks="lists"))] == [3, 7]
 
 
 @pytest.mark.parametrize("mode", ["paragraphs", "lists", "lines"])

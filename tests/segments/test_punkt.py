@@ -83,4 +83,4 @@ def test_a_boundary_waits_for_ascii_white_space():
 def test_the_defaults_are_those_of_the_paper_with_a_limit():
     assert SegmenterConfig() == SegmenterConfig(max_tokens=MAX_SENTENCE_TOKENS)
     assert sentences("Mr. Bach\n\n東。京, so") == ["Mr.", "Bach\n\n東。京, so"]
-    assert [span.token_stop for span in segment(["so "] * 300, SegmenterConfig())] == [256, 300]
+    assert [span.token_end for span in segment(["so "] * 300, SegmenterConfig())] == [256, 300]

@@ -113,11 +113,11 @@ def segment(tokens, config=UNBOUNDED):
 
 
 def bounds(spans):
-    return [(span.char_start, span.char_stop) for span in spans]
+    return [(span.start, span.end) for span in spans]
 
 
 def texts(response, spans):
-    return [response[span.char_start : span.char_stop] for span in spans]
+    return [response[span.start : span.end] for span in spans]
 
 
 def sentences(response, **options):
@@ -137,9 +137,9 @@ def cut(text, widths):
 
 def assert_partition(spans, count):
     assert [span.index for span in spans] == list(range(len(spans)))
-    assert spans[0].token_start == 0 and spans[-1].token_stop == count
-    assert all(a.token_stop == b.token_start for a, b in pairwise(spans))
-    assert all(span.token_start <= span.token_stop for span in spans)
+    assert spans[0].token_start == 0 and spans[-1].token_end == count
+    assert all(a.token_end == b.token_start for a, b in pairwise(spans))
+    assert all(span.token_start <= span.token_end for span in spans)
 
 
 configs = st.sampled_from([*OPTIONS])
