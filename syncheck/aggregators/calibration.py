@@ -29,13 +29,16 @@ __all__ = [
 
 
 Floats = NDArray[np.float64]
-CalibrationMethod = Literal["isotonic", "platt"]
+CalibrationMethod = Literal["isotonic", "platt", "shift"]
 
 RAW_SHARE = 1e-3
 """Share of the raw score in an isotonic map, which keeps its steps from making sentences equal."""
 
 KNOT_DECIMALS = 9
 """Knots that agree to so many decimals are one: between them the raw share would be lost in rounding."""
+
+MOST_SHIFT = 60.0
+"""Nats: more than any score's log-odds and the targets', so that the shift lies within."""
 
 SMALLEST_SCORE = 1e-6
 """Raw scores are kept this far from 0 and 1 where Platt's map takes their log-odds."""
@@ -127,12 +130,13 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
         1 faithful, 0 unfaithful.
     method
         ``isotonic``: any rising shape; needs some hundred sentences of either label. ``platt``: two numbers, for fewer.
+        ``shift``: Platt's map with the slope 1, one number, for some ten labels of sentences with like scores.
 
     Raises
     ------
     InputError
-        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or the scores do not
-        rise with faithfulness, so that no rising map would tell sentences apart.
+        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or, but for ``shift``,
+        the scores do not rise with faithfulness, so that no rising map would tell sentences apart.
 
     Notes
     -----
@@ -152,6 +156,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
             "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
             f"{labels_found(labels)}"
         )
+    if method == "shift":
+        return _shift(raw, labels)
     if (area := _auroc(raw, labels)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")
     return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
@@ -175,13 +181,26 @@ def _isotonic(raw: Floats, labels: NDArray[np.int64]) -> IsotonicCalibration:
     return IsotonicCalibration(tuple(knots.tolist()), tuple(probabilities.tolist()))
 
 
+def _smoothed(labels: NDArray[np.int64]) -> Floats:
+    faithful = int((labels == 1).sum())
+    return np.where(labels == 1, (faithful + 1) / (faithful + 2), 1 / (len(labels) - faithful + 2))
+
+
+def _shift(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
+    """Return the map of slope 1 under which as many sentences are expected to be faithful as the targets say."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    odds, targets = _log_odds(raw), _smoothed(labels)
+    found = brentq(lambda shift: float((expit(odds + shift) - targets).sum()), -MOST_SHIFT, MOST_SHIFT)
+    return PlattCalibration(1.0, float(found))
+
+
 def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    odds = _log_odds(raw)
-    faithful = int((labels == 1).sum())
-    targets = np.where(labels == 1, (faithful + 1) / (faithful + 2), 1 / (len(labels) - faithful + 2))
+    odds, targets = _log_odds(raw), _smoothed(labels)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         """Return the cross-entropy, mean over sentences in nats, and its gradient."""

@@ -265,7 +265,19 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     _add_data(parser)
     _add_labels(parser)
-    parser.add_argument("--method", choices=("isotonic", "platt"), default="isotonic")
+    parser.add_argument(
+        "--method",
+        choices=("isotonic", "platt", "shift"),
+        default="isotonic",
+        help="shape of the calibration: isotonic needs hundreds of labels, platt fewer, shift some ten (%(default)s)",
+    )
+    parser.add_argument(
+        "--thresholds",
+        choices=("carried", "chosen"),
+        default="carried",
+        help="those of the monitor, on the calibrated scale, or new ones that cost as few faithful sentences as those "
+        "of train (%(default)s)",
+    )
     parser.add_argument(
         "--risk",
         type=_risk,

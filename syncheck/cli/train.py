@@ -58,8 +58,9 @@ def train(args: argparse.Namespace) -> int:
         plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
     monitor = fit_measured(untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out)
     monitor.save_pretrained(args.output)
+    responses = len(set(measured.owners[measured.checkable & measured.labelled]))
     sys.stderr.write(
-        f"trained on {len(set(measured.owners[measured.checkable]))} responses; backtrack threshold "
+        f"trained on {responses} responses; backtrack threshold "
         f"{monitor.config.backtrack_threshold!r}, prune threshold {monitor.config.prune_threshold!r}; "
         f"saved to {args.output}\n"
     )
@@ -102,7 +103,9 @@ def _compared(
     measured: MeasuredSentences, args: argparse.Namespace
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Return the kind to train, how well the kinds that may be do on folds of the data, and its scores there."""
-    chosen = LabelledSet(measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable))
+    chosen = LabelledSet(
+        measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable & measured.labelled)
+    )
     return best_aggregator(
         chosen.features,
         chosen.y,
@@ -132,6 +135,7 @@ def calibrate(args: argparse.Namespace) -> int:
         confidence=0.9 if args.confidence is None else args.confidence,
         rule=args.labels,
         every_sentence=args.every_sentence,
+        thresholds=args.thresholds,
         seed=args.seed,
     )
     sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
@@ -145,8 +149,12 @@ def calibrate(args: argparse.Namespace) -> int:
 
 
 def _table(found: Calibrated, *, questions: int) -> str:
+    aggregator, config = found.monitor.aggregator, found.monitor.config
+    assert aggregator is not None and aggregator.base_rate is not None
     rows = [
         ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
+        ("expected faithful", f"{aggregator.base_rate:.3f} of all sentences"),
+        ("thresholds", f"backtrack {config.backtrack_threshold:.3f}, prune {config.prune_threshold:.3f}"),
         ("ECE before", f"{found.ece_before:.3f}"),
         ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
         *(_promise(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),

@@ -96,10 +96,10 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
     with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings) with
-    ``labels`` (1 faithful, 0 unfaithful), which hold all letters and digits of the response. With sentences the
-    response may be left out: they are then joined, with a space where neither of two has white space. Optional: ``id``,
-    ``group`` (default: the question), ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``,
-    ``prompt_without_context``.
+    ``labels``, which hold all letters and digits of the response: 1 faithful, 0 unfaithful, null for a sentence that is
+    not labelled and does not count. With sentences the response may be left out: they are then joined, with a space
+    where neither of two has white space. Optional: ``id``, ``group`` (default: the question), ``generator``, ``task``,
+    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
 
     Parameters
     ----------
@@ -209,13 +209,15 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     sentences = []
     position = 0
     for index, (text, label) in enumerate(zip(texts, labels, strict=True)):
-        if label not in (0, 1):
-            raise record.error(f"expected 1 (faithful) or 0 (unfaithful), found {label!r}", f"labels[{index}]")
+        if label not in (0, 1, None):
+            raise record.error(
+                f"expected 1 (faithful), 0 (unfaithful) or null (no label), found {label!r}", f"labels[{index}]"
+            )
         start = response.find(text.strip(), position)
         if not text.strip() or start < 0:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
-        sentences.append(LabelledSentence(start, position, bool(label)))
+        sentences.append(LabelledSentence(start, position, None if label is None else bool(label)))
     for text in _between(response, sentences):
         if is_checkable(text):
             raise record.error(

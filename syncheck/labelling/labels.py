@@ -50,11 +50,11 @@ class UnfaithfulSpan:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSentence:
-    """Characters ``start`` to ``end`` of a response, without white space around them, and their label."""
+    """Characters ``start`` to ``end`` of a response, without white space around them; None stands for no label."""
 
     start: int
     end: int
-    faithful: bool
+    faithful: bool | None
 
 
 def label_sentences(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
+from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
 
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 
+Thresholding = Literal["carried", "chosen"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
     """A calibrated monitor, and how its scores do on the held-out sentences.
@@ -33,8 +38,8 @@ class Calibrated:
     Attributes
     ----------
     monitor : Monitor
-        Its aggregator has ``calibration`` and, if one was asked for, ``calibrated_threshold``; FOD's thresholds were
-        carried to the calibrated scale.
+        Its aggregator has ``calibration`` and, if one was asked for, ``calibrated_threshold``; FOD's thresholds are on
+        the calibrated scale.
     raw, out_of_fold : ndarray of shape (N,), float64
         Scores before calibration; and after, each by a map fitted without the sentence's question.
     y : ndarray of shape (N,), int64
@@ -71,6 +76,7 @@ def calibrate_monitor(
     risk: float | None = 0.05,
     confidence: float = 0.9,
     every_sentence: bool = False,
+    thresholds: Thresholding = "carried",
     rule: Rule = "overlap",
     seed: int = 0,
 ) -> Calibrated:
@@ -82,7 +88,8 @@ def calibrate_monitor(
         With an aggregator; a calibration it has already is replaced.
     measured
         Held-out sentences as this monitor measured them; LID is taken against the monitor's own references. Sentences
-        that get no score do not count.
+        that get no score do not count. Where some have no label, which may have been chosen by their scores, the share
+        of faithful sentences is that expected of all by the calibration, and no threshold with a promise can be had.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -91,6 +98,9 @@ def calibrate_monitor(
         Chooses the threshold on all sentences as if they were independent. Those of one question are not, and the
         promise may then be broken more often than stated. Without it one random sentence of each question counts, and
         the promise is for a random sentence of a random question. The calibration is fitted to all of them either way.
+    thresholds
+        Of FOD and of the verdicts: ``carried`` to the calibrated scores, where they part the same sentences, or
+        ``chosen`` anew by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
     rule
         How spans become sentence labels.
     seed
@@ -104,7 +114,8 @@ def calibrate_monitor(
     Raises
     ------
     InputError
-        If the monitor has no aggregator or has seen a question (:func:`seen_records`), or calibration is not possible.
+        If the monitor has no aggregator or has seen a question (:func:`seen_records`), calibration is not possible, or
+        a threshold with a promise is asked for and some sentences have no label.
     InsufficientDataError
         If the sentences do not support the promise; with a risk of None they are calibrated nonetheless.
     MismatchError
@@ -116,11 +127,27 @@ def calibrate_monitor(
     refuse_seen(monitor, measured.records)
     check_measured_by(measured, monitor)
     measured = against_references(measured, monitor)
-    used = np.flatnonzero(measured.checkable)
+    if thresholds not in get_args(Thresholding):
+        raise InputError(f"thresholds must be one of {', '.join(get_args(Thresholding))}; found {thresholds!r}")
+    scored = np.flatnonzero(measured.checkable)
+    labelled = measured.labelled[scored]
+    used = scored[labelled]
+    if risk is not None and not labelled.all():
+        raise InputError(
+            "expected a label of every sentence, for a threshold with a promise; found "
+            f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, by their scores say, are "
+            "no random sample: label whole answers that were drawn at random, or calibrate without a threshold "
+            "(risk=None, --risk none)"
+        )
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
-    raw = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(measured.values[used])
+    raw_of_all = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(
+        measured.values[scored]
+    )
+    raw = raw_of_all[labelled]
     calibration = fit_calibration(raw, y, method=method)
     scores = calibration.probability(raw)
+    expected = calibration.probability(raw_of_all)
+    expected[labelled] = y
     threshold = None
     if risk is not None:
         questions = None if every_sentence else groups
@@ -136,15 +163,20 @@ def calibrate_monitor(
         aggregator,
         calibration=calibration,
         calibrated_threshold=threshold,
-        base_rate=float(y.mean()),
+        base_rate=float(expected.mean()),
         prior=None,
     )
-    carried = _carried(aggregator, calibrated, (monitor.config.backtrack_threshold, monitor.config.prune_threshold))
+    if thresholds == "chosen":
+        found = choose_thresholds(calibration.probability(raw_of_all), expected)
+        backtrack, prune = found.backtrack, found.prune
+    else:
+        given = (monitor.config.backtrack_threshold, monitor.config.prune_threshold)
+        backtrack, prune = _carried(aggregator, calibrated, given)
     return Calibrated(
         Monitor(
             monitor.model,
             monitor.tokenizer,
-            config=replace(monitor.config, backtrack_threshold=carried[0], prune_threshold=carried[1]),
+            config=replace(monitor.config, backtrack_threshold=backtrack, prune_threshold=prune),
             aggregator=calibrated,
             lid_references=monitor.lid_references,
             aligner=monitor.aligner,

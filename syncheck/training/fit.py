@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -53,28 +52,32 @@ class Thresholds:
 def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     """Choose both thresholds by how many faithful sentences they may cost.
 
-    Each is the largest score with at most 10 % (backtrack) or 25 % (prune) of the faithful sentences below it. The rule
-    needs no calibrated scores, and a stricter aggregator gives no more alarms.
+    Each is the largest score of a faithful sentence with at most 10 % (backtrack) or 25 % (prune) of the faithful
+    sentences below it. The rule needs no calibrated scores, and a stricter aggregator gives no more alarms.
 
     Parameters
     ----------
     scores, y : array-like of shape (N,)
-        P(faithful) of sentences that the aggregator was not trained on, and labels: 1 faithful, 0 unfaithful.
+        P(faithful) of sentences that the aggregator was not trained on, and labels: 1 faithful, 0 unfaithful. A
+        sentence without a label may have a calibrated probability, in (0, 1), in its place.
     """
-    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
-    faithful, unfaithful = np.sort(values[labels == 1]), values[labels == 0]
-    if not len(faithful) or not len(unfaithful):
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
+    if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():
         raise InputError(
             f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
         )
+    order = np.argsort(values, kind="stable")
+    order = order[labels[order] > 0]
+    below = np.cumsum(labels[order]) - labels[order]
     backtrack, prune = (
-        float(faithful[math.floor(share * len(faithful))]) for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)
+        float(values[order[np.searchsorted(below, share * labels.sum(), side="right") - 1]])
+        for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)
     )
     return Thresholds(
         backtrack,
         prune,
-        backtrack_recall=float((unfaithful < backtrack).mean()),
-        prune_recall=float((unfaithful < prune).mean()),
+        backtrack_recall=float(np.average(values < backtrack, weights=1 - labels)),
+        prune_recall=float(np.average(values < prune, weights=1 - labels)),
     )
 
 
@@ -168,8 +171,8 @@ def fit_measured(
     aggregator, rule, seed
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N checkable sentences by this kind, as :func:`best_aggregator` returns them, to
-        choose the thresholds on. None fits the kind on folds to get it.
+        Out-of-fold P(faithful) of the N labelled sentences that get a score, by this kind, as
+        :func:`best_aggregator` returns them, to choose the thresholds on. None fits the kind on folds to get it.
 
     Raises
     ------
@@ -180,7 +183,7 @@ def fit_measured(
         If they were measured by another model or aligner, or otherwise.
     """
     check_measured_by(measured, untrained)
-    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable))
+    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
     if held_out is None:
         aggregator, _, (held_out,) = best_aggregator(
             chosen.features,

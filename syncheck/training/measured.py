@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+UNLABELLED = -1
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredSentences:
     """N sentences of labelled responses, as a monitor measured them.
@@ -103,12 +106,18 @@ class MeasuredSentences:
         return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
 
     @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which sentences have a label, (N,); all but those that the record's own labels leave out."""
+        found: NDArray[np.bool_] = self.labels() != UNLABELLED
+        return found
+
+    @property
     def with_context(self) -> NDArray[np.bool_]:
         """Which sentences are of a response with a context, (N,)."""
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful; see :func:`syncheck.labelling.label_sentences`."""
+        """Return (N,) labels, 1 faithful, -1 without a label; see :func:`syncheck.labelling.label_sentences`."""
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own, bounds = self.owners == index, self.bounds_of(index)
@@ -116,7 +125,8 @@ class MeasuredSentences:
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
                 check_cut(record, bounds)
-                labels[own] = [_given_label(record, start, end) for start, end in bounds]
+                found = [_given_label(record, start, end) for start, end in bounds]
+                labels[own] = [UNLABELLED if label is None else label for label in found]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -216,15 +226,16 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
     )
 
 
-def _given_label(record: LabelledResponse, start: int, end: int) -> bool:
-    """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps."""
+def _given_label(record: LabelledResponse, start: int, end: int) -> bool | None:
+    """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps, None beside one."""
     shared = [s for s in record.sentences or () if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
         raise InputError(
             f"expected labels of all sentences of {record.id!r}, found none for characters {start} to {end}; label the "
             "text there too, or mark unfaithful spans instead"
         )
-    return all(s.faithful for s in shared)
+    labels = {sentence.faithful for sentence in shared}
+    return False if False in labels else None if None in labels else True
 
 
 _SHOWN = 5

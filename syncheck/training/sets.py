@@ -82,10 +82,10 @@ def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
     if name not in get_args(SetName):
         raise InputError(f"expected a set of {', '.join(map(repr, get_args(SetName)))}; found {name!r}")
     if name == "strict":
-        used = np.flatnonzero(measured.with_letter & measured.with_context)
+        used = np.flatnonzero(measured.with_letter & measured.with_context & measured.labelled)
         return LabelledSet(measured, measured.labels(rule="overlap"), used)
     labels = measured.labels(rule="paper", implicit_true=False)
-    return LabelledSet(measured, labels, np.flatnonzero(measured.with_context))
+    return LabelledSet(measured, labels, np.flatnonzero(measured.with_context & measured.labelled))
 
 
 EVERY_GENERATOR = "all"

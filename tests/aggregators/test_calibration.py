@@ -193,3 +193,13 @@ def test_a_risk_controlled_threshold_that_breaks_its_promise_is_refused():
         replace(PROMISE, bound=0.06)
     with pytest.raises(InputError, match="released"):
         replace(PROMISE, released=301)
+
+
+def test_a_shift_keeps_the_slope_and_meets_the_share():
+    scores, y = np.full(6, 0.9), [1, 1, 0, 0, 0, 0]
+    found = fit_calibration(scores, y, method="shift")
+    # The targets are (2 + 1) / (2 + 2) for two sentences and 1 / (4 + 2) for four.
+    share = (2 * 3 / 4 + 4 / 6) / 6
+    assert found.slope == 1.0
+    assert found.probability([0.9])[0] == pytest.approx(share)
+    assert found.intercept == pytest.approx(np.log(share / (1 - share)) - np.log(9))

@@ -296,6 +296,15 @@ def test_thresholds_cost_at_most_their_share_of_the_faithful():
     assert (faithful < thresholds.prune).mean() == 0.25
 
 
+def test_a_probability_in_place_of_a_label_counts_by_halves():
+    scores = [0.1, 0.2, 0.3, 0.4, 0.5]
+    thresholds = choose_thresholds(scores, [0, 0.5, 0.5, 1, 1])  # 3 faithful; at most 0.3 and 0.75 of them below
+    assert (thresholds.backtrack, thresholds.prune) == (0.2, 0.3)
+    assert (thresholds.backtrack_recall, thresholds.prune_recall) == (0.5, 0.75)
+    with pytest.raises(InputError, match="labels"):
+        choose_thresholds(scores, [0, 1, 2, 1, 1])
+
+
 def test_thresholds_need_both_labels():
     with pytest.raises(InputError, match="all 2 sentences are faithful"):
         choose_thresholds([0.1, 0.2], [1, 1])

@@ -147,3 +147,11 @@ def test_nothing_to_read(tmp_path):
         load_records(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="no labelled response"):
         load_records(write(tmp_path / "empty.jsonl", "\n"))
+
+
+def test_a_sentence_may_have_no_label(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    record = {"question": "q?", "context": "c", "sentences": ["One.", "Two.", "Three."], "labels": [1, None, 0]}
+    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (found,) = load_jsonl(path)
+    assert [sentence.faithful for sentence in found.sentences] == [True, None, False]

@@ -17,6 +17,7 @@ from syncheck.training import (
     MeasuredSentences,
     calibrate_monitor,
     choose_risk_controlled_threshold,
+    choose_thresholds,
     measure,
     one_of_each_group,
     question_digests,
@@ -471,3 +472,39 @@ def _broken(scores, y, **options):
         return risk_above(choose_risk_controlled_threshold(scores, y, **options).threshold) > RISK
     except InsufficientDataError:
         return False
+
+
+def half_labelled():
+    """As overconfident(), with labels of the first sentences only."""
+    measured, scores, y = overconfident()
+    records = tuple(
+        replace(r, sentences=(r.sentences[0], replace(r.sentences[1], faithful=None))) for r in measured.records
+    )
+    return replace(measured, records=records), scores, y
+
+
+def test_sentences_without_a_label_count_as_expected(monitor):
+    measured, scores, y = half_labelled()
+    assert measured.labelled.tolist() == [True, False] * (COUNT // 2)
+    found = calibrate_monitor(monitor, measured, method="platt", risk=None, thresholds="chosen")
+    assert found.y.tolist() == y[::2].tolist()
+    calibration = fit_calibration(scores[::2], y[::2], method="platt")
+    assert found.monitor.aggregator.calibration == calibration
+    expected = calibration.probability(scores)
+    expected[::2] = y[::2]
+    assert found.monitor.aggregator.base_rate == pytest.approx(expected.mean())
+    thresholds = choose_thresholds(calibration.probability(scores), expected)
+    config = found.monitor.config
+    assert (config.backtrack_threshold, config.prune_threshold) == (thresholds.backtrack, thresholds.prune)
+
+
+def test_no_promise_from_labels_of_chosen_sentences(monitor):
+    measured, _, _ = half_labelled()
+    with pytest.raises(InputError, match="300 of 600"):
+        calibrate_monitor(monitor, measured, risk=0.2)
+
+
+def test_thresholds_are_carried_or_chosen(monitor):
+    measured, _, _ = overconfident()
+    with pytest.raises(InputError, match="carried, chosen"):
+        calibrate_monitor(monitor, measured, risk=None, thresholds="kept")
