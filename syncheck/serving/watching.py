@@ -233,7 +233,9 @@ class TextWatch:
         found["lid"] = asked if self._monitor.lid_references is not None else NOT_MEASURED
         if not self._prompt.has_context:
             found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
-        found["align_score"] = NOT_MEASURED if aligner is None else f"aligner {aligner.name}"
+        found["align_score"] = (
+            NOT_MEASURED if aligner is None else f"aligner {getattr(aligner, 'name', type(aligner).__name__)}"
+        )
         if self._generator:
             found["generator_tokens"] = GENERATOR
         return found

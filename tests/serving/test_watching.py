@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncheck import Monitor
 from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.serving import FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.serving import Append, FoldedAnswer, Notice, Retract, Verified, fold
 from syncheck.testing import scripted_monitor
 from syncheck.types import GeneratorToken
 
@@ -76,6 +76,13 @@ def test_watched_is_scored_for_a_monitor_of_text(generic, places, reveal, at_onc
     events, watch = watched(generic, cut(ANSWER, places), reveal=reveal, at_once=at_once)
     same(watch.report, generic.score(prompted(generic), ANSWER))
     assert events == watch.events
+    shown, verified = 0, set()
+    for event in events if reveal == "verified" else ():
+        if isinstance(event, Verified):
+            verified.update(range(event.start, event.end))
+        elif isinstance(event, Append):
+            assert all(i in verified for i in range(shown, shown + len(event.text)) if not ANSWER[i].isspace())
+            shown += len(event.text)
     assert fold(events).text == ANSWER
 
 
