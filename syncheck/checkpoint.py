@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
@@ -115,6 +116,7 @@ def load(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     aligner: Aligner | None,
+    trusted: Collection[str] = (),
 ) -> Monitor:
     """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
     config = _read_config(directory)
@@ -127,7 +129,7 @@ def load(
         model,
         tokenizer,
         config=decided,
-        aggregator=Aggregator.load(directory, schema=schema) if config["aggregator"] else None,
+        aggregator=Aggregator.load(directory, schema=schema, trusted=trusted) if config["aggregator"] else None,
         lid_references=lid_references,
         aligner=aligner,
         trained_on=config["trained_on"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_share
@@ -15,6 +15,7 @@ __all__ = [
     "DEFAULT_SCHEMA",
     "LineBreaks",
     "MonitorConfig",
+    "ProbabilisticClassifier",
     "SegmenterConfig",
     "Template",
     "default_layers",
@@ -23,6 +24,18 @@ __all__ = [
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 ClassifierKind = Literal["lr", "xgb", "mlp"]
 AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
+
+
+class ProbabilisticClassifier(Protocol):
+    """A classifier with scikit-learn's interface: one of its own, a pipeline, a search."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Train on rows of features and their labels."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class, (N, 2)."""
+
+
 LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 
 DEFAULT_SCHEMA = "syncheck.v3"

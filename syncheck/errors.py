@@ -7,7 +7,8 @@ SyncheckError
 │   └── RecordError                   one record of a file; knows file, line and field
 ├── WrongTypeError (TypeError)        a value of the wrong type
 ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
-│   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
+│   ├── MismatchError                 a checkpoint made for another model, tokenizer or schema
+│   └── UntrustedTypesError           a saved estimator has types that the caller does not name; lists them
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
 ├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as asked
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
@@ -17,6 +18,8 @@ LeftOutWarning (UserWarning)          labelled responses are not trained on, and
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from syncheck.printable import printable
 
@@ -33,6 +36,7 @@ __all__ = [
     "SyncheckError",
     "TextGeneratorError",
     "UnsupportedModelError",
+    "UntrustedTypesError",
     "WrongTypeError",
     "describe_failure",
     "is_out_of_memory",
@@ -90,6 +94,17 @@ class CheckpointError(SyncheckError, ValueError):
 
 class MismatchError(CheckpointError):
     """A checkpoint was made for another model, tokenizer or feature schema."""
+
+
+class UntrustedTypesError(CheckpointError):
+    """A saved estimator has types that the caller has not named in ``trusted``; ``types`` are their full names."""
+
+    def __init__(self, types: Sequence[str]) -> None:
+        super().__init__(
+            "reading this estimator runs code of types that trusted does not name; if you know them and where the file "
+            f"is from, pass trusted={list(types)}"
+        )
+        self.types = tuple(types)
 
 
 class UnsupportedModelError(SyncheckError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
-from syncheck.config import AggregatorKind, MonitorConfig
+from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
 from syncheck.decoding import DecodingSession, StopReason, decode, drain, prepare_generation
 from syncheck.decoding.scored import ScoredAnswer, ScoredSession, check_stop_below
 from syncheck.errors import InputError, WrongTypeError
@@ -608,7 +608,7 @@ class Monitor:
         *,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        aggregator: AggregatorKind | Literal["best"] = "best",
+        aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["bundled"] = "bundled",
         seed: int = 0,
@@ -638,6 +638,7 @@ class Monitor:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         aligner: Aligner | None = None,
+        trusted: Collection[str] = (),
     ) -> Monitor:
         """Load a folder written by :meth:`save_pretrained`.
 
@@ -649,15 +650,20 @@ class Monitor:
             Those the monitor was trained with.
         aligner
             An instance of the saved aligner; None loads it.
+        trusted
+            Types that a scikit-learn classifier of your own may be made of; see
+            :meth:`~syncheck.aggregators.Aggregator.load`.
 
         Raises
         ------
+        UntrustedTypesError
+            If such a classifier has other types; lists them.
         CheckpointError
             If a file is missing or damaged.
         MismatchError
             If the monitor was trained with another model, tokenizer or aligner.
         """
-        return checkpoint.load(cls, Path(directory), model=model, tokenizer=tokenizer, aligner=aligner)
+        return checkpoint.load(cls, Path(directory), model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)
 
 
 def _require_prompt(prompt: object) -> None:

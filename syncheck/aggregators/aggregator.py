@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
+from syncheck.aggregators.estimators import FittedEstimator, is_balanced, types_of
 from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model
 from syncheck.aggregators.models import Column, StoredModel
-from syncheck.config import AggregatorKind
+from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import REMEDY, read_bytes, read_object
 from syncheck.given import check_share, real_numbers
@@ -44,8 +45,9 @@ class Aggregator:
     ----------
     schema : FeatureSchema
         The columns it reads, in order.
-    kind : {"lr", "xgb", "mlp", "ensemble", "signal"}
-        ``signal`` is untrained: one signal as it is, see :meth:`from_signal`.
+    kind : {"lr", "monotone", "xgb", "mlp", "ensemble", "estimator", "signal"}
+        ``estimator`` is a scikit-learn classifier of the caller's; ``signal`` is untrained: one signal as it is, see
+        :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
         Median of each feature in training; NaN where it was never measured or is not known.
     model : StoredModel
@@ -105,7 +107,7 @@ class Aggregator:
         y: ArrayLike,
         *,
         schema: FeatureSchema,
-        kind: AggregatorKind = "mlp",
+        kind: AggregatorKind | ProbabilisticClassifier = "mlp",
         seed: int = 0,
         allow_unmeasured: bool = False,
     ) -> Self:
@@ -123,9 +125,11 @@ class Aggregator:
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
             their log-odds averaged; ``monotone`` is
             :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold where as many
-            sentences are faithful as not.
+            sentences are faithful as not. Or a scikit-learn classifier with ``predict_proba``, also a pipeline or a
+            search, of which a clone is trained on the columns in the schema's order. It has to take NaN: most need an
+            imputer before them.
         seed
-            The same data and seed give the same aggregator.
+            The same data and seed give the same aggregator; a classifier of your own has its own ``random_state``.
         allow_unmeasured
             Whether a column may be NaN throughout, such as the aligner's without an aligner; it then never counts, not
             even where it is measured later.
@@ -134,7 +138,8 @@ class Aggregator:
         ------
         InputError
             If the shapes do not fit, a value is infinite, only one label occurs, or columns are NaN throughout: one
-            without ``allow_unmeasured``, all of them with it.
+            without ``allow_unmeasured``, all of them with it; or if a classifier of your own cannot be trained on
+            these or cannot take NaN.
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
@@ -142,11 +147,12 @@ class Aggregator:
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
         labels = real_numbers(y, "labels")
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
-        base_rate = 0.5 if kind == "monotone" else float(np.mean(labels))
-        return cls(schema, kind, _medians(rows), model, base_rate=base_rate)
+        balanced = kind == "monotone" if isinstance(kind, str) else is_balanced(kind)
+        name: KindName = kind if isinstance(kind, str) else "estimator"
+        return cls(schema, name, _medians(rows), model, base_rate=0.5 if balanced else float(np.mean(labels)))
 
     @classmethod
-    def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None) -> Self:
+    def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None, trusted: Collection[str] = ()) -> Self:
         """Read a folder that :meth:`save` wrote.
 
         Parameters
@@ -154,9 +160,14 @@ class Aggregator:
         directory
         schema
             The features that will be passed; None takes those the aggregator was trained on.
+        trusted
+            Full names of the types that a scikit-learn classifier may be made of, whose code loading it runs; other
+            kinds run none. ``aggregator.json`` lists them under ``types``: name those that you know.
 
         Raises
         ------
+        UntrustedTypesError
+            If a scikit-learn classifier has other types; lists them.
         CheckpointError
             If a file is missing, damaged, does not belong to the other, or is of an unknown format.
         MismatchError
@@ -182,7 +193,7 @@ class Aggregator:
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
-        model = _read_model(path, kind, named, digest)
+        model = _read_model(path, kind, named, digest, trusted)
         if not len(trained.names) == len(medians) == model.features:
             raise CheckpointError(
                 f"{path} names {len(trained.names)} features and {len(medians)} medians, but the weights are for "
@@ -195,11 +206,19 @@ class Aggregator:
             raise CheckpointError(f"{path} is damaged ({error}); {REMEDY}") from error
 
     def save(self, directory: str | Path) -> None:
-        """Write ``aggregator.json`` and the weights, in safetensors; JSON for ``signal``."""
+        """Write ``aggregator.json`` and the weights, in safetensors; ``estimator`` through skops, ``signal`` in JSON.
+
+        Raises
+        ------
+        InputError
+            If skops cannot save a classifier of the caller's.
+        MissingExtraError
+            If it is not installed (extra ``estimators``).
+        """
         folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
         folder.mkdir(parents=True, exist_ok=True)
         calibration, threshold = self.calibration, self.calibrated_threshold
-        config = {
+        config: dict[str, Any] = {
             "format": FORMAT,
             "kind": self.kind,
             "schema": asdict(self.schema),
@@ -212,6 +231,8 @@ class Aggregator:
             "prior": self.prior,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
+        if isinstance(self.model, FittedEstimator):
+            config["types"] = types_of(weights)
         (folder / file).write_bytes(weights)
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         for other in {file_of(kind) for kind in KINDS} - {file}:
@@ -315,9 +336,9 @@ class Aggregator:
         dict of str to float
             Above 0 the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)) against
             the mean of training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of ``lr`` and
-            ``xgb``. ``mlp``: occlusion, the log-odds minus those with the feature at its training median (missing,
-            where no median is known); effects of features that work together overlap, so they need not add up.
-            ``signal``: the signal itself. A calibration, which keeps the order of scores, is left out.
+            ``xgb``. ``mlp`` and ``estimator``: occlusion, the log-odds minus those with the feature at its training
+            median (missing, where no median is known); effects of features that work together overlap, so they need
+            not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is left out.
 
         Raises
         ------
@@ -398,7 +419,7 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     )
 
 
-def _read_model(config: Path, kind: str, named: str, digest: str) -> StoredModel:
+def _read_model(config: Path, kind: str, named: str, digest: str, trusted: Collection[str]) -> StoredModel:
     path = config.parent / file_names(kind)[1]
     if named != path.name:
         raise CheckpointError(
@@ -409,6 +430,8 @@ def _read_model(config: Path, kind: str, named: str, digest: str) -> StoredModel
     weights = read_bytes(path)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
+    if kind == "estimator":
+        return FittedEstimator.from_bytes(weights, trusted)
     return KINDS[kind].from_bytes(weights)  # type: ignore[index]  # file_names has checked the kind
 
 

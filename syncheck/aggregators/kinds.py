@@ -13,9 +13,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.aggregators.estimators import FittedEstimator
 from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, StoredModel
 from syncheck.aggregators.trees import Forest
-from syncheck.config import AggregatorKind, ClassifierKind
+from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found
 from syncheck.schemas import FEATURES, LID
@@ -23,8 +24,8 @@ from syncheck.schemas import FEATURES, LID
 __all__ = ["KINDS", "KindName", "file_of", "fit_model", "make_aggregator", "prior_weight"]
 
 Floats = NDArray[np.float64]
-KindName = AggregatorKind | Literal["signal"]
-"""The trained kinds, and one signal taken as it is."""
+KindName = AggregatorKind | Literal["estimator", "signal"]
+"""The trained kinds, a scikit-learn classifier of the caller's, and one signal taken as it is."""
 
 KINDS: Mapping[KindName, type[StoredModel]] = {
     "lr": Network,
@@ -32,6 +33,7 @@ KINDS: Mapping[KindName, type[StoredModel]] = {
     "mlp": Network,
     "xgb": Forest,
     "ensemble": Ensemble,
+    "estimator": FittedEstimator,
     "signal": Column,
 }
 """Model of each kind."""
@@ -46,7 +48,7 @@ MLP_BATCH = 128
 
 def file_of(kind: KindName) -> str:
     """Return the name of the file that holds the model of an aggregator."""
-    return "aggregator.signal.json" if kind == "signal" else "aggregator.safetensors"
+    return {"signal": "aggregator.signal.json", "estimator": "aggregator.skops"}.get(kind, "aggregator.safetensors")
 
 
 def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
@@ -123,9 +125,14 @@ def _classifier(kind: ClassifierKind, seed: int) -> Any:  # noqa: ANN401 (scikit
 
 
 def fit_model(
-    X: Floats, y: NDArray[np.int64], *, kind: AggregatorKind, seed: int, names: Sequence[str] = ()
+    X: Floats,
+    y: NDArray[np.int64],
+    *,
+    kind: AggregatorKind | ProbabilisticClassifier,
+    seed: int,
+    names: Sequence[str] = (),
 ) -> StoredModel:
-    """Train a model of a kind.
+    """Train a model of a kind, or a clone of a scikit-learn classifier.
 
     Parameters
     ----------
@@ -135,7 +142,7 @@ def fit_model(
         1 faithful, 0 unfaithful.
     kind
     seed
-        The same data and seed give the same model.
+        The same data and seed give the same model; a classifier of the caller's has its own ``random_state``.
     names
         Names of the features; ``monotone`` takes their directions from them, or without them from the data.
 
@@ -145,7 +152,7 @@ def fit_model(
         If the kind is not trained, the shapes do not fit, a value is infinite, a label is neither 0 nor 1, or one of
         the two labels is absent.
     """
-    if kind not in get_args(AggregatorKind):
+    if isinstance(kind, str) and kind not in get_args(AggregatorKind):
         raise InputError(f"a trained aggregator is one of {', '.join(get_args(AggregatorKind))}; found {kind!r}")
     if X.ndim != 2 or y.shape != (len(X),):
         raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
@@ -155,6 +162,8 @@ def fit_model(
         raise InputError(
             f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
         )
+    if not isinstance(kind, str):
+        return FittedEstimator.fit(kind, X, y)
     if kind == "monotone":
         return _fit_monotone(X, y, names)
     if kind == "ensemble":

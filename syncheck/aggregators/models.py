@@ -7,7 +7,7 @@ trained one and independent of scikit-learn's version. Boosted trees are in :mod
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ from syncheck.errors import CheckpointError, InputError
 from syncheck.files import parse_arrays, parse_object
 from syncheck.types import FeatureSchema
 
-__all__ = ["Column", "Ensemble", "MEMBERS", "Network", "StoredModel"]
+__all__ = ["Column", "Ensemble", "MEMBERS", "Network", "StoredModel", "occlusion"]
 
 Floats = NDArray[np.float64]
 
@@ -128,10 +128,7 @@ class Network:
         to the log-odds. With hidden layers: the change of the log-odds against the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
-            at_median = np.tile(x, (self.features + 1, 1))
-            np.fill_diagonal(at_median, medians)
-            log_odds = self.log_odds(at_median)
-            return np.asarray(log_odds[-1] - log_odds[:-1], dtype=np.float64)
+            return occlusion(self.log_odds, x, medians)
         terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
         found: Floats = terms[: self.features].copy()
         found[self.flagged] += terms[self.features :]
@@ -316,6 +313,14 @@ def _column_fault(fields: Mapping[str, Any]) -> str | None:
     if missing is not None and not (type(missing) in (int, float) and 0 <= missing <= 1):
         return f"the score {missing!r} for a missing signal"
     return None
+
+
+def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) -> Floats:
+    """Return the log-odds of one row (F,) minus those with each feature in turn at its median, (F,) float64."""
+    at_median = np.tile(x, (len(x) + 1, 1))
+    np.fill_diagonal(at_median, medians)
+    found = log_odds(at_median)
+    return np.asarray(found[-1] - found[:-1], dtype=np.float64)
 
 
 def _expit(log_odds: Floats) -> Floats:

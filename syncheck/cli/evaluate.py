@@ -229,9 +229,9 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
 
 def _kind_of(monitor: Monitor | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
-    if kind == "signal":
+    if kind == "signal" or kind == "estimator":
         raise InputError(
-            "the monitor's score is one signal, which is not trained on folds; pass --aggregator, or --cv 0"
+            f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
         )
     return kind
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.models import StoredModel
-from syncheck.config import AggregatorKind
+from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
 
@@ -57,7 +57,7 @@ def cross_validate(
     y: ArrayLike,
     groups: ArrayLike,
     *,
-    aggregator: AggregatorKind = "mlp",
+    aggregator: AggregatorKind | ProbabilisticClassifier = "mlp",
     train_on: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.int64] | None = None,
     names: Sequence[str] = (),
@@ -75,7 +75,7 @@ def cross_validate(
     groups : array-like of shape (N,)
         Sentences of one group, in practice of one question, are never on both sides.
     aggregator
-        The kind; imputing and scaling are refitted in each fold with it.
+        The kind, or a scikit-learn classifier; imputing and scaling are refitted in each fold with it.
     train_on : ndarray of shape (N,), bool, or None
         Sentences that serve for training; all are scored. None takes all.
     numbers : ndarray of shape (repeats, N), int64, or None
@@ -109,7 +109,7 @@ def fitted_folds(
     y: ArrayLike,
     numbers: NDArray[np.int64],
     *,
-    aggregator: AggregatorKind = "mlp",
+    aggregator: AggregatorKind | ProbabilisticClassifier = "mlp",
     seed: int = 0,
     train_on: NDArray[np.bool_] | None = None,
     names: Sequence[str] = (),

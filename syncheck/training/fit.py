@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, load_aligner
-from syncheck.config import AggregatorKind, MonitorConfig
+from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
 from syncheck.errors import InputError, LeftOutWarning
+from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.given import labels_found, real_numbers
 from syncheck.labelling.datasets import LabelledResponse
@@ -89,7 +90,7 @@ def fit_monitor(
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    aggregator: AggregatorKind | Literal["best"] = "best",
+    aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["bundled"] = "bundled",
     rule: Rule = "overlap",
@@ -106,7 +107,8 @@ def fit_monitor(
     model, tokenizer
         The model to monitor.
     aggregator
-        The kind; ``"best"`` has the best grouped cross-validation, see :func:`best_aggregator`.
+        The kind; ``"best"`` has the best grouped cross-validation, see :func:`best_aggregator`. Or a scikit-learn
+        classifier with ``predict_proba`` that takes NaN; see :meth:`Aggregator.fit`.
     config
         None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
@@ -155,7 +157,7 @@ def fit_measured(
     untrained: Monitor,
     measured: MeasuredSentences,
     *,
-    aggregator: AggregatorKind | Literal["best"] = "best",
+    aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     held_out: NDArray[np.float64] | None = None,
@@ -185,17 +187,14 @@ def fit_measured(
     check_measured_by(measured, untrained)
     chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
     if held_out is None:
-        aggregator, _, (held_out,) = best_aggregator(
-            chosen.features,
-            chosen.y,
-            chosen.groups,
-            names=measured.schema.names,
-            folds=HELD_OUT_FOLDS,
-            repeats=1,
-            seed=seed,
-            draws=1,
-            aggregators=None if aggregator == "best" else (aggregator,),
-        )
+        data, folds = (chosen.features, chosen.y, chosen.groups), Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
+        if isinstance(aggregator, str):
+            kinds = None if aggregator == "best" else (aggregator,)
+            aggregator, _, (held_out,) = best_aggregator(
+                *data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
+            )
+        else:
+            (held_out,) = cross_validate(*data, aggregator=aggregator, **folds)
     elif aggregator == "best":
         raise InputError("held_out are the scores of one kind of aggregator; name that kind, or pass neither")
     else:

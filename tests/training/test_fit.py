@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 from doubles import LAYERS
 from made_up import record, records
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError
+from syncheck.errors import InputError, UntrustedTypesError
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
@@ -58,6 +61,18 @@ def test_loaded_scores_as_fitted(llama, monitor, tmp_path):
     monitor.save_pretrained(tmp_path)
     loaded = Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer=llama.tokenizer, aligner=WordAligner())
     assert scores(loaded) == scores(monitor) and loaded.config == monitor.config
+
+
+def test_a_classifier_of_the_caller_s(llama, tmp_path):
+    classifier = make_pipeline(SimpleImputer(keep_empty_features=True), LogisticRegression())
+    trained = fitted(llama, classifier)
+    assert trained.aggregator.kind == "estimator" and 0 < trained.config.backtrack_threshold < 1
+    trained.save_pretrained(tmp_path)
+    options = {"model": llama.model, "tokenizer": llama.tokenizer, "aligner": WordAligner()}
+    with pytest.raises(UntrustedTypesError) as refused:
+        Monitor.from_pretrained(tmp_path, **options)
+    loaded = Monitor.from_pretrained(tmp_path, **options, trusted=refused.value.types)
+    assert scores(loaded) == scores(trained) and loaded.config == trained.config
 
 
 def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, monitor):
