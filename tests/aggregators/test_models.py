@@ -31,7 +31,7 @@ def test_the_signal_is_the_score(name):
 
 def test_a_signal_that_was_not_measured():
     X = rows(align_score=[0.25, np.nan])
-    with pytest.raises(InputError, match="not measured"):
+    with pytest.raises(InputError, match="measured"):
         Aggregator.from_signal("align_score", schema=SCHEMA).score(X)
     np.testing.assert_array_equal(
         Aggregator.from_signal("align_score", schema=SCHEMA, missing=0.5).score(X), [0.25, 0.5]

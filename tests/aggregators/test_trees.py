@@ -131,7 +131,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_arrays_that_make_no_trees_are_refused(arrays, change):
     changed = change(arrays) or arrays
-    with pytest.raises(CheckpointError, match="no decision trees"):
+    with pytest.raises(CheckpointError, match="trees"):
         read(changed)
 
 
@@ -146,7 +146,7 @@ def test_arrays_of_another_form_are_refused(arrays, name, kind):
             "shorter": array[:-1],
             "empty": array[:0],
         }[kind]
-    with pytest.raises(CheckpointError, match="no decision trees"):
+    with pytest.raises(CheckpointError, match="trees"):
         read(arrays)
 
 
@@ -159,5 +159,5 @@ def test_more_nodes_than_are_read_are_refused(arrays):
 
 
 def test_xgboosts_own_file_is_refused(forest):
-    with pytest.raises(CheckpointError, match="XGBoost's own"):
+    with pytest.raises(CheckpointError, match="XGBoost"):
         Forest.from_bytes(bytes(forest.booster.save_raw("ubj")))

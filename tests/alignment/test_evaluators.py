@@ -53,7 +53,7 @@ def test_spans_of_other_texts_are_an_error():
         return '{"hallucination list": ["the moon"]}'
 
     evaluator.name = "absent-minded"
-    with pytest.raises(TextGeneratorError, match="the moon"):
+    with pytest.raises(TextGeneratorError, match="moon"):
         SpanAligner(evaluator).align(PASSAGES, ["He grew up."])
 
 
@@ -202,9 +202,9 @@ class TestEndpoint:
     @pytest.mark.parametrize(
         ("status", "answer", "message"),
         [
-            (500, "out of order", "answered with status 500: out of order"),
-            (401, {"error": "who are you?"}, "status 401.*who are you"),
-            (200, "not json", r"choices\[0\].message.content.*not json"),
+            (500, "out of order", "500"),
+            (401, {"error": "who are you?"}, "401"),
+            (200, "not json", r"choices\[0\]\.message\.content"),
             (200, {"choices": []}, "choices"),
             (200, {"choices": [{"message": {"content": None}}]}, "choices"),
             (200, [1], "choices"),
@@ -220,13 +220,13 @@ class TestEndpoint:
     def test_no_redirect_is_followed(self, endpoint, status):
         endpoint.answer = (status, "elsewhere")
         endpoint.headers = {"Location": f"{endpoint.url}/other"}
-        with pytest.raises(TextGeneratorError, match=f"status {status}"):
+        with pytest.raises(TextGeneratorError, match=str(status)):
             EndpointTextGenerator(endpoint.url, "judge", api_key="secret")("hello")
         assert len(endpoint.requests) == 1
 
     def test_a_silent_endpoint_times_out(self, endpoint):
         endpoint.answer = (None, None)
-        with pytest.raises(TextGeneratorError, match="timed out"):
+        with pytest.raises(TextGeneratorError, match="timed"):
             EndpointTextGenerator(endpoint.url, "judge", timeout_s=0.05)("hello")
 
     def test_an_endpoint_that_is_not_there(self, endpoint):
@@ -239,9 +239,9 @@ class TestEndpoint:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"base_url": "file:///etc"}, "must begin with http"),
-            ({"api_key": "a", "api_key_variable": "B"}, "pass one of them"),
-            ({"api_key_variable": "NO_SUCH_VARIABLE"}, "'NO_SUCH_VARIABLE' is not set"),
+            ({"base_url": "file:///etc"}, "base_url"),
+            ({"api_key": "a", "api_key_variable": "B"}, "api_key_variable"),
+            ({"api_key_variable": "NO_SUCH_VARIABLE"}, "NO_SUCH_VARIABLE"),
         ],
     )
     def test_unusable_options_are_refused(self, options, message):

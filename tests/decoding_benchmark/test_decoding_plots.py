@@ -50,12 +50,12 @@ def test_sweep(tmp_path, figures):
 
 
 def test_errors(tmp_path, figures, monkeypatch):
-    with pytest.raises(InputError, match="expected at least one decoder with a faithfulness"):
+    with pytest.raises(InputError, match="faithfulness"):
         plot_tradeoff({"silent": figures["silent"]}, tmp_path / "x.svg")
-    with pytest.raises(InputError, match="found none of one of them"):
+    with pytest.raises(InputError, match="none"):
         plot_sweep({}, {1: figures["greedy"]}, tmp_path / "x.svg")
     for name in ("x.words", "no folder/x.svg"):
-        with pytest.raises(InputError, match="cannot write the plot to"):
+        with pytest.raises(InputError, match="plot"):
             plot_tradeoff(figures, tmp_path / name)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"syncheck\[plots\]"):

@@ -121,7 +121,7 @@ def test_balanced_accuracy_is_at_thresholds_of_the_other_folds():
     twice = {"x": np.repeat(scores["x"], 2, axis=0)}
     (each,) = auroc_table(twice, y, list("abcdefgh"), thresholds={"x": np.array([0.5, 0.0])}).rows
     assert each.balanced_accuracy == pytest.approx(((4 / 5 + 1) / 2 + 1 / 2) / 2)
-    with pytest.raises(InputError, match=r"'x' has 2 runs; expected a threshold or one of each, found \(3,\)"):
+    with pytest.raises(InputError, match="threshold"):
         auroc_table(twice, y, list("abcdefgh"), thresholds={"x": np.zeros(3)})
     (none,) = auroc_table(scores, y, list("abcdefgh")).rows
     assert np.isnan(none.balanced_accuracy)
@@ -142,17 +142,17 @@ def test_best_system_is_that_of_all_sentences():
 
 
 def test_scores_must_fit():
-    with pytest.raises(InputError, match=r"'x' must be \(R, 2\)"):
+    with pytest.raises(InputError, match=r"\(R, 2\)"):
         auroc_table({"x": np.zeros((1, 3))}, [1, 0], ["a", "b"])
-    with pytest.raises(InputError, match="without NaN"):
+    with pytest.raises(InputError, match="NaN"):
         auroc_table({"x": np.array([[0.1, np.nan]])}, [1, 0], ["a", "b"])
-    with pytest.raises(InputError, match="'task' has 1 names for 2"):
+    with pytest.raises(InputError, match="task"):
         auroc_table({"x": np.zeros((1, 2))}, [1, 0], ["a", "b"], by={"task": ["qa"]})
 
 
 def test_folds_must_fit():
     scores = {"x": np.zeros((2, 3))}
-    with pytest.raises(InputError, match=r"folds must be as the scores of 'x', \(2, 3\); found \(3, 3\)"):
+    with pytest.raises(InputError, match="folds"):
         auroc_table(scores, [1, 0, 1], list("abc"), folds=np.zeros((3, 3), int))
 
 
@@ -216,7 +216,7 @@ def test_permuting_the_rows_permutes_the_scores():
 
 def test_too_little_data_for_the_folds():
     X, y, _ = benchmark(size=20)
-    with pytest.raises(InputError, match="5 folds need at least 5 groups.*there are 4"):
+    with pytest.raises(InputError, match="groups"):
         cross_validate(X, y, np.arange(20) % 4, aggregator="lr")
     with pytest.raises(InputError, match="found 1 and 5"):
         cross_validate(X, y, np.arange(20), aggregator="lr", folds=1)
@@ -237,9 +237,9 @@ def test_systems_share_the_folds():
 @pytest.mark.parametrize(
     ("system", "message"),
     [
-        (System("s", ("a", "z")), "'s' names z; the columns are a, b, c"),
-        (System("s", ("a", "b"), trained=False), "needs one column, not 2"),
-        (System("s", ("c",), trained=False), "c was never measured"),
+        (System("s", ("a", "z")), "columns"),
+        (System("s", ("a", "b"), trained=False), "column,"),
+        (System("s", ("c",), trained=False), "measured"),
     ],
 )
 def test_impossible_systems_are_refused(system, message):
@@ -306,5 +306,5 @@ def test_a_probability_in_place_of_a_label_counts_by_halves():
 
 
 def test_thresholds_need_both_labels():
-    with pytest.raises(InputError, match="all 2 sentences are faithful"):
+    with pytest.raises(InputError, match=r"\bfaithful"):
         choose_thresholds([0.1, 0.2], [1, 1])

@@ -28,7 +28,7 @@ def test_certain_scores(y, expected):
 
 @pytest.mark.parametrize(
     ("scores", "y", "message"),
-    [([], [], "N and bins at least 1"), ([0.5], [1, 0], "both be"), ([1.5], [1], "outside"), ([np.nan], [1], "NaN")],
+    [([], [], "bins"), ([0.5], [1, 0], "both"), ([1.5], [1], "outside"), ([np.nan], [1], "NaN")],
 )
 def test_unusable_scores_are_refused(scores, y, message):
     with pytest.raises(InputError, match=message):

