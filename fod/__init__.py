@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fod.baselines import (
     AbstainGenerator,
-    BacktrackGenerator,
     BestOfNGenerator,
     BestOfNOutput,
     CADGenerator,
@@ -16,14 +15,12 @@ from fod.baselines import (
     Retrieval,
 )
 from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
-from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold
+from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
-from fod.drop_in import AnswerGenerator
-from fod.generator import FODGenerator, FODOutput
-from fod.output import GeneratorOutput
+from fod.drop_in import AnswerGenerator, GeneratorOutput
+from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.propose import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.search import Propose, search, trace_of, walk
-from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 
 __all__ = [

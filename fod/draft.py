@@ -10,11 +10,10 @@ from itertools import takewhile
 import torch
 
 from fod.branch import BranchProposer, repair
-from fod.config import FODConfig
+from fod.config import FODConfig, Thresholds
 from fod.drop_in import plan_within
 from fod.propose import SentenceProposer
 from fod.search import best_of, trace_of, walk
-from fod.thresholds import Thresholds
 from fod.types import Beam, Progress, SearchResult
 from syncheck import (
     Event,

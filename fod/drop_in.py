@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import torch
@@ -21,18 +21,83 @@ from transformers.generation import (
     MinNewTokensLengthLogitsProcessor,
     StoppingCriteriaList,
     SuppressTokensAtBeginLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopPLogitsWarper,
 )
+from transformers.utils import ModelOutput
 
-from fod.output import GeneratorOutput, padded
-from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, SentenceEvent
-from syncheck.decoding import GenerationSetup, Returning, check_reach, generation_setup, prepare_generation
+from fod.config import Thresholds
+from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
+from syncheck.decoding import GenerationSetup, Returning, Row, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = ["AnswerGenerator", "plan_within"]
+__all__ = ["AnswerGenerator", "GeneratorOutput", "event_of", "ids_of", "padded", "plan_within", "sampling"]
+
+
+@dataclass
+class GeneratorOutput(ModelOutput):  # type: ignore[misc]
+    """What ``generate(return_dict_in_generate=True)`` returns.
+
+    Attributes
+    ----------
+    sequences : Tensor of shape (1, prompt + response), int64
+    report : Report
+        What the model wrote, with its scores; ``report.stop`` says why it ended.
+    sampled_tokens : int
+        Tokens decoded, thrown away or not.
+    dropped : tuple of SentenceScore
+        Sentences that were written and taken back, where they began.
+    message : str or None
+        Text behind the report's in ``sequences`` that the model has not written.
+    thresholds : Thresholds or None
+        The scores that the report's sentences reach; None of a decoder without any.
+    """
+
+    # ModelOutput allows one field without a default; all but the last two are always set.
+    sequences: Tensor
+    report: Report = field(default=None)  # type: ignore[assignment]
+    sampled_tokens: int = field(default=None)  # type: ignore[assignment]
+    dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
+    message: str | None = None
+    thresholds: Thresholds | None = None
+
+    @property
+    def response_ids(self) -> list[int]:
+        """The ids behind the prompt's."""
+        ids: list[int] = self.sequences[0, len(self.report.prompt.with_context_ids) :].tolist()
+        return ids
+
+
+def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
+    """Return the ids of several answers as ``generate`` does of a batch.
+
+    Parameters
+    ----------
+    outputs
+        One for each row.
+    pad_token
+        Fills short prompts on the left and short responses on the right.
+    prompts
+        (B, W) the prompts as they were given; None pads them.
+
+    Returns
+    -------
+    Tensor of shape (B, W + response), int64
+    """
+    device = outputs[0].sequences.device
+    if prompts is None:
+        known = [out.report.prompt.with_context_ids for out in outputs]
+        width = max(map(len, known))
+        prompts = torch.tensor([[*[pad_token] * (width - len(ids)), *ids] for ids in known], device=device)
+    responses = [out.response_ids for out in outputs]
+    longest = max(map(len, responses))
+    filled = [[*ids, *[pad_token] * (longest - len(ids))] for ids in responses]
+    return torch.cat([prompts, torch.tensor(filled, dtype=torch.long, device=prompts.device)], dim=1)
+
 
 O = TypeVar("O", bound=GeneratorOutput)  # noqa: E741 - of the output
 Told = Generator[Event, None, O]
@@ -296,3 +361,21 @@ def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
     if several > 1:
         raise InputError(f"num_return_sequences must be 1; found {several}. Call once for each answer, with its seed")
     return plan
+
+
+def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> GenerationSetup:
+    """Return the plan with sampling from a nucleus behind its own processors."""
+    config = copy.deepcopy(plan.config)
+    config.do_sample = True
+    warpers = [TemperatureLogitsWarper(temperature), TopPLogitsWarper(top_p)]
+    return replace(plan, config=config, processors=LogitsProcessorList([*plan.processors, *warpers]))
+
+
+def ids_of(row: Row) -> list[int]:
+    """Return a row's tokens, with the end-of-text token that ended it."""
+    return [*row.token_ids, *(() if row.end_token is None else (row.end_token,))]
+
+
+def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
+    """Return the event of a row's sentence."""
+    return SentenceEvent.of(sentence, row.token_ids, row.text)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from fod.config import DEFAULTS, FODConfig, RetryRequest, Threshold
+from fod.config import DEFAULTS, FODConfig, RetryRequest, Threshold, search_thresholds
 from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
-from fod.drop_in import AnswerGenerator
-from fod.output import GeneratorOutput
-from fod.thresholds import search_thresholds
+from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
 from syncheck.decoding import GenerationSetup, require_rewindable
@@ -23,7 +21,7 @@ from syncheck.report import TraceNode
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["FODGenerator", "FODOutput"]
+__all__ = ["BacktrackGenerator", "FODGenerator", "FODOutput"]
 
 
 @dataclass
@@ -196,3 +194,38 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         if isinstance(reply, RagPrompt) and not reply.has_context:
             raise InputError("on_exhausted returned a prompt without passages; pass some, or return None to stop")
         return reply
+
+
+class BacktrackGenerator(FODGenerator):
+    """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Those of the monitor.
+    monitor
+        A trained monitor.
+    backtrack_threshold
+        tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
+        chose, with the promise at :class:`fod.Thresholds`.
+    max_sentences
+        Most sentences of an answer.
+
+    Raises
+    ------
+    NotReadyError, InputError, UnsupportedModelError
+        As :class:`fod.FODGenerator`.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        backtrack_threshold: Threshold | None = None,
+        max_sentences: int = DEFAULTS.max_sentences,
+    ) -> None:
+        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences)
+        super().__init__(model, tokenizer, monitor, config=config)
+        self.thresholds = replace(self.thresholds, prune=None)

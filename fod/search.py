@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from fod.config import FODConfig
-from fod.thresholds import Thresholds
+from fod.config import FODConfig, Thresholds
 from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 from syncheck.decoding import drain

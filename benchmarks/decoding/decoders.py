@@ -10,10 +10,10 @@ from typing import Any
 
 from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
-from fod.baselines import AbstainGenerator, BacktrackGenerator, BestOfNGenerator, CADGenerator, RerankGenerator
-from fod.baselines.rerank import RerankBy
+from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RerankGenerator
+from fod.baselines.best_of_n import RerankBy
 from fod.config import DEFAULTS, FODConfig
-from fod.generator import FODGenerator
+from fod.generator import BacktrackGenerator, FODGenerator
 from fod.search import passes
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.errors import InputError

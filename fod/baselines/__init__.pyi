@@ -1,6 +1,9 @@
 from .abstain import AbstainGenerator as AbstainGenerator
-from .backtrack import BacktrackGenerator as BacktrackGenerator
-from .best_of_n import BestOfNGenerator as BestOfNGenerator, BestOfNOutput as BestOfNOutput
+from .best_of_n import (
+    BestOfNGenerator as BestOfNGenerator,
+    BestOfNOutput as BestOfNOutput,
+    RerankGenerator as RerankGenerator,
+)
 from .cad import CADGenerator as CADGenerator
 from .flare import (
     FLAREGenerator as FLAREGenerator,
@@ -9,4 +12,3 @@ from .flare import (
     PassageIndex as PassageIndex,
     Retrieval as Retrieval,
 )
-from .rerank import RerankGenerator as RerankGenerator

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.baselines.scored import event_of, ids_of
-from fod.config import Threshold
-from fod.drop_in import AnswerGenerator
-from fod.output import GeneratorOutput
+from fod.config import Threshold, single_threshold
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
-from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript
 from syncheck.errors import NotReadyError

@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod.baselines.scored import event_of, ids_of
 from fod.config import DEFAULTS, check_share, check_strength
-from fod.drop_in import AnswerGenerator
-from fod.output import GeneratorOutput
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.propose import contrast_scores
 from syncheck import Event, Monitor, RagPrompt
 from syncheck.decoding import DecodingSession, GenerationSetup, Returning

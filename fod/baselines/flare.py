@@ -6,17 +6,15 @@ import math
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from fod.baselines.rebuilding import PromptBuilder, builder_of, rebuilt
-from fod.baselines.scored import event_of, ids_of
 from fod.config import check_count, check_share
 from fod.draft import Draft, continued
-from fod.drop_in import AnswerGenerator, plan_within
-from fod.output import GeneratorOutput
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, plan_within
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, check_reach
 from syncheck.errors import InputError, WrongTypeError
@@ -25,7 +23,7 @@ from syncheck.types import SentenceSignals
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "PassageIndex", "Retrieval", "Retriever"]
+__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "PassageIndex", "PromptBuilder", "Retrieval", "Retriever"]
 
 
 class PassageIndex:
@@ -259,3 +257,75 @@ def _cut(watched: ScoredSession, sentences: int) -> Transcript:
     tokens = judged.sentences[sentences - 1].token_end if sentences else 0
     spans = row.char_spans[:tokens]
     return Transcript(row.text[: spans[-1][1]] if spans else "", spans)
+
+
+PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]
+"""Makes a prompt of a question and passages."""
+
+_MARK = "syncheck-system-prompt"
+"""Stands where a system prompt would, to see what a template writes around it."""
+
+
+def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
+    """Return what makes this prompt of its question and passages, a system prompt included.
+
+    Parameters
+    ----------
+    monitor
+        Whose template is tried.
+    prompt
+        From ``monitor.prompt``.
+
+    Raises
+    ------
+    InputError
+        If ``monitor.prompt`` does not give this very prompt, with or without a system prompt: it has texts of its own
+        or is of another template.
+    """
+    for system in (None, _system_of(monitor, prompt)):
+        try:
+            is_same = _built(monitor, system, prompt.question, prompt.passages) == prompt
+        except InputError:  # the chat template refuses what only looks like a system prompt
+            is_same = False
+        if is_same:
+            return partial(_built, monitor, system)
+    raise InputError(
+        "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with the "
+        "passages that are retrieved; found one with texts of its own or of another template. Pass "
+        "build_prompt=callable, which takes a question and passages and returns a prompt"
+    )
+
+
+def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> RagPrompt:
+    """Build a prompt with passages that were retrieved.
+
+    Raises
+    ------
+    WrongTypeError
+        If the callable returns something else.
+    InputError
+        If its prompt has no passages.
+    """
+    prompt = build(question, passages)
+    if not isinstance(prompt, RagPrompt):
+        raise WrongTypeError(f"build_prompt must return a RagPrompt; found {type(prompt).__name__}")
+    if not prompt.has_context:
+        raise InputError("build_prompt returned a prompt without passages; put those that it is given into it")
+    return prompt
+
+
+def _built(monitor: Monitor, system: str | None, question: str, passages: Sequence[str]) -> RagPrompt:
+    return monitor.prompt(question=question, context=passages, system=system)
+
+
+def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
+    """Return what stands where a system prompt would, None where the template has no such place."""
+    try:
+        marked = _built(monitor, _MARK, prompt.question, prompt.passages).with_context
+    except InputError:  # the chat template takes no system prompt
+        return None
+    before, _, after = marked.partition(_MARK)
+    text = prompt.with_context
+    if len(text) <= len(before) + len(after) or not (text.startswith(before) and text.endswith(after)):
+        return None
+    return text[len(before) : len(text) - len(after)]

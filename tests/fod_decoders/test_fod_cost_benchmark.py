@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 SENTENCES, SIZES = 3, (2, 6)
 
 

@@ -22,6 +22,9 @@ def promise(threshold):
 class PromisingAggregator(FormulaAggregator):
     calibrated_threshold: RiskControlledThreshold | None = None
 
+    def at_prior(self, scores):
+        return scores
+
 
 @pytest.fixture
 def promising(llama, make_monitor):
