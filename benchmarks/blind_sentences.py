@@ -31,7 +31,7 @@ from syncheck.kit import load_kit
 
 SEED = 2111
 """Of the questions; no choice was made on them."""
-PROMPTS, SENTENCES, MAX_NEW_TOKENS, TEMPERATURE = 60, 300, 128, 0.9
+PROMPTS, SENTENCES, MAX_NEW_TOKENS, TEMPERATURE = 92, 300, 128, 0.9
 RESAMPLES = 2000
 
 

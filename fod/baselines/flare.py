@@ -23,7 +23,17 @@ from syncheck.types import SentenceSignals
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["FLAREGenerator", "FLAREOutput", "FLAREQuery", "PassageIndex", "PromptBuilder", "Retrieval", "Retriever"]
+__all__ = [
+    "FLAREGenerator",
+    "FLAREOutput",
+    "FLAREQuery",
+    "PassageIndex",
+    "PromptBuilder",
+    "Retrieval",
+    "Retriever",
+    "builder_of",
+    "rebuilt",
+]
 
 
 class PassageIndex:
