@@ -144,6 +144,7 @@ def _engine(args: argparse.Namespace) -> Engine:
         if args.workers is not None:
             raise InputError("--workers is for --engine ray; add it, or leave it out")
         return run_locally
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "WARNING")  # read when Ray is imported
     from syncheck.corpus.on_ray import run_on_ray
 
     return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))

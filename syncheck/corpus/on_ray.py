@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run_on_ray", "score_dataset"]
 
+RETRIES = 2
+"""Of a part whose worker died."""
 _COLUMNS = ("number", "key", "source", "line", "content")
 
 
@@ -34,7 +36,7 @@ def run_on_ray(
 
     Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine. The records pass through Ray's object
     store, so that machines need not share a file system; the model has to be found by the same name on each. An actor
-    that dies is replaced and its part answered anew.
+    that dies is replaced and its part answered anew, twice at most; the other parts are answered first.
 
     Parameters
     ----------
@@ -46,28 +48,44 @@ def run_on_ray(
 
     Raises
     ------
+    InputError
+        After all other parts, if there are some at which workers die or fail each time.
     MissingExtraError
         If Ray is not installed.
     """
     ray, data = _ray()
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.WARNING)
-    data.DataContext.get_current().enable_progress_bars = False  # there is one of all records
-    references, left = [], {}
+    references: list[Any] = []
+    left: dict[int, int] = {}
+    spans: dict[int, str] = {}
     for part in parts:
         references.append(ray.put(_table(part)))
         left[part.number] = len(part.lines)
+        spans[part.number] = f"{part.lines[0].source}:{part.lines[0].number} to {part.lines[-1].number}"
     if not references:
         return
-    answered = data.from_arrow_refs(references).map_batches(
+    corpus = data.from_arrow_refs(references)
+    corpus.context.enable_progress_bars = False  # there is one of all records
+    corpus.context.max_errored_blocks = -1  # the others are answered
+    answered = corpus.map_batches(
         _Parts,
         fn_constructor_args=(make_worker,),
         batch_size=None,
         batch_format="pyarrow",
         compute=data.ActorPoolStrategy(size=min(workers, len(references))),
         num_gpus=gpus or None,
+        max_restarts=-1,
+        max_task_retries=RETRIES,
     )
     yield from _whole(answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0), left)
+    lost = [spans[number] for number, count in left.items() if count]
+    if lost:
+        raise InputError(
+            f"expected an answer to every part; found {len(lost)} at which workers failed, or died {1 + RETRIES} times, "
+            f"with the records {'; '.join(lost[:3])}. The other parts are kept. Mend what Ray's messages say, or use a "
+            "smaller part size to find the record, and run again"
+        )
 
 
 def score_dataset(

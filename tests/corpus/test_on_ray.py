@@ -79,9 +79,25 @@ def test_a_killed_worker_loses_nothing_and_answers_nothing_twice(cluster, tmp_pa
     assert parts_of(tmp_path / "ray") == parts_of(tmp_path / "local")
     for name in sorted(parts_of(tmp_path / "ray"))[3:7]:
         (tmp_path / "ray" / name).unlink()
-    assert answered(tmp_path / "ray", scorer_of(GOLDEN, None), engine=on_two) == whole
+    assert answered(tmp_path / "ray", scorer_of(GOLDEN, None)) == whole, "begun there, continued here"
     with pytest.raises(MismatchError):
         Store(tmp_path / "ray", {"version": "2"})
+
+
+def test_a_record_that_kills_every_worker_stops_its_part_alone(cluster, tmp_path):
+    def make():
+        def answered(lines):
+            if any(b'"r3"' in line.content for line in lines):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return [{"id": json.loads(line.content)["id"]} for line in lines]
+
+        return answered
+
+    source = write(tmp_path / "in.jsonl", *(record(i) for i in range(6)))
+    with Store(tmp_path / "store", {}) as store:
+        with pytest.raises(InputError, match="in.jsonl:3 to 4"):
+            answer_corpus(corpus_lines(source), store, make, engine=run_on_ray, part_size=2, show_progress=False)
+        assert sorted(row["id"] for _, row in store.rows()) == ["r0", "r1", "r4", "r5"]
 
 
 def test_a_dataset_is_scored_row_by_row(cluster):
