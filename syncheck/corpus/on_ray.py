@@ -82,7 +82,7 @@ def run_on_ray(
     lost = [spans[number] for number, count in left.items() if count]
     if lost:
         raise InputError(
-            f"expected an answer to every part; found {len(lost)} at which workers failed, or died {1 + RETRIES} times, "
+            f"expected an answer to every part; found {len(lost)} where workers failed or died {1 + RETRIES} times, "
             f"with the records {'; '.join(lost[:3])}. The other parts are kept. Mend what Ray's messages say, or use a "
             "smaller part size to find the record, and run again"
         )
