@@ -13,6 +13,8 @@ ANSWERS = {
     "Lyon is large.\n\nIt is in Spain. It has a river.": 4.0,
     "Lyon is large.\n\nIt is in France.\tIt has a river.": 1.0,
 }
+SEED = 0
+"""Of a search that finds nothing to go on with at first."""
 PASSAGES = ["Lyon is large. It is in France.", "It has a river."]
 
 
@@ -63,3 +65,24 @@ def test_a_search_tells_what_it_takes_back(monitor, prompt):
 def test_a_reader_of_the_protocol_needs_no_torch():
     check = "import sys, syncheck.serving as s; s.fold, s.EventWriter; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+def test_an_answer_of_several_parts(reveal):
+    even = scripted_monitor(dict(zip(ANSWERS, (1.0, 0.9), strict=True)), supports={"It is in Spain.": 0.1})
+    first, other = (
+        even.prompt(question="Where is Lyon?", context=context)
+        for context in (PASSAGES, ["Lyon is large.", "It is in France. It has a river."])
+    )
+    asked = []
+
+    def retry(request):
+        asked.append(request)
+        return other
+
+    config = FODConfig(on_exhausted=retry, max_retries=20, beam_size=1, samples_per_step=1)
+    fod = FODGenerator(even.model, even.tokenizer, even, config=config)
+    source = list(fod.stream(first, reveal=reveal, seed=SEED, max_new_tokens=30))
+    answer = fold(protocol_events(source, first.passages, reveal=reveal))
+    assert asked and answer.text == source[-1].report.response == list(ANSWERS)[1]
+    assert [answer.text[s.start : s.end] for s in answer.sentences] == [s.text for s in source[-1].report.sentences]
