@@ -49,6 +49,7 @@ COMMANDS = {
         "calibrate scores and choose a threshold on held-out data", options.add_calibrate, "train.calibrate"
     ),
     "plan": _Command("estimate the hours and memory that a corpus takes", options.add_plan, "record_runs.plan"),
+    "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),

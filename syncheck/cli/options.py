@@ -18,6 +18,7 @@ __all__ = [
     "add_demo",
     "add_evaluate",
     "add_features",
+    "add_gateway",
     "add_generate",
     "add_plan",
     "add_score",
@@ -169,6 +170,70 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     )
     flare.add_argument("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
     flare.add_argument("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
+
+
+def add_gateway(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gateway``."""
+    parser.add_argument(
+        "--upstream",
+        required=True,
+        metavar="URL",
+        help="an OpenAI-compatible server, with its version: http://localhost:8000/v1",
+    )
+    parser.add_argument(
+        "--failing",
+        choices=("closed", "open"),
+        default="closed",
+        help="what becomes of text that cannot be checked: an error, or it is passed on and marked (%(default)s)",
+    )
+    _add_server(parser)
+    group = parser.add_argument_group("upstream")
+    group.add_argument(
+        "--upstream-key-file",
+        metavar="FILE",
+        help="API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)",
+    )
+    group.add_argument(
+        "--upstream-timeout",
+        type=_positive,
+        default=60.0,
+        metavar="SECONDS",
+        help="longest silence of the upstream (%(default)g)",
+    )
+    _add_model(parser)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine alone)")
+    parser.add_argument("--port", type=count, default=8100, help="port to listen on (%(default)s)")
+    parser.add_argument(
+        "--reveal",
+        choices=("verified", "immediate"),
+        default="verified",
+        help="when text is sent, unless a request chooses: with its score, or as it is written (%(default)s)",
+    )
+    parser.add_argument(
+        "--stop-below",
+        type=share,
+        metavar="SCORE",
+        help="end an answer with the first sentence that scores below SCORE, unless a request chooses (never)",
+    )
+    group = parser.add_argument_group("limits")
+    group.add_argument("--api-key-file", metavar="FILE", help="key that clients must send ($SYNCHECK_API_KEY, or none)")
+    group.add_argument("--max-running", type=count, default=4, metavar="N", help="answers at one time (%(default)s)")
+    group.add_argument(
+        "--max-waiting", type=_index, default=32, metavar="N", help="requests that wait; more get 429 (%(default)s)"
+    )
+    group.add_argument(
+        "--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="size of a request (%(default)s)"
+    )
+    group.add_argument(
+        "--timeout",
+        type=_positive,
+        default=300.0,
+        metavar="SECONDS",
+        help="longest time for an answer, waiting included (%(default)g)",
+    )
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:

@@ -41,6 +41,8 @@ class GrowingResponse:
         Whose tokenizer and segmenter are used.
     prompt
         What comes before the response.
+    in_window
+        Whether prompt and response must fit the model's window; not where the model does not read them.
 
     Attributes
     ----------
@@ -54,10 +56,11 @@ class GrowingResponse:
         Whether an end-of-text token was found in the text; what follows it does not count.
     """
 
-    def __init__(self, monitor: Monitor, prompt: RagPrompt) -> None:
+    def __init__(self, monitor: Monitor, prompt: RagPrompt, *, in_window: bool = True) -> None:
         self._monitor = monitor
         self._tokenizer = monitor.tokenizer
         self._prompt = prompt
+        self._in_window = in_window
         self._ends = end_tokens_of(monitor.model, monitor.tokenizer)
         self._detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
         self._segmenter = IncrementalSegmenter(monitor.config.segmenter)
@@ -86,7 +89,7 @@ class GrowingResponse:
         InputError
             If it holds half of a character that no piece completes.
         PromptError
-            If the response outgrows the model's window.
+            If prompt and response have to fit the model's window and do not.
         """
         if self.is_over:
             return []
@@ -149,7 +152,8 @@ class GrowingResponse:
         if not ids:
             self._read = read if certain is None or self.is_over else start
             return []
-        self._check_room(len(ids))
+        if self._in_window:
+            self._check_room(len(ids))
         pieces = [self._detokenizer.push(token) for token in ids]
         spans = [span for piece in pieces for span in self._segmenter.push(piece)]
         before = len(self._positions)

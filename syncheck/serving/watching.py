@@ -83,15 +83,16 @@ class TextWatch:
         check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
         if at_once < 1:
             raise InputError(f"at_once must be at least 1; found {at_once}")
-        check_window(monitor.model, len(prompt.with_context_ids) + 1)
         self._at_once = at_once
         self._closed: list[SentenceSpan] = []  # not scored yet
         self._monitor = monitor
         self._prompt = prompt
         self._stop_below = stop_below
         self._asks_model = signals or monitor.aggregator is None or needs_signals(monitor.config.schema)
+        if self._asks_model:
+            check_window(monitor.model, len(prompt.with_context_ids) + 1)
         self._writer = EventWriter(prompt.passages, reveal=reveal, passage_ids=passage_ids)
-        self._reading = GrowingResponse(monitor, prompt)
+        self._reading = GrowingResponse(monitor, prompt, in_window=self._asks_model)
         self._scope: ExitStack | None = None
         self._session: ScoredSession | None = None
         self._answer: ScoredAnswer
@@ -151,7 +152,7 @@ class TextWatch:
         NotReadyError
             Outside the ``with`` block, or when the watch is over.
         PromptError
-            If prompt and response do not fit the model's window.
+            If the model has to read prompt and response and they do not fit its window.
         """
         self._require_open()
         if not isinstance(piece, str):

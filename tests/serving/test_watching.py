@@ -241,7 +241,7 @@ def test_log_probabilities_are_checked(generic, value):
 
 
 def test_a_response_that_outgrows_the_window(scripted):
-    with pytest.raises(PromptError), scripted.watch_text(prompted(scripted)) as watch:
+    with pytest.raises(PromptError), scripted.watch_text(prompted(scripted), signals=True) as watch:
         for _ in range(20):
             watch.feed("is large " * 500)
 

@@ -1,0 +1,85 @@
+"""``syncheck gateway``: checks the answers of an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncheck.cli.monitors import monitor_for
+from syncheck.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from syncheck.serving.app import AnswerSource
+
+__all__ = ["gateway"]
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def gateway(args: argparse.Namespace) -> int:
+    """Serve the gateway until it is interrupted; returns the exit code."""
+    if not args.upstream.startswith(("http://", "https://")):
+        raise InputError(f"--upstream must begin with http:// or https://; found {args.upstream!r}")
+    _require_extra()
+    from syncheck.serving.gateway import Gateway
+
+    upstream_key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
+    monitor = monitor_for(args, "generic", generic=True)
+    return _serve(
+        Gateway(monitor, args.upstream, failing=args.failing, api_key=upstream_key, timeout=args.upstream_timeout), args
+    )
+
+
+def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
+    import uvicorn
+
+    from syncheck.serving.app import ServerConfig, create_app
+
+    loopback = args.host in _LOOPBACK
+    config = ServerConfig(
+        reveal=args.reveal,
+        stop_below=args.stop_below,
+        max_running=args.max_running,
+        max_waiting=args.max_waiting,
+        max_body=args.max_body,
+        timeout=args.timeout,
+        api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
+        only_loopback=loopback,
+    )
+    if not loopback and config.api_key is None:
+        sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
+    sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
+    uvicorn.run(
+        create_app(source, config),
+        host=args.host,
+        port=args.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    return 0
+
+
+def _key(file: str | None, variable: str) -> str | None:
+    """Return the key in a file, or in an environment variable; not an option, whose value other users can list."""
+    if file is None:
+        return os.environ.get(variable) or None
+    try:
+        key = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the key file {file!r}: {error}") from error
+    if not key or not key.isascii() or not key.isprintable():
+        raise InputError(f"the key file {file!r} must hold one line of printable ASCII")
+    return key
+
+
+def _require_extra() -> None:
+    for package in ("starlette", "uvicorn", "httpx", "prometheus_client"):
+        try:
+            __import__(package)
+        except ImportError as error:
+            raise MissingExtraError(package, "serve") from error

@@ -1,0 +1,360 @@
+"""The HTTP interface of the gateway and of the server: limits, keys, metrics, and the form of OpenAI's answers."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from syncheck.errors import SyncheckError, describe_failure
+from syncheck.monitor import Monitor
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
+from syncheck.serving.checked import in_thread
+from syncheck.serving.protocol import Reveal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["AnswerSource", "ServerConfig", "create_app"]
+
+logger = logging.getLogger(__name__)
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_FAREWELL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Limits and defaults of a server.
+
+    Attributes
+    ----------
+    reveal : Reveal
+        When text is sent, where a request does not choose.
+    stop_below : float or None
+        Score below which an answer ends, where a request does not choose.
+    max_running : int
+        Answers at one time.
+    max_waiting : int
+        Requests that wait for their turn; more are answered with 429.
+    max_body : int
+        Bytes of a request.
+    timeout : float
+        Seconds for an answer, the time in the queue included.
+    api_key : str or None
+        That a request must bring; None asks for none.
+    only_loopback : bool
+        Whether requests must name this machine by a loopback name, so that no page of another site can send them.
+    """
+
+    reveal: Reveal = "verified"
+    stop_below: float | None = None
+    max_running: int = 4
+    max_waiting: int = 32
+    max_body: int = 2 * 2**20
+    timeout: float = 300.0
+    api_key: str | None = None
+    only_loopback: bool = True
+
+
+class AnswerSource(Protocol):
+    """Where checked answers come from: an upstream server, or a model of one's own."""
+
+    monitor: Monitor
+
+    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
+    def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]: ...  # noqa: D102
+    async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
+    async def close(self) -> None: ...  # noqa: D102
+
+
+def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
+    """Return the application, for any ASGI server."""
+    service = _Service(source, config or ServerConfig())
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await source.close()
+
+    routes = [
+        Route("/v1/chat/completions", service.chat, methods=["POST"]),
+        Route("/v1/score", service.score, methods=["POST"]),
+        Route("/v1/models", service.models),
+        Route("/healthz", service.health),
+        Route("/metrics", service.metrics),
+    ]
+    handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    app.state.service = service
+    return app
+
+
+class _Service:
+    def __init__(self, source: AnswerSource, config: ServerConfig) -> None:
+        self.source = source
+        self.config = config
+        self.measured = _Metrics()
+        self.queue = _Queue(config.max_running, config.max_waiting, self.measured)
+
+    async def chat(self, request: Request) -> _Answering:
+        self._admit(request)
+        chat = read_chat(await self._json(request), reveal=self.config.reveal, stop_below=self.config.stop_below)
+        return _Answering(self, chat, self._passed_key(request))
+
+    async def score(self, request: Request) -> Response:
+        self._admit(request)
+        values = await self._json(request)
+        async with self._limited():
+            return JSONResponse(await in_thread(_scored, self.source.monitor, values))
+
+    async def models(self, request: Request) -> Response:
+        self._admit(request)
+        return JSONResponse(await self.source.models(self._passed_key(request)))
+
+    async def health(self, request: Request) -> Response:
+        monitor = self.source.monitor
+        return JSONResponse({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
+
+    async def metrics(self, request: Request) -> Response:
+        self._admit(request)
+        return Response(generate_latest(self.measured.registry), media_type=CONTENT_TYPE_LATEST)
+
+    @asynccontextmanager
+    async def _limited(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self.config.timeout), self.queue.place():
+                yield
+        except TimeoutError as error:
+            raise ServiceError(504, "timeout", f"no answer in {self.config.timeout:g} seconds") from error
+
+    def _admit(self, request: Request) -> None:
+        if self.config.only_loopback and request.url.hostname not in _LOOPBACK:
+            raise ServiceError(
+                403,
+                "wrong_host",
+                "the server listens for this machine alone; name it localhost, or start it with --host",
+            )
+        wanted = self.config.api_key
+        given = request.headers.get("authorization", "")
+        if wanted is not None and not hmac.compare_digest(given.encode(), f"Bearer {wanted}".encode()):
+            raise ServiceError(
+                401, "invalid_api_key", "the API key is missing or wrong", headers={"WWW-Authenticate": "Bearer"}
+            )
+
+    def _passed_key(self, request: Request) -> str | None:
+        """Return the client's key for the upstream, unless it is ours."""
+        return None if self.config.api_key is not None else request.headers.get("authorization")
+
+    async def _json(self, request: Request) -> Any:  # noqa: ANN401 - whatever the client sent
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ServiceError(415, "wrong_content_type", f"expected application/json; found {kind!r}")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > self.config.max_body:
+                        raise ServiceError(
+                            413,
+                            "too_large",
+                            f"the request has more than {self.config.max_body} bytes",
+                            headers={"Connection": "close"},
+                        )
+        except TimeoutError as error:
+            raise ServiceError(408, "timeout", "the request did not arrive in time") from error
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+
+
+class _Answering:
+    """The response to a request for an answer; the work is cancelled when the client goes."""
+
+    def __init__(self, service: _Service, chat: ChatRequest, authorization: str | None) -> None:
+        self._service = service
+        self._chat = chat
+        self._authorization = authorization
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        work = asyncio.create_task(self._answer(send))
+        gone = asyncio.create_task(_until_gone(receive))
+        started, measured = time.perf_counter(), self._service.measured
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            outcome = str(work.result()) if work.done() else "client_left"
+            measured.requests.labels(outcome).inc()
+        finally:
+            work.cancel()
+            gone.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+            measured.seconds.observe(time.perf_counter() - started)
+
+    async def _answer(self, send: Send) -> int:
+        """Send the answer, or the error; returns the status."""
+        reply = _Reply(send)
+        try:
+            async with self._service._limited():
+                if self._chat.stream:
+                    await self._streamed(reply)
+                else:
+                    answer = await self._service.source.complete(self._chat, self._authorization)
+                    for choice in answer["choices"]:
+                        self._service.measured.observe(choice["syncheck"].get("sentences", ()))
+                    await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
+            return 200
+        except ServiceError as error:
+            return await reply.error(error)
+        except Exception as error:
+            logger.exception("a request failed")
+            return await reply.error(ServiceError(500, "internal_error", describe_failure(error)))
+
+    async def _streamed(self, reply: _Reply) -> None:
+        chunks = self._service.source.stream(self._chat, self._authorization)
+        async with aclosing(chunks):  # type: ignore[type-var]
+            async for chunk in chunks:
+                for choice in chunk.get("choices") or ():
+                    self._service.measured.observe(choice.get("syncheck", {}).get("events", ()))
+                await reply.data(json.dumps(chunk))
+        await reply.data("[DONE]")
+        await reply.end()
+
+
+class _Reply:
+    """What is sent to a client: one JSON body, or server-sent events."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+
+    async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        body = json.dumps(values).encode()
+        await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def data(self, data: str) -> None:
+        if not self._begun:
+            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
+        await self._send({"type": "http.response.body", "body": f"data: {data}\n\n".encode(), "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def error(self, error: ServiceError) -> int:
+        """Send an error: as the last event of a stream that has begun; a client that does not read is left."""
+        try:
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                if self._begun:
+                    await self.data(json.dumps(error.to_dict()))
+                    await self.end()
+                else:
+                    await self.whole(error.status, error.to_dict(), error.headers)
+        except TimeoutError:
+            logger.warning("a client did not read its answer")
+        return error.status
+
+    async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
+        self._begun = True
+        told = {"Content-Type": kind, "Cache-Control": "no-store", **headers}
+        raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+class _Queue:
+    """Places for so many requests at a time, and for so many more that wait."""
+
+    def __init__(self, running: int, waiting: int, measured: _Metrics) -> None:
+        self._free = asyncio.Semaphore(running)
+        self._most = waiting
+        self._measured = measured
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        if self._free.locked() and self._waiting >= self._most:
+            raise ServiceError(
+                429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
+            )
+        self._waiting += 1
+        self._measured.waiting.set(self._waiting)
+        try:
+            await self._free.acquire()
+        finally:
+            self._waiting -= 1
+            self._measured.waiting.set(self._waiting)
+        self._measured.running.inc()
+        try:
+            yield
+        finally:
+            self._measured.running.dec()
+            self._free.release()
+
+
+class _Metrics:
+    """Counters for Prometheus, of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        said: dict[str, Any] = {"registry": self.registry, "namespace": "syncheck"}
+        self.requests = Counter("requests", "Answers asked for, by status of HTTP or client_left", ["status"], **said)
+        self.sentences = Counter("sentences", "Sentences, by status and verdict", ["status", "verdict"], **said)
+        self.retractions = Counter("retractions", "Events that took text back", **said)
+        self.scores = Histogram("score", "Scores of sentences", buckets=[i / 10 for i in range(1, 11)], **said)
+        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", **said)
+        self.running = Gauge("running", "Answers at work", **said)
+        self.waiting = Gauge("waiting", "Requests that wait", **said)
+
+    def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
+        """Count sentences, or the events of a stream."""
+        for values in told:
+            if values.get("type") in ("retract", "replace"):
+                self.retractions.inc()
+            if values.get("type", "verified") != "verified":
+                continue
+            self.sentences.labels(values["status"], values["verdict"] or "none").inc()
+            if values["score"] is not None:
+                self.scores.observe(values["score"])
+
+
+def _status_of(answer: Mapping[str, Any]) -> str:
+    found = {choice["syncheck"]["status"] for choice in answer["choices"]}
+    return next((status for status in ("unverified", "stopped") if status in found), "verified")
+
+
+def _scored(monitor: Monitor, values: object) -> dict[str, Any]:
+    """Score a given response: ``question``, ``context`` and ``response``."""
+    if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
+        raise ServiceError(400, "invalid_request", "expected an object with question, context and response")
+    try:
+        prompt = monitor.prompt(question=values["question"], context=values["context"])
+        return monitor.score(prompt, values["response"]).to_dict()
+    except SyncheckError as error:
+        raise ServiceError(400, "invalid_request", str(error)) from error
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _on_service_error(request: Request, error: ServiceError) -> Response:
+    return JSONResponse(error.to_dict(), error.status, headers=error.headers)
+
+
+async def _on_http_error(request: Request, error: HTTPException) -> Response:
+    return JSONResponse(ServiceError(error.status_code, "http_error", error.detail).to_dict(), error.status_code)

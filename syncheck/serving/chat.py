@@ -1,0 +1,197 @@
+"""Requests in the form of OpenAI's chat completions, the question and passages in them, and errors in that form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from syncheck.errors import InputError, SyncheckError
+from syncheck.given import check_share, check_text
+from syncheck.serving.protocol import Reveal
+
+__all__ = ["ChatRequest", "ServiceError", "read_chat", "text_of"]
+
+_TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"^[ \t]*(?:passage|document|source)[ \t]*\[?\d+\]?[ \t]*:[ \t]*(.+?)"
+    r"(?=\n[ \t]*(?:passage|document|source)[ \t]*\[?\d+\]?[ \t]*:|\n[ \t]*\n|\n[ \t]*(?:question|query)[ \t]*:|\Z)",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
+_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
+"""Where an object in ``documents`` has its text, the first that is there."""
+_NAMES = ("id", "doc_id", "title", "url")
+_OWN = ("context", "decoder", "syncheck")
+"""Fields of a request that are for us; an upstream does not see them."""
+_OPTIONS = frozenset({"reveal", "stop_below"})
+
+
+class ServiceError(Exception):
+    """A request that is answered with an error, in OpenAI's form.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    code : str
+        For programs.
+    headers : mapping of str to str
+        To send with it.
+    """
+
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request for an answer.
+
+    Attributes
+    ----------
+    body : mapping
+        What the client sent, without the fields that are for us.
+    question : str
+    passages : tuple of str
+        What the answer is checked against; empty where none were found.
+    passage_ids : tuple of str or None
+        The client's names for them.
+    stream : bool
+    reveal : Reveal
+    stop_below : float or None
+    decoder : str or None
+    """
+
+    body: Mapping[str, Any]
+    question: str
+    passages: tuple[str, ...]
+    passage_ids: tuple[str, ...] | None
+    stream: bool
+    reveal: Reveal
+    stop_below: float | None
+    decoder: str | None
+
+
+def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
+    """Read the body of a request; ``reveal`` and ``stop_below`` hold where it does not choose.
+
+    The passages are those of the field ``context``, or of ``documents``, or, without these, the ones in the messages:
+    the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or ``<source>`` elements, and paragraphs
+    that begin with ``Passage 1:``. The question is the last message of the user, without passages.
+
+    Raises
+    ------
+    ServiceError
+        400, if a field has another form.
+    """
+    try:
+        return _read(values, reveal=reveal, stop_below=stop_below)
+    except SyncheckError as error:
+        raise ServiceError(400, "invalid_request", str(error)) from error
+
+
+def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
+    if not isinstance(values, dict):
+        raise InputError(f"expected a JSON object; found {type(values).__name__}")
+    messages = values.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
+        raise InputError("messages must be a list of objects with role and content, at least one")
+    options = values.get("syncheck") or {}
+    if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
+        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}")
+    reveal = options.get("reveal", reveal)
+    if reveal not in get_args(Reveal):
+        raise InputError(f"syncheck.reveal must be one of {get_args(Reveal)}; found {reveal!r}")
+    stop_below = options.get("stop_below", stop_below)
+    if stop_below is not None:
+        check_share(stop_below, "syncheck.stop_below")
+    stream, decoder = values.get("stream") or False, values.get("decoder")
+    if not isinstance(stream, bool):
+        raise InputError(f"stream must be true or false; found {stream!r}")
+    if not isinstance(decoder, str | None):
+        raise InputError(f"decoder must be a string; found {decoder!r}")
+    passages, names, asked = _passages(values, messages)
+    body = {name: value for name, value in values.items() if name not in _OWN}
+    return ChatRequest(body, asked, passages, names, stream, reveal, stop_below, decoder)
+
+
+def _passages(
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
+    """Return passages, their names and the question."""
+    last = next((text_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
+    question, inside = _taken_out(last)
+    question = question or last.strip()
+    if not question:
+        raise InputError("messages must have a message of the user with text: the question")
+    for field in ("context", "documents"):
+        if values.get(field) is not None:
+            passages, names = _listed(values[field], field)
+            return passages, names, question
+    tools = [text_of(m) for m in messages if m.get("role") in ("tool", "function")]
+    before = [
+        found for m in messages if m.get("role") in ("system", "developer") for found in _taken_out(text_of(m))[1]
+    ]
+    return tuple(text for text in [*tools, *before, *inside] if text.strip()), None, question
+
+
+def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    entries = given if isinstance(given, list) else [given]
+    texts, names = [], []
+    for index, entry in enumerate(entries):
+        name, text = str(index), entry
+        if isinstance(entry, dict):
+            data = entry["data"] if isinstance(entry.get("data"), dict) else entry
+            text = next((data[key] for key in _TEXTS if key in data), None)
+            name = next((str(found[key]) for found in (entry, data) for key in _NAMES if key in found), name)
+        if not isinstance(text, str):
+            raise InputError(f"{field}[{index}] must be a string, or an object with its text as one of {_TEXTS}")
+        check_text(text, f"{field}[{index}]")
+        if text.strip():
+            texts.append(text)
+            names.append(name)
+    has_names = any(isinstance(entry, dict) for entry in entries)
+    return tuple(texts), tuple(names) if has_names else None
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return the text of a message, which may be in parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "\n".join(p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str))
+    if content is None:
+        return ""
+    check_text(content, "the content of a message")
+    return str(content)
+
+
+def _taken_out(text: str) -> tuple[str, list[str]]:
+    """Return a text without the passages in it, and these."""
+    found: list[str] = []
+    rest, end = [], 0
+    opened: list[re.Match[str]] = []
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            if not opened:
+                rest.append(text[end : tag.start()])
+                end = tag.start()
+            opened.append(tag)
+        elif opened:
+            begun = opened.pop()
+            if begun.end() >= end:  # no element inside of it
+                found.append(text[begun.end() : tag.start()].strip())
+            end = tag.end()
+    rest.append(text[end:])
+    if not found:
+        found, rest = [match[1].strip() for match in _NUMBERED.finditer(text)], [_NUMBERED.sub("", text)]
+    return _LABELS.sub("", "".join(rest).strip()).strip(), found

@@ -1,0 +1,223 @@
+"""The text of one answer on its way through a server: checked, or passed on and said not to be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from syncheck.errors import InputError, describe_failure
+from syncheck.monitor import Monitor
+from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.protocol import Append, Final, Notice, ProtocolEvent, Retract, Verified, to_dict
+from syncheck.serving.watching import TextWatch
+
+__all__ = ["CheckedText", "Failing", "in_thread", "sentence_values", "shown_text"]
+
+logger = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+Failing = Literal["closed", "open"]
+"""What becomes of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on, marked."""
+
+NO_PASSAGES = (
+    "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
+    "the messages as tool messages or <context> elements"
+)
+_CHECKED = frozenset({"scored", "not_checkable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the check of an answer ended.
+
+    Attributes
+    ----------
+    status : str
+        ``verified``: each sentence was checked. ``stopped``: it was, and the last one fell below ``stop_below``.
+        ``unverified``: something was passed on that was not checked.
+    reason : str or None
+        Why it is unverified.
+    faithfulness, lowest : float or None
+        Mean and lowest score.
+    """
+
+    status: Literal["verified", "stopped", "unverified"]
+    reason: str | None
+    faithfulness: float | None
+    lowest: float | None
+
+
+class CheckedText:
+    """Checks the text of one answer piece by piece; open it before, and leave it after.
+
+    Parameters
+    ----------
+    monitor
+    request
+        Whose passages the answer is checked against.
+    failing
+        What becomes of text that cannot be checked.
+
+    Attributes
+    ----------
+    events : list of ProtocolEvent
+        All so far.
+    is_over : bool
+        Whether no more text is wanted.
+    """
+
+    def __init__(self, monitor: Monitor, request: ChatRequest, *, failing: Failing) -> None:
+        self._monitor = monitor
+        self._request = request
+        self._failing = failing
+        self._watch: TextWatch | None = None
+        self._received = ""
+        self._shown = 0
+        self._reason: str | None = None
+        self._given_up = False
+        self.events: list[ProtocolEvent] = []
+        self.is_over = False
+
+    def open(self) -> list[ProtocolEvent]:
+        """Read the passages; returns a notice where the answer will not be checked."""
+        if not self._request.passages:
+            return self._failed(400, "no_passages", NO_PASSAGES)
+        try:
+            prompt = self._monitor.prompt(question=self._request.question, context=list(self._request.passages))
+            self._watch = TextWatch(
+                self._monitor,
+                prompt,
+                reveal=self._request.reveal,
+                stop_below=self._request.stop_below,
+                passage_ids=self._request.passage_ids,
+            )
+            self._watch.__enter__()
+        except Exception as error:  # of the aligner or the model, whatever it is
+            return self._broken(error, 400 if isinstance(error, InputError) else 500)
+        return []
+
+    def feed(self, piece: str) -> list[ProtocolEvent]:
+        """Add text and return what the reader is told now."""
+        self._received += piece
+        if self._given_up or self._watch is None:
+            return self._passed_on()
+        try:
+            events = self._taken(self._watch.feed(piece)) if not self._watch.is_over else []
+            return events + self._ended_early()
+        except ServiceError:
+            raise
+        except Exception as error:
+            return self._broken(error)
+
+    def close(self) -> list[ProtocolEvent]:
+        """End the answer and return what the reader is told last."""
+        self.is_over = True
+        if self._given_up or self._watch is None:
+            return self._passed_on()
+        try:
+            return self._taken(self._watch.close())
+        except ServiceError:
+            raise
+        except Exception as error:
+            return self._broken(error)
+
+    def leave(self) -> None:
+        """Give back what the check holds."""
+        if self._watch is not None and self._watch._scope is not None:
+            self._watch.__exit__(None, None, None)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; known after :meth:`close`."""
+        report = None if self._watch is None else self._watch.report
+        scores = [e.score for e in self.events if isinstance(e, Verified) and e.score is not None]
+        mean, lowest = (sum(scores) / len(scores), min(scores)) if scores else (None, None)
+        stopped = report is not None and report.stop is not None
+        return Outcome(
+            "unverified" if self._reason else "stopped" if stopped else "verified", self._reason, mean, lowest
+        )
+
+    def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
+        """Keep events; refuse a sentence that was not checked, before its text."""
+        for event in events:
+            if isinstance(event, Verified) and event.status not in _CHECKED:
+                why = f"a sentence was not checked: {event.reason or event.status}"
+                if self._failing == "closed":
+                    raise ServiceError(502, "verification_failed", why)
+                self._reason = self._reason or why
+            if isinstance(event, Append):
+                self._shown += len(event.text)
+            elif isinstance(event, Retract):
+                self._shown = event.start
+            self.events.append(event)
+        return list(events)
+
+    def _ended_early(self) -> list[ProtocolEvent]:
+        """Look whether the watch wants no more text: it stopped, or took some text for the end of the answer."""
+        watch = self._watch
+        assert watch is not None
+        if not watch.is_over:
+            return []
+        events = watch.close()
+        if watch.report is not None and watch.report.stop is not None:
+            self.is_over = True
+            return self._taken(events)
+        return self._taken([event for event in events if not isinstance(event, Final)]) + self._failed(
+            502, "verification_failed", "the answer holds text that the monitored model ends an answer with"
+        )
+
+    def _broken(self, error: Exception, status: int = 502) -> list[ProtocolEvent]:
+        logger.warning("an answer could not be checked: %s", describe_failure(error))
+        return self._failed(
+            status, "verification_failed", f"the answer could not be checked: {describe_failure(error)}"
+        )
+
+    def _failed(self, status: int, code: str, why: str) -> list[ProtocolEvent]:
+        if self._failing == "closed":
+            raise ServiceError(status, code, why)
+        self._reason, self._given_up = why, True
+        notice = Notice(len(self.events) + 1, f"Not checked: {why}", "warning")
+        self.events.append(notice)
+        return [notice, *self._passed_on()]
+
+    def _passed_on(self) -> list[ProtocolEvent]:
+        """Show the text that was not checked."""
+        text = self._received[self._shown :]
+        if not text:
+            return []
+        self._shown = len(self._received)
+        self.events.append(Append(len(self.events) + 1, text))
+        return self.events[-1:]
+
+
+def shown_text(events: Sequence[ProtocolEvent]) -> str:
+    """Return the text that events append."""
+    return "".join(event.text for event in events if isinstance(event, Append))
+
+
+def sentence_values(events: Sequence[ProtocolEvent], text: str) -> list[dict[str, Any]]:
+    """Return the outcome of each sentence, with its text."""
+    values = []
+    for event in events:
+        if isinstance(event, Verified):
+            told = {name: value for name, value in to_dict(event).items() if name not in ("v", "type", "id")}
+            values.append({"text": text[event.start : event.end], **told})
+    return values
+
+
+async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Run in a thread, and wait for its end even when cancelled, so that nothing is given back under its hands."""
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    running = loop.run_in_executor(None, partial(context.run, function, *args, **kwargs))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise

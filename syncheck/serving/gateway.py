@@ -1,0 +1,368 @@
+"""A gateway: answers of an OpenAI-compatible server, checked on their way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any
+
+import httpx
+
+from syncheck.monitor import Monitor
+from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, sentence_values, shown_text
+from syncheck.serving.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
+
+__all__ = ["Gateway", "server_sent_data"]
+
+_NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
+"""Parts of a message that hold no text of the answer beside ``content``; others are left out, or marked."""
+_MOST_LINE = 16 * 2**20
+_CONNECT_SECONDS = 10.0
+
+
+class Gateway:
+    """Asks an upstream server and checks what it answers.
+
+    Parameters
+    ----------
+    monitor
+        Scores the sentences; one that reads text alone needs no model's forward pass.
+    upstream
+        Where the server's ``/chat/completions`` is: ``http://localhost:8000/v1``.
+    failing
+        What becomes of text that cannot be checked.
+    api_key
+        For the upstream; None passes on the client's ``Authorization``.
+    timeout
+        Seconds without a byte from the upstream after which it is given up.
+    transport
+        Of httpx; None connects over the network.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        upstream: str,
+        *,
+        failing: Failing = "closed",
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.monitor = monitor
+        self._upstream = upstream.rstrip("/")
+        self._failing = failing
+        self._api_key = api_key
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            transport=transport,
+        )
+
+    async def close(self) -> None:
+        """Close the connections to the upstream."""
+        await self._client.aclose()
+
+    async def models(self, authorization: str | None) -> dict[str, Any]:
+        """Return the upstream's list of models."""
+        async with self._asked("GET", "/models", None, authorization) as response:
+            return _object(await _read(response))
+
+    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
+        """Return an answer whole, each choice with its outcome as ``syncheck``."""
+        self._require_passages(request)
+        async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
+            answer = _object(await _read(response))
+        if not isinstance(answer.get("choices"), list):
+            raise ServiceError(502, "upstream_invalid", "the upstream's answer has no list 'choices'")
+        answer["choices"] = [await self._checked_choice(request, choice) for choice in answer["choices"]]
+        return answer
+
+    async def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]:
+        """Yield an answer in chunks, with their events as ``syncheck``."""
+        self._require_passages(request)
+        stream = _Stream(self, request)
+        try:
+            async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
+                if "text/event-stream" not in response.headers.get("content-type", ""):
+                    raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
+                try:
+                    async for chunk in stream.chunks(response.aiter_bytes()):
+                        yield chunk
+                except httpx.HTTPError as error:
+                    async for chunk in stream.broken(f"{type(error).__name__}: {error}"):
+                        yield chunk
+        finally:
+            stream.leave()
+
+    def check(self, request: ChatRequest) -> CheckedText:
+        """Return the check of one choice."""
+        return CheckedText(self.monitor, request, failing=self._failing)
+
+    def without_unchecked(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Return a message without text that is not checked, failing closed, and the names of what there was."""
+        unchecked = sorted(name for name, value in message.items() if name not in _NO_TEXT and value)
+        kept = dict(message) if self._failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
+        return kept, unchecked
+
+    def _require_passages(self, request: ChatRequest) -> None:
+        if self._failing == "closed" and not request.passages:
+            raise ServiceError(400, "no_passages", NO_PASSAGES)
+
+    async def _checked_choice(self, request: ChatRequest, choice: dict[str, Any]) -> dict[str, Any]:
+        message, unchecked = self.without_unchecked(choice.get("message") or {})
+        text = message.get("content")
+        if text is None:
+            return {**choice, "message": message, "syncheck": {"v": VERSION, "status": "no_text"} | _named(unchecked)}
+        if not isinstance(text, str):
+            raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
+        checked = self.check(request)
+        try:
+            await in_thread(_whole, checked, text)
+        finally:
+            checked.leave()
+        outcome = checked.outcome
+        answer = fold(checked.events)
+        if outcome.status == "stopped":
+            choice = {**choice, "finish_reason": "content_filter"}
+            choice.pop("logprobs", None)
+        own = {"v": VERSION, **asdict(outcome), "sentences": sentence_values(checked.events, answer.text)}
+        own["notices"] = [notice.text for notice in answer.notices]
+        return {**choice, "message": {**message, "content": answer.text}, "syncheck": own | _named(unchecked)}
+
+    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> _Asked:
+        key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
+        headers = {} if key is None else {"Authorization": key}
+        return _Asked(
+            self._client, self._client.build_request(method, self._upstream + path, json=body, headers=headers)
+        )
+
+
+class _Asked:
+    """An answer of the upstream that began well; what goes wrong is told as a :class:`ServiceError`."""
+
+    def __init__(self, client: httpx.AsyncClient, request: httpx.Request) -> None:
+        self._client = client
+        self._request = request
+        self._response: httpx.Response | None = None
+
+    async def __aenter__(self) -> httpx.Response:
+        try:
+            self._response = await self._client.send(self._request, stream=True)
+        except httpx.TimeoutException as error:
+            raise ServiceError(504, "upstream_timeout", "the upstream did not answer in time") from error
+        except httpx.HTTPError as error:
+            raise ServiceError(502, "upstream_unreachable", f"the upstream cannot be reached: {error}") from error
+        if self._response.is_error:
+            try:
+                raise _refused(self._response.status_code, await _read(self._response), self._response.headers)
+            finally:
+                await self._response.aclose()
+        return self._response
+
+    async def __aexit__(self, *raised: object) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+
+
+class _Stream:
+    """The chunks of one answer: what the upstream sends, with its text held back until it is checked."""
+
+    def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
+        self._gateway = gateway
+        self._request = request
+        self._choices: dict[int, _Choice] = {}
+        self._wanted = request.body.get("n") or 1
+        self._last: dict[str, Any] = {}
+
+    async def chunks(self, source: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+        """Yield the chunks of a whole answer; what comes after a choice is over is not asked for."""
+        async with aclosing(server_sent_data(source)) as lines:
+            async for line in lines:
+                if line == "[DONE]":
+                    break
+                async for chunk in self._of(_chunk(line)):
+                    yield chunk
+                if self._all(lambda choice: choice.stopped):
+                    return
+        if not self._all(lambda choice: choice.finished):
+            async for chunk in self.broken("it ended before its last chunk"):
+                yield chunk
+
+    async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
+        """Tell that the upstream broke off, failing open after the text that came before."""
+        if self._gateway._failing == "open":
+            for index, choice in self._choices.items():
+                if not choice.finished:
+                    yield self._with([await choice.take({"index": index, "delta": {}}, close=True)])
+        raise ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
+
+    def leave(self) -> None:
+        """Give back what the checks hold."""
+        for choice in self._choices.values():
+            choice.checked.leave()
+
+    def _all(self, holds: Any) -> bool:
+        return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
+
+    async def _of(self, chunk: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        choices = chunk.get("choices")
+        if not choices:
+            yield chunk
+            return
+        self._last = chunk
+        taken = []
+        for values in choices:
+            index = values.get("index", 0)
+            if index not in self._choices:
+                choice = self._choices[index] = _Choice(self._gateway, self._request)
+                await choice.open()
+            if not self._choices[index].finished:
+                taken.append(await self._choices[index].take(values, close=values.get("finish_reason") is not None))
+        told = [values for values in taken if values["delta"] or values["syncheck"] or values.get("finish_reason")]
+        if told or chunk.get("usage"):
+            yield self._with(told)
+
+    def _with(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {**self._last, "choices": choices}
+
+
+class _Choice:
+    """One of the answers to a request, while it is streamed."""
+
+    def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
+        self.checked = gateway.check(request)
+        self._gateway = gateway
+        self._answer = FoldedAnswer()
+        self._received = 0
+        self._logprobs: list[tuple[int, dict[str, Any]]] = []
+        self._unchecked: set[str] = set()
+        self._opening: list[ProtocolEvent] = []
+        self.finished = False
+        self.stopped = False
+
+    async def open(self) -> None:
+        self._opening = await in_thread(self.checked.open)
+
+    async def take(self, values: dict[str, Any], *, close: bool) -> dict[str, Any]:
+        """Return a choice of a chunk as it is passed on."""
+        delta, unchecked = self._gateway.without_unchecked(values.get("delta") or {})
+        self._unchecked.update(unchecked)
+        text = delta.pop("content", None) or ""
+        if not isinstance(text, str):
+            raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
+        self._received += len(text)
+        if values.get("logprobs"):
+            self._logprobs.append((self._received, values["logprobs"]))
+        events, self._opening = self._opening, []
+        if text:
+            events += await in_thread(self.checked.feed, text)
+        self.stopped = self.checked.is_over
+        if close and not self.stopped:
+            events += await in_thread(self.checked.close)
+        self.finished = close or self.stopped
+        fold(events, self._answer)
+        shown = shown_text(events)
+        passed = {**values, "delta": {**delta, "content": shown} if shown else delta, "syncheck": {}}
+        passed.pop("logprobs", None)
+        if logprobs := self._due():
+            passed["logprobs"] = logprobs
+        if self.stopped:
+            passed["finish_reason"] = "content_filter"
+        if events or self.finished:
+            passed["syncheck"] = {"v": VERSION, "events": [to_dict(event) for event in events]}
+        if self.finished:
+            passed["syncheck"] |= asdict(self.checked.outcome) | _named(sorted(self._unchecked))
+        return passed
+
+    def _due(self) -> dict[str, Any] | None:
+        """Return the log-probabilities of the text that is shown: they hold it, too."""
+        shown = len(self._answer.text)
+        due = [values for end, values in self._logprobs if end <= shown]
+        self._logprobs = [(end, values) for end, values in self._logprobs if end > shown]
+        if not due:
+            return None
+        parts = [part for values in due for part in values.get("content") or ()]
+        return {**due[-1], "content": parts}
+
+
+async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[str]:
+    """Yield the data of server-sent events, wherever the bytes are cut; an unfinished line at the end does not count.
+
+    Raises
+    ------
+    ServiceError
+        If a line is not UTF-8 or endless.
+    """
+    rest: list[bytes] = []
+    held = 0
+    async for piece in source:
+        *ended, last = piece.split(b"\n")
+        for part in ended:
+            line = b"".join([*rest, part]).strip()
+            rest, held = [], 0
+            if line.startswith(b"data:"):
+                try:
+                    yield line[5:].strip().decode()
+                except UnicodeDecodeError as error:
+                    raise ServiceError(502, "upstream_invalid", "the upstream's stream is not UTF-8") from error
+        rest.append(last)
+        held += len(last)
+        if held > _MOST_LINE:
+            raise ServiceError(502, "upstream_invalid", f"a line of the upstream's stream has over {_MOST_LINE} bytes")
+
+
+def _whole(checked: CheckedText, text: str) -> None:
+    checked.open()
+    checked.feed(text)
+    if not checked.is_over:
+        checked.close()
+
+
+def _named(unchecked: list[str]) -> dict[str, Any]:
+    return {"unchecked": unchecked} if unchecked else {}
+
+
+def _chunk(line: str) -> dict[str, Any]:
+    chunk = _object(line.encode())
+    if chunk.get("error"):
+        error = chunk["error"]
+        said = error.get("message") if isinstance(error, dict) else error
+        raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
+    choices = chunk.get("choices")
+    if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
+        raise ServiceError(502, "upstream_invalid", "the upstream sent a chunk whose choices are not objects")
+    return chunk
+
+
+async def _read(response: httpx.Response) -> bytes:
+    try:
+        return await response.aread()
+    except httpx.TimeoutException as error:
+        raise ServiceError(504, "upstream_timeout", "the upstream did not answer in time") from error
+    except httpx.HTTPError as error:
+        raise ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {error}") from error
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(data)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise ServiceError(502, "upstream_invalid", f"the upstream did not send a JSON object; found {data[:80]!r}")
+    return values
+
+
+def _refused(status: int, data: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """Return the upstream's refusal, with its status, as our own."""
+    try:
+        error = json.loads(data)["error"]
+        said = error["message"] if isinstance(error, dict) else str(error)
+    except (ValueError, KeyError, TypeError):
+        said = data[:400].decode(errors="replace")
+    kept = {"Retry-After": headers["retry-after"]} if "retry-after" in headers else {}
+    return ServiceError(status, "upstream_refused", f"the upstream refused: {said}", headers=kept)

@@ -1,0 +1,332 @@
+"""The gateway: the upstream's text, held back until it is checked; nothing unchecked is passed in silence."""
+
+import asyncio
+import json
+
+import httpx
+import openai
+import pytest
+from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
+
+from syncheck.serving import FoldedAnswer, fold, from_dict
+from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.gateway import Gateway
+from syncheck.testing import scripted_monitor
+
+PIECES = ["Lyon is", " large. It", " is in Spain", "."]
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return scripted_monitor(ANSWER, supports=SUPPORTS)
+
+
+@pytest.fixture
+def posted(monitor):
+    """Sends one request to a gateway before an upstream; returns its response."""
+
+    def post(upstream, body=None, *, path="/v1/chat/completions", config=None, headers=None, method="POST", **options):
+        async def send():
+            gateway = Gateway(monitor, "http://up/v1", transport=upstream, **options)
+            transport = httpx.ASGITransport(create_app(gateway, config), raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+                sent = {"json": body} if body is None or isinstance(body, dict) else {"content": body}
+                return await client.request(method, path, **sent)
+
+        return asyncio.run(send())
+
+    return post
+
+
+def data_of(response):
+    """The chunks of a stream; the last is whatever ended it."""
+    lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def text_of(chunks, index=0):
+    """Text of a choice as a client that knows nothing of us reads it."""
+    found = [c for chunk in chunks if isinstance(chunk, dict) for c in chunk.get("choices", []) if c["index"] == index]
+    return "".join(choice["delta"].get("content") or "" for choice in found)
+
+
+def folded(chunks, index=0):
+    answer = FoldedAnswer()
+    for part in chunks:
+        for choice in part.get("choices", []) if isinstance(part, dict) else []:
+            if choice["index"] == index:
+                fold(map(from_dict, choice["syncheck"].get("events", [])), answer)
+    return answer
+
+
+def scores(answer):
+    return [round(s.score, 2) for s in answer.sentences]
+
+
+def test_an_answer_has_scores_and_citations(posted):
+    upstream = Upstream(answer=whole(ANSWER))
+    response = posted(upstream, asked(temperature=0.3))
+    answer = response.json()
+    choice = answer["choices"][0]
+    assert response.headers["x-syncheck-status"] == "verified"
+    assert choice["message"]["content"] == ANSWER and answer["usage"]["total_tokens"] == 3
+    assert [round(s["score"], 2) for s in choice["syncheck"]["sentences"]] == [0.97, 0.1]
+    assert choice["syncheck"]["sentences"][0]["text"] == "Lyon is large."
+    assert choice["syncheck"]["sentences"][0]["evidence"][0]["passage"] == 0
+    url, _, sent = upstream.requests[0]
+    assert url == "http://up/v1/chat/completions" and sent["temperature"] == 0.3
+    assert not sent.keys() & {"context", "syncheck", "decoder"}
+
+
+@pytest.mark.parametrize("cuts", [None, "all"])
+def test_a_stream_folds_to_the_upstream_s_text(posted, cuts):
+    usage = chunk(usage={"total_tokens": 3}) | {"choices": []}
+    response = posted(Upstream(stream=sse([*chunks_of(PIECES), usage]), cuts=cuts), asked(stream=True))
+    chunks = data_of(response)
+    answer = folded(chunks)
+    assert chunks[-1] == "[DONE]" and chunks[-2]["usage"] == {"total_tokens": 3}
+    assert text_of(chunks) == answer.text == ANSWER
+    assert scores(answer) == [0.97, 0.1] and answer.report["response"] == ANSWER
+    finished = chunks[-3]["choices"][0]
+    assert finished["finish_reason"] == "stop" and finished["syncheck"]["status"] == "verified"
+
+
+def test_no_character_comes_before_its_sentence_is_checked(posted):
+    answer = FoldedAnswer()
+    for part in data_of(posted(Upstream(stream=sse(chunks_of(ANSWER))), asked(stream=True)))[:-1]:
+        events = [from_dict(event) for event in part["choices"][0]["syncheck"].get("events", [])]
+        fold(events, answer)
+        checked = max((s.end for s in answer.sentences), default=0)
+        assert len(answer.text.rstrip()) <= checked
+
+
+def test_several_choices_are_checked_apart(posted):
+    one, two = chunks_of(PIECES), chunks_of(["It is in Spain."], index=1)
+    mixed = [part for pair in zip(one, two, strict=False) for part in pair] + one[len(two) :]
+    chunks = data_of(posted(Upstream(stream=sse(mixed)), asked(stream=True, n=2)))
+    assert [text_of(chunks, i) for i in (0, 1)] == [ANSWER, "It is in Spain."]
+    assert [scores(folded(chunks, i)) for i in (0, 1)] == [[0.97, 0.1], [0.1]]
+    answer = posted(Upstream(answer=whole(ANSWER, "It is in Spain.")), asked(n=2)).json()
+    assert [len(choice["syncheck"]["sentences"]) for choice in answer["choices"]] == [2, 1]
+
+
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_stream_that_ends_at_any_byte_is_never_taken_for_whole(monitor, step):
+    data = sse(chunks_of(PIECES))
+    finish = data.index(b"data: " + json.dumps(chunk(finish="stop")).encode())
+    complete = data.index(b"\n", finish)  # the line that finishes the choice
+
+    async def each():
+        for end in range(0, len(data), step):
+            upstream = Upstream(stream=data[:end], breaks=end % 2 == 1)
+            gateway = Gateway(monitor, "http://up/v1", transport=upstream)
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(gateway))) as client:
+                response = await client.post("http://localhost/v1/chat/completions", json=asked(stream=True))
+            parts = data_of(response) if response.status_code == 200 else [response.json()]
+            text = text_of(parts)
+            assert ANSWER.startswith(text) and text in ("", "Lyon is large.", ANSWER)
+            if parts[-1] == "[DONE]":
+                assert end > complete
+            else:
+                assert parts[-1]["error"]["code"] == "upstream_incomplete"
+
+    asyncio.run(each())
+
+
+def test_failing_open_shows_what_came_and_ends_with_the_error(posted):
+    upstream = Upstream(stream=sse(chunks_of(PIECES)[:-1], done=False), breaks=True)
+    chunks = data_of(posted(upstream, asked(stream=True), failing="open"))
+    assert text_of(chunks) == ANSWER and scores(folded(chunks)) == [0.97, 0.1]
+    assert chunks[-1]["error"]["code"] == "upstream_incomplete"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_passages_it_fails_closed_or_says_so(posted, stream):
+    body = asked(stream=stream, context=[])
+    upstream = Upstream(answer=whole(ANSWER), stream=sse(chunks_of(PIECES)))
+    refused = posted(upstream, body)
+    assert refused.status_code == 400 and refused.json()["error"]["code"] == "no_passages"
+    assert not upstream.requests
+    response = posted(upstream, body, failing="open")
+    if stream:
+        chunks = data_of(response)
+        finished = chunks[-2]["choices"][0]["syncheck"]
+        assert text_of(chunks) == folded(chunks).text == ANSWER
+        assert folded(chunks).notices[0].kind == "warning"
+    else:
+        finished = response.json()["choices"][0]["syncheck"]
+        assert response.headers["x-syncheck-status"] == "unverified" and finished["notices"]
+    assert finished["status"] == "unverified" and "passages" in finished["reason"]
+
+
+class Failing:
+    """An aligner that breaks at a sentence."""
+
+    name = "failing"
+
+    def __init__(self, aligner):
+        self.aligner = aligner
+
+    def align(self, passages, claims):
+        if any("Spain" in claim for claim in claims):
+            raise RuntimeError("the aligner broke")
+        return self.aligner.align(passages, claims)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_sentence_whose_check_breaks_is_not_shown_unless_open(monitor, posted, monkeypatch, stream):
+    monkeypatch.setattr(monitor, "aligner", Failing(monitor.aligner))
+    upstream = Upstream(answer=whole(ANSWER), stream=sse(chunks_of(PIECES)))
+    closed = posted(upstream, asked(stream=stream))
+    opened = posted(upstream, asked(stream=stream), failing="open")
+    if stream:
+        assert text_of(data_of(closed)) == "Lyon is large."
+        assert data_of(closed)[-1]["error"]["code"] == "verification_failed"
+        assert text_of(data_of(opened)) == ANSWER
+        assert data_of(opened)[-2]["choices"][0]["syncheck"]["status"] == "unverified"
+    else:
+        assert closed.status_code == 502 and "Spain" not in closed.text
+        assert opened.json()["choices"][0]["syncheck"]["status"] == "unverified"
+
+
+def test_it_stops_below_a_score_and_leaves_the_upstream(posted):
+    text = ANSWER + " Lyon is large." * 50
+    upstream = Upstream(stream=sse(chunks_of([word + " " for word in text.split()])), cuts="all")
+    chunks = data_of(posted(upstream, asked(stream=True, syncheck={"stop_below": 0.5})))
+    assert text_of(chunks) == ANSWER and upstream.left == 1
+    last = chunks[-2]["choices"][0]
+    assert last["finish_reason"] == "content_filter" and last["syncheck"]["status"] == "stopped"
+    answer = posted(Upstream(answer=whole(text)), asked(syncheck={"stop_below": 0.5})).json()
+    assert answer["choices"][0]["message"]["content"] == ANSWER
+    assert answer["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_text_beside_the_answer_is_left_out_and_named(posted):
+    upstream = Upstream(answer=whole(ANSWER, reasoning_content="It may be in Spain."))
+    choice = posted(upstream, asked()).json()["choices"][0]
+    assert "reasoning_content" not in choice["message"] and choice["syncheck"]["unchecked"] == ["reasoning_content"]
+    kept = posted(upstream, asked(), failing="open").json()["choices"][0]
+    assert kept["message"]["reasoning_content"] and kept["syncheck"]["unchecked"] == ["reasoning_content"]
+    parts = [chunk({"reasoning_content": "Spain?"}), *chunks_of(PIECES)]
+    chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))
+    assert "Spain?" not in json.dumps(chunks)
+    assert chunks[-2]["choices"][0]["syncheck"]["unchecked"] == ["reasoning_content"]
+
+
+def test_log_probabilities_wait_for_their_text(posted):
+    def with_logprobs(piece):
+        part = chunk({"content": piece})
+        part["choices"][0]["logprobs"] = {"content": [{"token": piece, "logprob": -0.1}]}
+        return part
+
+    parts = [with_logprobs(piece) for piece in ("Lyon ", "is ", "large. ", "It is in Spain.")] + [chunk(finish="stop")]
+    seen, told = "", ""
+    for part in data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))[:-1]:
+        choice = part["choices"][0]
+        seen += choice["delta"].get("content", "")
+        told += "".join(entry["token"] for entry in (choice.get("logprobs") or {}).get("content", []))
+        assert len(told) <= len(seen)
+    assert told == ANSWER
+
+
+def test_a_tool_call_is_passed_through(posted):
+    calls = [{"index": 0, "id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    parts = [chunk({"role": "assistant", "tool_calls": calls}), chunk(finish="tool_calls")]
+    chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))
+    assert chunks[0]["choices"][0]["delta"]["tool_calls"] == calls
+    answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked()).json()["choices"][0]
+    assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "status", "code"),
+    [
+        (Upstream(status=429, answer={"error": {"message": "slow"}}, headers={"retry-after": "7"}), 429, "refused"),
+        (Upstream(status=500, answer={"detail": "x"}), 500, "refused"),
+        (Upstream(answer=[1]), 502, "invalid"),
+        (Upstream(answer={}), 502, "invalid"),
+    ],
+)
+def test_what_the_upstream_refuses_is_told(posted, upstream, status, code):
+    response = posted(upstream, asked())
+    assert response.status_code == status and response.json()["error"]["code"] == f"upstream_{code}"
+    assert response.headers.get("retry-after") == upstream.headers.get("retry-after")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b"[1]", 400),
+        (json.dumps(asked(messages=[])).encode(), 400),
+        (json.dumps(asked(messages=[{"role": "user", "content": " "}])).encode(), 400),
+        (json.dumps(asked(context=[1])).encode(), 400),
+        (json.dumps(asked(context="\ud800")).encode(), 400),
+        (json.dumps(asked(syncheck={"stop_below": 2})).encode(), 400),
+        (json.dumps(asked(syncheck={"unknown": 2})).encode(), 400),
+        (b" " * 3_000_000, 413),
+    ],
+)
+def test_a_bad_request_is_refused_before_the_upstream_is_asked(posted, body, status):
+    upstream = Upstream(answer=whole(ANSWER))
+    response = posted(upstream, body, headers={"content-type": "application/json"})
+    assert response.status_code == status and response.json()["error"]["type"] == "invalid_request_error"
+    assert not upstream.requests
+
+
+def test_keys(posted):
+    config = ServerConfig(api_key="right")
+    upstream = Upstream(answer=whole(ANSWER))
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Bearer ri\u00e9"}):
+        sent = {name: value.encode() for name, value in headers.items()}
+        assert posted(upstream, asked(), config=config, headers=sent).status_code == 401
+    assert not upstream.requests
+    right = {"authorization": "Bearer right"}
+    assert posted(upstream, asked(), config=config, headers=right, api_key="theirs").status_code == 200
+    assert upstream.requests[0][1]["authorization"] == "Bearer theirs"
+    posted(upstream, asked(), config=config, headers=right)
+    assert "authorization" not in upstream.requests[1][1]
+    posted(upstream, asked(), headers={"authorization": "Bearer the client's"})
+    assert upstream.requests[2][1]["authorization"] == "Bearer the client's"
+
+
+def test_another_host_name_and_another_form_are_refused(posted):
+    upstream = Upstream(answer=whole(ANSWER))
+    assert posted(upstream, asked(), headers={"host": "evil.example"}).status_code == 403
+    assert posted(upstream, b"{}", headers={"content-type": "text/plain"}).status_code == 415
+    config = ServerConfig(only_loopback=False)
+    assert posted(upstream, asked(), headers={"host": "gpu7"}, config=config).status_code == 200
+
+
+def test_the_other_pages(posted):
+    upstream = Upstream(answer={"object": "list", "data": []})
+    assert posted(upstream, method="GET", path="/v1/models").json()["object"] == "list"
+    assert posted(upstream, method="GET", path="/healthz").json()["status"] == "ok"
+    report = posted(upstream, {"question": "Q?", "context": PASSAGES, "response": ANSWER}, path="/v1/score").json()
+    assert [round(s["score"], 2) for s in report["sentences"]] == [0.97, 0.1]
+    assert posted(upstream, {"question": "Q?"}, path="/v1/score").status_code == 400
+    assert posted(upstream, method="GET", path="/v1/completions").json()["error"]["code"] == "http_error"
+
+
+def test_the_official_client_reads_it(monitor):
+    upstream = Upstream(answer=whole(ANSWER), stream=sse(chunks_of(PIECES)), cuts="all")
+    with running(create_app(Gateway(monitor, "http://up/v1", transport=upstream))) as address:
+        with openai.OpenAI(base_url=f"{address}/v1", api_key="k", max_retries=0) as client:
+            messages = [{"role": "user", "content": "Where is Lyon?"}]
+            own = {"context": PASSAGES}
+            answer = client.chat.completions.create(model="m", messages=messages, extra_body=own)
+            assert answer.choices[0].message.content == ANSWER
+            assert [round(s["score"], 2) for s in answer.choices[0].syncheck["sentences"]] == [0.97, 0.1]
+            parts = list(client.chat.completions.create(model="m", messages=messages, stream=True, extra_body=own))
+            assert "".join(part.choices[0].delta.content or "" for part in parts) == ANSWER
+            events = [event for part in parts for event in part.choices[0].syncheck.get("events", [])]
+            assert scores(fold(map(from_dict, events))) == [0.97, 0.1]
+            upstream.stream = upstream.stream[:-200]
+            with pytest.raises(openai.APIError):
+                list(client.chat.completions.create(model="m", messages=messages, stream=True, extra_body=own))
+            with pytest.raises(openai.BadRequestError):
+                client.chat.completions.create(model="m", messages=messages)
+            metrics = httpx.get(f"{address}/metrics").text
+    assert 'syncheck_sentences_total{status="scored",verdict="supported"} 3.0' in metrics
+    assert 'syncheck_requests_total{status="502"} 1.0' in metrics
