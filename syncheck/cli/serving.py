@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncheck.cli.monitors import monitor_for
+from syncheck.cli.monitors import scoring_monitor
 from syncheck.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def gateway(args: argparse.Namespace) -> int:
     from syncheck.serving.gateway import Gateway
 
     upstream_key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
-    monitor = monitor_for(args, "generic", generic=True)
+    monitor = scoring_monitor(args, "generic")
     return _serve(
         Gateway(monitor, args.upstream, failing=args.failing, api_key=upstream_key, timeout=args.upstream_timeout), args
     )
