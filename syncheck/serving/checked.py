@@ -16,7 +16,7 @@ from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.protocol import Append, Final, Notice, ProtocolEvent, Retract, Verified, to_dict
 from syncheck.serving.watching import TextWatch
 
-__all__ = ["CheckedText", "Failing", "in_thread", "sentence_values", "shown_text"]
+__all__ = ["CheckedText", "Failing", "Outcome", "in_thread", "sentence_values", "shown_text"]
 
 logger = logging.getLogger(__name__)
 
