@@ -1,12 +1,13 @@
 r"""Sentences for people to label, drawn by seed, and how well each judge tells the labels.
 
     python benchmarks/blind_sentences.py draw --articles articles.jsonl.xz --output runs/blind.jsonl
-    python benchmarks/blind_sentences.py judge --articles articles.jsonl.xz --sentences runs/blind.jsonl \
+    python benchmarks/blind_sentences.py judge --sentences runs/blind.jsonl \
         --labels benchmarks/decoding/blind_labels.jsonl --judge runs/judge
 
-``draw`` lets the bundled model answer questions by several decoders and writes each different sentence once, in an
-order that does not tell who wrote it, without scores. The labels, by sentence, are in ``decoding/blind_labels.jsonl``
-with the rule they were made by; the texts follow from the seed and ``draw``'s order and are told apart by a digest.
+``draw`` lets the bundled model answer questions by several decoders and writes each different sentence once, without
+scores. The labels are in ``decoding/blind_labels.jsonl`` with the rule they were made by; the texts follow from the
+seed and are told apart by a digest. They are those of the monitor and the model of the time: one that is trained anew writes
+other sentences, of which only those are judged that have a label.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from syncheck.kit import load_kit
 
 SEED = 2111
 """Of the questions; no choice was made on them."""
-PROMPTS, SENTENCES, MAX_NEW_TOKENS, TEMPERATURE = 92, 300, 128, 0.9
+PROMPTS, MAX_NEW_TOKENS, TEMPERATURE = 86, 128, 0.9
 RESAMPLES = 2000
 
 
@@ -64,10 +64,6 @@ def draw(args: argparse.Namespace) -> None:
             if question.id not in known:
                 output.writelines(json.dumps(record) + "\n" for record in _sentences(monitor, question))
                 output.flush()
-    records = _lines(args.output)
-    random.Random(SEED).shuffle(records)
-    records = records[:SENTENCES]
-    args.output.with_suffix(".drawn.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
 
 
 def _sentences(monitor: Monitor, question: Question) -> Iterator[dict[str, Any]]:
@@ -108,15 +104,21 @@ def judge(args: argparse.Namespace) -> None:
     """Print the AUROC and the agreement of each judge, with 95 % intervals by bootstrap over prompts."""
     texts = {record["sentence"]: record for record in _lines(args.sentences)}
     labels = [r for r in _lines(args.labels) if "sentence" in r]
-    agreed = [r for r in labels if r["first"] == r["second"]]
-    print(f"{len(labels)} sentences, {len(agreed)} with one label in both passes, which are judged by")
+    agreed = [r for r in labels if r["first"] == r["second"] and r["sentence"] in texts]
+    grounded = sum(r["first"] == "grounded" for r in agreed)
+    print(f"{len(labels)} labels; {len(agreed)} the same in both passes, {grounded} of them grounded")
     for found in [MechanicalCheck(), *(load_aligner(name) for name in args.judge), load_aligner("bundled")]:
         assert found is not None
         records = [texts[r["sentence"]] for r in agreed]
         scores = np.array([found.align(r["passages"], [r["text"]])[0].score for r in records])
         truth = np.array([r["first"] == "grounded" for r in agreed])
         prompts = [r["prompt"] for r in records]
-        print(found.name, *(_interval(measure, truth, scores, prompts) for measure in (_auroc, _agreement)), sep=" | ")
+        print(
+            found.name,
+            "AUROC and agreement",
+            *(_interval(measure, truth, scores, prompts) for measure in (_auroc, _agreement)),
+            sep=" | ",
+        )
 
 
 def _auroc(truth: np.ndarray, scores: np.ndarray) -> float:
