@@ -6,8 +6,8 @@ r"""Sentences for people to label, drawn by seed, and how well each judge tells 
 
 ``draw`` lets the bundled model answer questions by several decoders and writes each different sentence once, without
 scores. The labels are in ``decoding/blind_labels.jsonl`` with the rule they were made by; the texts follow from the
-seed and are told apart by a digest. They are those of the monitor and the model of the time: one that is trained anew writes
-other sentences, of which only those are judged that have a label.
+seed and are told apart by a digest. A model or a monitor that is trained anew writes other sentences: ``judge`` takes
+those that have a label.
 """
 
 from __future__ import annotations
