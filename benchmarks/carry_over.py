@@ -3,8 +3,10 @@
     python benchmarks/carry_over.py --ragtruth ragtruth-qa --attribution attribution-pairs --support support-pairs
 
 Leaves out RAGTruth QA, HAGRID, Stanford GenSearch, AttrScore, DeFacto and FRANK in turn, trains on the other five, and
-prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. Of DeFacto and FRANK only
-the contexts count that the bundled aligner was not trained on. The aligner's answers are kept in ``--cache``.
+prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. ``syncheck evaluate
+--leave-one-source-out`` does the same for sentences of labelled responses; here a label is of a whole claim, and other
+sets of features are compared. Of DeFacto and FRANK only the contexts count that the bundled aligner was not trained on.
+The aligner's answers are kept in ``--cache``.
 """
 
 from __future__ import annotations
@@ -16,24 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
 from machine import describe_machine
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from tqdm import tqdm
 
-from syncheck.aggregators.kinds import fit_model, prior_weight
+from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.evaluation.transfer import left_out_matrix, left_out_scores
+from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.text import statement, text_features
 from syncheck.lexical import ContextLexicon
-from syncheck.schemas import TEXT_FEATURES, feature_schema
+from syncheck.schemas import feature_schema
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402
@@ -42,10 +42,6 @@ Floats = NDArray[np.float64]
 
 ATTRIBUTION = ("hagrid", "stanfordgensearch", "attrscoregensearch")
 HELD_OUT = ("defacto", "frank")
-OVERLAPS = ("content_overlap", "pair_overlap", "copied_run", "rarity_nearby", "pieces_2", "stems_2", "missing_rarity")
-"""Measures of overlap, of which a source has its best."""
-NEITHER = 0.8
-"""Score of a sentence without anything to count."""
 
 
 def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[SupportPair]:
@@ -92,36 +88,11 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
     return np.array(rows)
 
 
-class Monotone(ClassifierMixin, BaseEstimator):
-    """The aggregator ``monotone`` as scikit-learn clones it.
-
-    Parameters
-    ----------
-    names
-        Of the features.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-
-    def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
-        """Train it."""
-        self.classes_ = np.array([0, 1])
-        self.model_ = fit_model(X, y, kind="monotone", seed=0, names=self.names)
-        return self
-
-    def predict_proba(self, X: Floats) -> Floats:
-        """Return P(unfaithful) and P(faithful), (N, 2)."""
-        faithful = self.model_.probability(X)
-        return np.column_stack([1 - faithful, faithful])
-
-
 def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
     """Return the scores (N,) of each system."""
-    names, directions = TEXT_FEATURES, feature_schema("syncheck.v4", ()).directions
-    columns = zip(names, X.T, directions, strict=True)
-    alone = {name: np.where(np.isnan(column), NEITHER, column) * sign for name, column, sign in columns}
-    found = {name: alone[name] for name in OVERLAPS}
+    schema = feature_schema("syncheck.v4", ())
+    names, alone = schema.names, single_scores(X, schema)
+    found = {name: alone[name] for name in OVERLAPS if name in alone}
     found |= {"aligner, packaged": packaged, "aligner, log-odds": alone["align_logit"]}
     parts = {
         "counting": [name for name in names if not name.startswith("contrast_") and name != "agreement"],
@@ -131,11 +102,11 @@ def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Seque
     }
     for system, chosen in parts.items():
         own = X[:, [names.index(name) for name in chosen]]
-        found[system] = left_out_scores(own, y, sources, estimator=Monotone(chosen))
+        found[system] = left_out_scores(own, y, sources, names=chosen)
     unfitted = MonotoneLogisticRegression(
-        directions=directions, prior_weights=[prior_weight(name) for name in names], strength=1e6
+        directions=schema.directions, prior_weights=[prior_weight(name) for name in names], strength=1e6
     )
-    return found | {"weights not fitted": left_out_scores(X, y, sources, estimator=unfitted)}
+    return found | {"weights not fitted": left_out_scores(X, y, sources, aggregator=unfitted)}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -160,9 +131,6 @@ def main(words: Sequence[str] | None = None) -> None:
         systems_of(X, packaged, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed
     )
     print(matrix.to_text())
-    print("\nmean over the sources")
-    for system, row in zip(matrix.rows, matrix.values, strict=True):
-        print(f"{row.mean():.4f}  {system}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from syncheck.cli.outputs import check_file, write_json
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
 from syncheck.evaluation import (
+    OVERLAPS,
     AurocMatrix,
     EvaluationTable,
     System,
@@ -29,10 +30,14 @@ from syncheck.evaluation import (
     best_system,
     fold_numbers,
     held_out_scores,
+    left_out_matrix,
+    left_out_scores,
     out_of_fold_scores,
     permuted_scores,
+    single_scores,
     training_thresholds,
     transfer_matrix,
+    with_best,
 )
 from syncheck.labelling import LabelledResponse
 from syncheck.monitor import Monitor
@@ -68,8 +73,10 @@ Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
 def evaluate(args: argparse.Namespace) -> int:
     """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
     _check_evaluation(args)
+    if args.leave_one_source_out:
+        return _leave_one_source_out(args)
     args.cv = FOLDS if args.cv is None else args.cv
-    files = [Path(path) for path in (args.data, args.train) if path is not None]
+    files = [Path(path) for path in (*args.data, args.train) if path is not None]
     trains_alone = args.cv and args.aggregator is not None and args.model is None
     if trains_alone:
         monitor = measuring_monitor(args, files)
@@ -105,6 +112,18 @@ def _check_evaluation(args: argparse.Namespace) -> None:
         "--seeds": args.seeds is not None,
         "--group": args.group not in QUESTIONS,
     }
+    if args.leave_one_source_out:
+        idle = given | {"--train": args.train is not None, "--allow-train": args.allow_train, "--aggregator": False}
+        refuse_idle(
+            idle, "--leave-one-source-out trains once for each source, on all others. Leave out one or the other"
+        )
+        _source_names(args)
+        check_file("--output", args.output)
+        return
+    if len(args.data) > 1:
+        raise InputError(
+            f"evaluate takes one path in --data; found {len(args.data)}. Pass --leave-one-source-out for a source each"
+        )
     if args.train is not None:
         idle = {name: given[name] for name in ("--cv", "--permute", "--group")}
         refuse_idle(idle, "--train has no folds. Leave out one or the other")
@@ -115,6 +134,73 @@ def _check_evaluation(args: argparse.Namespace) -> None:
         reason = "a monitor trained on folds has not seen the sentences it scores. Pass --cv 0 too, or leave it out"
         refuse_idle({"--allow-train": args.allow_train}, reason)
     check_file("--output", args.output)
+
+
+def _source_names(args: argparse.Namespace) -> list[str]:
+    names = [Path(path).stem for path in args.data]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
+    return names
+
+
+def _leave_one_source_out(args: argparse.Namespace) -> int:
+    paths = dict(zip(_source_names(args), map(Path, args.data), strict=True))
+    monitor = measuring_monitor(args, list(paths.values()))
+    measured = {name: _named_after(name, measured_by(monitor, args, path)) for name, path in paths.items()}
+    kind = args.aggregator or _kind_of(monitor)
+    output: dict[str, object] = {"aggregator": kind}
+    panels: list[IntervalPanel] = []
+    for name in _chosen_sets(args):
+        chosen, sources = _by_source(measured, name)
+        matrix = _left_out(chosen, sources, kind, seed=args.seed)
+        sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
+        output[name] = matrix.to_dict()
+        for source in matrix.columns:
+            cells = [matrix.cell(row, source) for row in matrix.rows]
+            columns = (tuple(getattr(cell, part) for cell in cells) for part in ("auroc", "low", "high"))
+            panels.append(IntervalPanel(f"{name} set, {source}", matrix.rows, *columns))
+    write_json(args.output, output)
+    if args.plot is not None:
+        plot_intervals(panels, args.plot, label="AUROC on the source left out, with 95 % intervals over groups")
+    return 0
+
+
+def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
+    """Keep groups apart that happen to have one name in two sources."""
+    records = tuple(replace(record, group=f"{source}: {record.group}") for record in measured.records)
+    return replace(measured, records=records)
+
+
+def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
+    """Join files; returns a set, grouped by question, and the file of each of its sentences."""
+    everything = joined(list(measured.values()))
+    files = np.repeat(list(measured), [len(found.texts) for found in measured.values()])
+    # Files name their groups each in its own way.
+    chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
+    return chosen, files[chosen.used]
+
+
+def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKind, *, seed: int) -> AurocMatrix:
+    """Compare an aggregator trained on the other sources with the aligner and the overlap that is best on each."""
+    places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
+    if shared := [found for found in places.values() if len(found) > 1]:
+        raise InputError(
+            f"{len(shared)} questions are in several sources ({', '.join(sorted(shared[0]))}), so that training would "
+            "have seen them; leave them out of all but one"
+        )
+    schema = chosen.measured.schema
+    alone = single_scores(chosen.measured.values[chosen.used], schema)
+    trained = left_out_scores(
+        chosen.features, chosen.y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed
+    )
+    aligner = next((name for name in ("align_logit", "align_score") if name in alone), None)
+    overlaps = [name for name in OVERLAPS if name in alone]
+    systems = {f"{kind}, trained on the others": trained}
+    systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
+    systems |= {name: alone[name] for name in overlaps}
+    matrix = left_out_matrix(systems, chosen.y, chosen.groups, sources.tolist(), seed=seed)
+    return with_best(matrix, overlaps, "best overlap") if overlaps else matrix
 
 
 def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
@@ -296,10 +382,7 @@ def transfer(args: argparse.Namespace) -> int:
 
 
 def _check_transfer(args: argparse.Namespace) -> None:
-    names = [Path(path).stem for path in args.data]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
+    _source_names(args)
     if args.over == "surrogate" and not all(path.endswith(".parquet") for path in args.data):
         raise InputError(
             "--over surrogate compares models by what each measured; pass one file of `syncheck features` for each, "
@@ -321,11 +404,8 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
     if args.over == "surrogate":
         sets = {file: labelled_set(found, name) for file, found in measured.items()}
         return surrogate_matrix(sets, trained_on=args.train_on, **options)
-    everything = joined(list(measured.values()))
-    files = np.repeat(list(measured), [len(found.texts) for found in measured.values()])
-    # Files name their groups each in its own way.
-    chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
-    parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files[chosen.used]}[args.over]
+    chosen, files = _by_source(measured, name)
+    parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
     return transfer_matrix(
         chosen.features,
         chosen.y,

@@ -363,7 +363,12 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``evaluate``."""
     _add_model(parser)
-    _add_data(parser)
+    _add_data(parser, nargs="+", several="; several with --leave-one-source-out, a source each")
+    parser.add_argument(
+        "--leave-one-source-out",
+        action="store_true",
+        help="train on all sources but one and test on that one, for each; beside it the aligner and the best overlap",
+    )
     _add_schema(parser)
     parser.add_argument(
         "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
@@ -557,14 +562,15 @@ def _add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
     )
 
 
-def _add_data(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
-    several = "; several are combined" if nargs else ""
+def _add_data(
+    parser: argparse.ArgumentParser, *, nargs: str | None = None, several: str = "; several are combined"
+) -> None:
     parser.add_argument(
         "--data",
         required=True,
         nargs=nargs,
         metavar="PATH",
-        help=f"RAGTruth folder, labelled JSON Lines, or the output of features{several}",
+        help=f"RAGTruth folder, labelled JSON Lines, or the output of features{several if nargs else ''}",
     )
     _add_corpus(parser)
     parser.add_argument("--seed", type=int, default=0)

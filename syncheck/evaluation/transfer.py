@@ -10,21 +10,27 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.config import AggregatorKind
+from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval
+from syncheck.given import real_numbers
+from syncheck.types import FeatureSchema
 
 __all__ = [
     "AurocMatrix",
     "Cell",
+    "MEAN",
     "OTHERS",
+    "OVERLAPS",
     "PAPER_RUNS",
     "cell",
     "left_out_matrix",
     "left_out_scores",
+    "single_scores",
     "transfer_matrix",
+    "with_best",
 ]
 
 
@@ -215,28 +221,52 @@ def _check_parts(
                     )
 
 
-def left_out_scores(X: ArrayLike, y: ArrayLike, sources: Sequence[str], *, estimator: Any) -> NDArray[np.float64]:
-    """Score each source by a classifier that was trained on the others: P(faithful) of each row, (N,).
+OVERLAPS = (
+    *("content_overlap", "pair_overlap", "copied_run", "stem_overlap"),
+    *("rarity_nearby", "pieces_2", "stems_2", "missing_rarity"),
+)
+"""Features that only compare words, of which a source has its best."""
+NOTHING_TO_COMPARE = 0.8
+"""Takes the place of a feature that a sentence has none of, where the feature is the whole score."""
+MEAN = "mean of sources"
+
+
+def left_out_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    sources: Sequence[str],
+    *,
+    aggregator: AggregatorKind | ProbabilisticClassifier = "monotone",
+    names: Sequence[str] = (),
+    seed: int = 0,
+) -> Floats:
+    """Score each source by an aggregator that was trained on the others: P(faithful) of each row, (N,).
 
     Parameters
     ----------
-    X : array-like of shape (N, F)
-        NaN means not measured.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    X, y, aggregator, names
+        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
     sources
         Where each row comes from.
-    estimator
-        An untrained scikit-learn classifier with ``predict_proba``; it is cloned for each source.
+    seed
+        Of the aggregator.
     """
-    from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+    labels, parts = real_numbers(y, "labels"), np.asarray(sources)
+    _check_sources(labels, parts)
+    numbers = np.unique(parts, return_inverse=True)[1].reshape(1, -1)
+    found: Floats
+    (found,) = cross_validate(X, labels, parts, aggregator=aggregator, numbers=numbers, names=names, seed=seed)
+    return found
 
-    rows, labels, names = np.asarray(X, dtype=np.float64), np.asarray(y), np.asarray(sources)
-    _check_sources(rows, labels, names)
-    found: Floats = cross_val_predict(
-        estimator, rows, labels, groups=names, cv=LeaveOneGroupOut(), method="predict_proba"
-    )
-    return found[:, 1]
+
+def single_scores(X: ArrayLike, schema: FeatureSchema) -> dict[str, Floats]:
+    """Take each feature of known direction as a score (N,), by name; those that were never measured are left out."""
+    columns = zip(schema.names, np.asarray(X, dtype=np.float64).T, schema.directions, strict=True)
+    return {
+        name: np.where(np.isnan(column), NOTHING_TO_COMPARE, column) * sign
+        for name, column, sign in columns
+        if sign and not np.isnan(column).all()
+    }
 
 
 def left_out_matrix(
@@ -248,7 +278,7 @@ def left_out_matrix(
     draws: int = 1000,
     seed: int = 0,
 ) -> AurocMatrix:
-    """Measure scores source by source.
+    """Measure scores source by source, and their mean over the sources, :data:`MEAN`.
 
     Parameters
     ----------
@@ -268,6 +298,7 @@ def left_out_matrix(
     }
     cells = {}
     for system, found in systems.items():
+        each = []
         scores = np.asarray(found, dtype=np.float64)
         if scores.shape != labels.shape or np.isnan(scores).any():
             raise InputError(f"expected a score for each of {len(labels)} rows; {system!r} has NaN or {scores.shape}")
@@ -275,12 +306,38 @@ def left_out_matrix(
             chosen = names == source
             every = np.ones(int(chosen.sum()), dtype=bool)
             cells[system, source] = cell(scores[None, chosen], labels[chosen], own, every)
-    return AurocMatrix("system \\ source left out", tuple(systems), tuple(resamples), cells)
+            each.append(own.auroc(scores[None, chosen], labels[chosen], every)[1])
+        cells[system, MEAN] = _mean([cells[system, source] for source in resamples], np.mean(each, axis=0))
+    return AurocMatrix("system \\ source left out", tuple(systems), (*resamples, MEAN), cells)
 
 
-def _check_sources(rows: NDArray[np.float64], y: NDArray[np.int64], names: NDArray[np.str_]) -> None:
-    if not len(rows) == len(y) == len(names):
-        raise InputError(f"expected a label and a source for each of {len(rows)} rows; found {len(y)} and {len(names)}")
+def with_best(matrix: AurocMatrix, rows: Collection[str], name: str) -> AurocMatrix:
+    """Put in place of some rows one with the best of them in each column, whose mean is over those; no interval there.
+
+    It is chosen with the labels of what it is tested on, so that it flatters what the other rows are compared with.
+    """
+    sources = [column for column in matrix.columns if column != MEAN]
+    best = {c: max((matrix.cell(row, c) for row in rows), key=lambda found: found.auroc) for c in sources}
+    cells = {key: found for key, found in matrix.cells.items() if key[0] not in rows}
+    cells |= {(name, column): found for column, found in best.items()}
+    cells[name, MEAN] = _mean(list(best.values()), np.full(1, np.nan))
+    kept = tuple(row for row in matrix.rows if row not in rows)
+    return AurocMatrix(matrix.corner, (*kept, name), matrix.columns, cells)
+
+
+def _mean(cells: Sequence[Cell], resampled: Floats) -> Cell:
+    return Cell(
+        float(np.mean([found.auroc for found in cells])),
+        *bootstrap_interval(resampled),
+        float("nan"),
+        sum(found.sentences for found in cells),
+        sum(found.unfaithful for found in cells),
+    )
+
+
+def _check_sources(y: NDArray[np.int64], names: NDArray[np.str_]) -> None:
+    if len(y) != len(names):
+        raise InputError(f"expected a source for each of {len(y)} labels; found {len(names)}")
     known = list(dict.fromkeys(names.tolist()))
     if len(known) < 2:
         raise InputError(f"leaving one source out needs at least two; found {', '.join(known) or 'none'}")

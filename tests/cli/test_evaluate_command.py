@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from command_runs import LLAMA, write
 from measured_doubles import yes_and_no
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from syncheck import feature_schema
+from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
 from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
 from syncheck.training import joined, labelled_set, read_parquet, write_parquet
@@ -161,6 +162,32 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_each_source_is_scored_by_a_monitor_trained_on_the_others(table, summaries, tmp_path, capsys):
+    write_parquet(sentences(2, prefix="t", shift=2.0), tmp_path / "third.parquet")
+    files, output = [table, summaries, str(tmp_path / "third.parquet")], tmp_path / "x.json"
+    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output), "--plot", str(tmp_path / "x.png")]
+    assert main(["evaluate", "--leave-one-source-out", "--data", *files, *options]) == 0
+    assert "system \\ source left out" in capsys.readouterr().out
+    found = json.loads(output.read_text())["strict"]
+    assert found["rows"] == ["lr, trained on the others", "aligner alone", "best overlap"]
+    assert found["columns"] == ["qa", "summaries", "third", "mean of sources"]
+    cells = {(cell["row"], cell["column"]): cell for cell in found["cells"]}
+    own, *others = (labelled_set(read_parquet(path), "strict") for path in files)
+    X = np.concatenate([part.measured.values[part.used] for part in others])
+    y = np.concatenate([part.y for part in others])
+    expected = make_aggregator("lr").fit(X, y).predict_proba(own.measured.values[own.used])[:, 1]
+    assert cells["lr, trained on the others", "qa"]["auroc"] == pytest.approx(roc_auc_score(own.y, expected))
+    aligner = own.measured.values[own.used, own.measured.schema.names.index("align_score")]
+    assert cells["aligner alone", "qa"]["auroc"] == pytest.approx(roc_auc_score(own.y, aligner))
+
+
+def test_a_question_in_two_sources_is_refused(table, tmp_path, capsys):
+    write_parquet(read_parquet(table), tmp_path / "copy.parquet")
+    copy = str(tmp_path / "copy.parquet")
+    assert main(["evaluate", "--leave-one-source-out", "--aggregator", "lr", "--data", table, copy]) == 2
+    assert "several sources" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_thresholds_of_another_file_are_chosen_without_its_labels(table, summaries, tmp_path):
     """By each system the one that is best on the training file's sentences, which trained systems score out of fold."""
@@ -254,6 +281,7 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
         (["--train", "x.parquet", "--cv", "0"], "--cv"),
         (["--train", "x.parquet", "--cv", "5", "--permute"], "--cv, --permute"),
         (["--train", "x.parquet", "--group", "task"], "--group"),
+        (["--leave-one-source-out", "--cv", "5", "--train", "y.parquet"], "--cv, --train"),
     ],
 )
 def test_evaluate_refuses_options_without_effect(options, named, capsys):

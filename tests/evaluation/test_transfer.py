@@ -6,15 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from measured_doubles import yes_and_no
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.errors import InputError, MismatchError
-from syncheck.evaluation import cross_validate, fold_numbers, transfer_matrix
+from syncheck.evaluation import (
+    cross_validate,
+    fold_numbers,
+    left_out_matrix,
+    left_out_scores,
+    single_scores,
+    transfer_matrix,
+    with_best,
+)
 from syncheck.evaluation.metrics import auroc
-from syncheck.evaluation.transfer import left_out_matrix, left_out_scores
 from syncheck.labelling import UnfaithfulSpan
 from syncheck.training import joined, labelled_set, surrogate_matrix
 
@@ -254,15 +260,15 @@ def sample():
 
 def test_a_source_is_scored_by_what_was_trained_without_it():
     X, y = sample()
-    scores = left_out_scores(X, y, SOURCES, estimator=LogisticRegression())
-    by_hand = LogisticRegression().fit(X[40:], y[40:]).predict_proba(X[:40])[:, 1]
+    scores = left_out_scores(X, y, SOURCES, aggregator="lr")
+    by_hand = make_aggregator("lr").fit(X[40:], y[40:]).predict_proba(X[:40])[:, 1]
     assert scores[:40] == pytest.approx(by_hand)
 
 
 def test_labels_of_a_source_do_not_change_its_scores():
     X, y = sample()
     other = np.where(np.array(SOURCES) == "a", 1 - y, y)
-    first, second = (left_out_scores(X, labels, SOURCES, estimator=LogisticRegression()) for labels in (y, other))
+    first, second = (left_out_scores(X, labels, SOURCES, aggregator="lr") for labels in (y, other))
     assert first[:40].tolist() == second[:40].tolist()
     assert first[40:].tolist() != second[40:].tolist()
 
@@ -270,24 +276,51 @@ def test_labels_of_a_source_do_not_change_its_scores():
 def test_the_matrix_has_the_auroc_of_each_source():
     X, y = sample()
     matrix = left_out_matrix({"first": X[:, 0]}, y, np.arange(120), SOURCES, draws=50)
-    assert (matrix.rows, matrix.columns) == (("first",), ("a", "b", "c"))
+    assert (matrix.rows, matrix.columns) == (("first",), ("a", "b", "c", "mean of sources"))
     found = matrix.cell("first", "b")
     assert found.auroc == pytest.approx(auroc(X[40:80, 0], y[40:80]))
     assert found.low < found.auroc < found.high
+    mean = matrix.cell("first", "mean of sources")
+    assert mean.auroc == pytest.approx(np.mean([matrix.cell("first", source).auroc for source in "abc"]))
+    assert found.high - found.low > mean.high - mean.low > 0 and mean.sentences == 120
+
+
+def test_the_best_of_some_rows_is_chosen_on_each_source():
+    X, y = sample()
+    signs = np.where(np.array(SOURCES) == "a", 1, -1)
+    systems = {"kept": X[:, 1], "good on a": X[:, 0] * signs, "good elsewhere": -X[:, 0] * signs}
+    whole = left_out_matrix(systems, y, np.arange(120), SOURCES, draws=50)
+    matrix = with_best(whole, ["good on a", "good elsewhere"], "best")
+    assert matrix.rows == ("kept", "best") and matrix.columns == whole.columns
+    assert matrix.cell("best", "a") == whole.cell("good on a", "a")
+    assert matrix.cell("best", "c") == whole.cell("good elsewhere", "c")
+    assert matrix.cell("best", "mean of sources").auroc == pytest.approx(matrix.values[1, :3].mean())
+
+
+def test_a_single_score_rises_with_faithfulness_and_has_a_value_for_what_has_none():
+    schema = feature_schema("syncheck.v4", ())
+    X = np.full((2, len(schema.names)), np.nan)
+    X[0, schema.names.index("pair_overlap")] = 0.4
+    X[:, schema.names.index("missing_rarity")] = [1.0, 2.0]
+    found = single_scores(X, schema)
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "pair_overlap": [0.4, 0.8],
+        "missing_rarity": [-1.0, -2.0],
+    }
 
 
 @pytest.mark.parametrize(("sources", "word"), [(["a"] * 120, "two"), (SOURCES[:5], "source")])
 def test_sources_that_cannot_be_left_out_are_refused(sources, word):
     X, y = sample()
     with pytest.raises(InputError, match=word):
-        left_out_scores(X, y, sources, estimator=LogisticRegression())
+        left_out_scores(X, y, sources, aggregator="lr")
 
 
 def test_others_with_one_label_alone_are_refused():
     X, _ = sample()
     y = np.array([0, 1] * 20 + [1] * 80)
     with pytest.raises(InputError, match="label"):
-        left_out_scores(X, y, SOURCES, estimator=LogisticRegression())
+        left_out_scores(X, y, SOURCES, aggregator="lr")
 
 
 def test_a_score_that_is_missing_is_refused():
