@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
@@ -70,13 +71,11 @@ def run_on_ray(
     corpus.context.max_errored_blocks = -1  # the others are answered
     answered = corpus.map_batches(
         _Parts,
-        fn_constructor_args=(make_worker,),
+        fn_constructor_args=(make_worker, ray.remote(num_cpus=0)(_Attempts).remote()),
         batch_size=None,
         batch_format="pyarrow",
         compute=data.ActorPoolStrategy(size=min(workers, len(references))),
         num_gpus=gpus or None,
-        max_restarts=-1,
-        max_task_retries=RETRIES,
     )
     yield from _whole(answered.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0), left)
     lost = [spans[number] for number, count in left.items() if count]
@@ -145,14 +144,30 @@ def score_dataset(
     )
 
 
-class _Parts:
-    """Answers the parts that a block holds."""
+class _Attempts:
+    """Counts how often each part was begun, whichever worker died of it."""
 
-    def __init__(self, make_worker: Callable[[], Worker]) -> None:
+    def __init__(self) -> None:
+        self._made: Counter[int] = Counter()
+
+    def add(self, number: int) -> int:
+        """Return how often a part was begun, this time included."""
+        self._made[number] += 1
+        return self._made[number]
+
+
+class _Parts:
+    """Answers the parts that a block holds; Ray begins a block again, without end, whose worker died."""
+
+    def __init__(self, make_worker: Callable[[], Worker], attempts: Any) -> None:  # noqa: ANN401 - Ray's handle
         self._worker = make_worker()
+        self._attempts = attempts
 
     def __call__(self, table: pa.Table) -> pa.Table:
         columns = table.to_pydict()
+        made = _ray()[0].get(self._attempts.add.remote(columns["number"][0]))
+        if made > 1 + RETRIES:
+            raise InputError(f"part {columns['number'][0]}: its worker died {made - 1} times")
         lines = [Line(*values) for values in zip(*(columns[name] for name in _COLUMNS[2:]), strict=True)]
         return _answered(self._worker, lines, columns["key"]).append_column("number", table["number"])
 
