@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from syncheck.labelling import LabelledResponse
     from syncheck.serving import ProtocolEvent, TextWatch
+    from syncheck.training import Teacher
 
 __all__ = ["Monitor"]
 
@@ -625,6 +626,21 @@ class Monitor:
             aligner=aligner,
             seed=seed,
         )
+
+    @classmethod
+    def adapt(
+        cls,
+        prompts: Iterable[Mapping[str, Any]],
+        *,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        teacher: Teacher = "generic",
+        **options: Any,  # noqa: ANN401
+    ) -> Monitor:
+        """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
+        from syncheck.training import adapt_monitor
+
+        return adapt_monitor(prompts, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""

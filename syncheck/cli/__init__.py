@@ -35,6 +35,7 @@ COMMANDS = {
     "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
     "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
     "train": _Command("train a monitor on labelled responses", options.add_train, "train.train"),
+    "adapt": _Command("train a monitor for a model without labels", options.add_adapt, "train.adapt"),
     "features": _Command(
         "measure labelled responses once, for train and evaluate", options.add_features, "train.features"
     ),
@@ -83,7 +84,7 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
-    if args.command == "features":
+    if args.command in ("adapt", "features"):
         return "; the same command continues after the finished parts"
     return ""
 

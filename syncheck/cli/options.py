@@ -12,6 +12,7 @@ from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, LineBreaks
 
 __all__ = [
     "add_ablate",
+    "add_adapt",
     "add_aligner",
     "add_calibrate",
     "add_conversion",
@@ -305,6 +306,44 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
     _add_plot(parser, "plot of the AUROC of each kind on held-out folds")
     parser.add_argument("--output", required=True, metavar="DIR")
+
+
+def add_adapt(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``adapt``."""
+    _add_model(parser, monitor=False)
+    parser.add_argument(
+        "--prompts",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines with question and context; with a response too, that is used and the model acts as surrogate",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the monitor and its model card")
+    parser.add_argument(
+        "--teacher",
+        default="generic",
+        help="what labels sentences where it is sure: generic, the bundled monitor, or anything that --aligner takes, "
+        "such as an AlignScore .ckpt, minicheck:PATH or spans:PATH, a language model (%(default)s)",
+    )
+    parser.add_argument(
+        "--sure",
+        type=share,
+        default=0.8,
+        metavar="SCORE",
+        help="teacher's score from which a sentence is faithful; at 1 - SCORE it is unfaithful (%(default)s)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=1,
+        metavar="N",
+        help="answers drawn at random beside the greedy one (%(default)s)",
+    )
+    _add_length(parser, default=256)
+    parser.add_argument(
+        "--aggregator", choices=get_args(AggregatorKind), default="monotone", help="kind of aggregator (%(default)s)"
+    )
+    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:

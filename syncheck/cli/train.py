@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators import RiskControlledThreshold
+from syncheck.alignment import load_aligner
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
 from syncheck.cli.monitors import aligner_for, monitor_to_measure, scoring_monitor, segmenter_of
 from syncheck.cli.outputs import check_file, check_folder
@@ -19,21 +20,24 @@ from syncheck.errors import InputError
 from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bins
 from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.kit import kit_language_model
+from syncheck.labelling import load_unlabelled
 from syncheck.monitor import Monitor
 from syncheck.pretrained import load_model
+from syncheck.printable import printable
 from syncheck.report.plots import plot_intervals
 from syncheck.training import (
     Calibrated,
     LabelledSet,
     MeasuredSentences,
     Shard,
+    adapt_monitor,
     calibrate_monitor,
     fit_measured,
     measure_to_parquet,
     refuse_seen,
 )
 
-__all__ = ["calibrate", "features", "train"]
+__all__ = ["adapt", "calibrate", "features", "train"]
 
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
@@ -65,6 +69,38 @@ def train(args: argparse.Namespace) -> int:
         f"saved to {args.output}\n"
     )
     return 0
+
+
+def adapt(args: argparse.Namespace) -> int:
+    """Train a monitor without labels, and write it with its model card; returns the exit code."""
+    check_folder(args.output)
+    prompts = load_unlabelled(args.prompts)
+    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    teacher = args.teacher if args.teacher == "generic" else load_aligner(args.teacher, device=args.device)
+    if teacher is None:
+        raise InputError("--teacher none labels nothing; pass generic, or an aligner")
+    found = adapt_monitor(
+        prompts,
+        model=model,
+        tokenizer=tokenizer,
+        teacher=teacher,
+        aggregator=args.aggregator,
+        config=MonitorConfig(schema=args.schema, segmenter=segmenter_of(args) or SegmenterConfig()),
+        aligner=aligner_for(args),
+        samples=args.samples,
+        max_new_tokens=args.max_new_tokens,
+        sure=args.sure,
+        seed=args.seed,
+        folder=Path(args.output) / "adaptation",
+    )
+    found.monitor.save_pretrained(args.output)
+    (Path(args.output) / "README.md").write_text(found.card(), encoding="utf-8")
+    for name, reason in found.left_out.items():
+        sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
+    for task, (faithful, unfaithful, without) in found.counts().items():
+        sys.stdout.write(f"{task:<20} {faithful:>6} faithful {unfaithful:>6} unfaithful {without:>6} without a label\n")
+    sys.stderr.write(f"saved to {args.output}; its README.md says what the labels are made of\n")
+    return 2 if found.left_out else 0
 
 
 def features(args: argparse.Namespace) -> int:

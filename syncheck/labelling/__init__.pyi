@@ -5,10 +5,13 @@ from .biographies import (
 )
 from .datasets import (
     LabelledResponse as LabelledResponse,
+    labelled_record as labelled_record,
     labelled_responses as labelled_responses,
     load_jsonl as load_jsonl,
     load_ragtruth as load_ragtruth,
     load_records as load_records,
+    load_unlabelled as load_unlabelled,
+    unlabelled_responses as unlabelled_responses,
 )
 from .f100 import (
     BiographyRequest as BiographyRequest,
@@ -32,6 +35,7 @@ from .labels import (
     labelled_sentences as labelled_sentences,
 )
 from .passages import Passage as Passage, load_passages as load_passages
+from .planting import plant_error as plant_error
 from .propositioners import (
     InstructPropositioner as InstructPropositioner,
     Propositioner as Propositioner,

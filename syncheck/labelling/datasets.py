@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,16 @@ from syncheck.labelling.responses import (
 )
 from syncheck.segments import is_checkable
 
-__all__ = ["LabelledResponse", "labelled_responses", "load_jsonl", "load_ragtruth", "load_records"]
+__all__ = [
+    "LabelledResponse",
+    "labelled_record",
+    "labelled_responses",
+    "load_jsonl",
+    "load_ragtruth",
+    "load_records",
+    "load_unlabelled",
+    "unlabelled_responses",
+]
 
 
 def load_records(
@@ -150,6 +159,55 @@ def labelled_responses(
     return responses
 
 
+def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
+    """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`."""
+    path = Path(path)
+    responses = ResponseCollection()
+    for record in read_records(path):
+        responses.add(_unlabelled(record, path.stem), record)
+    return responses.found_in(path)
+
+
+def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
+    """Return questions with passages, and their responses if they have any, without labels.
+
+    Each has ``question`` and ``context``. Optional: ``response`` (empty where there is none), and the fields of
+    :func:`load_jsonl`; labels are not read.
+
+    Raises
+    ------
+    RecordError
+        At the first that cannot be used; its ``line`` is its place among the records, from 1.
+    """
+    responses = ResponseCollection()
+    found = []
+    for number, given in enumerate(records, 1):
+        record = _of_mapping(given, number)
+        found.append(_unlabelled(record, record.source))
+        responses.add(found[-1], record)
+    return found
+
+
+def labelled_record(response: LabelledResponse) -> dict[str, Any]:
+    """Return a response with labels of sentences as a record that :func:`load_jsonl` reads."""
+    sentences = response.sentences or ()
+    optional = {
+        name: getattr(response, name)
+        for name in ("task", "quality", "split", "prompt_with_context", "prompt_without_context")
+    }
+    return {
+        "id": response.id,
+        "question": response.question,
+        "context": list(response.passages),
+        "response": response.response,
+        "sentences": [response.response[sentence.start : sentence.end] for sentence in sentences],
+        "labels": [None if sentence.faithful is None else int(sentence.faithful) for sentence in sentences],
+        "group": response.group,
+        "generator": response.generator,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
 def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
     try:
         text = json.dumps(dict(given))
@@ -159,34 +217,36 @@ def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
 
 
 def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse:
-    question = record.get("question", str)
     if ("spans" in record.values) == ("sentences" in record.values):
         raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
-    prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
-    if (prompts[0] is None) != (prompts[1] is None):
-        missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
-        raise record.error("missing; give both prompts, or none for the monitor's template", missing)
     if "spans" in record.values:
         response = record.get("response", str)
         spans, sentences = read_spans(record, "spans", len(response)), None
     else:
         response = record.optional("response", str) or _joined(record.strings("sentences"))
         spans, sentences = None, _sentences(record, response)
+    found = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
+    return replace(found, carry_labels=carry_labels)
+
+
+def _unlabelled(record: Record, stem: str) -> LabelledResponse:
+    question = record.get("question", str)
+    prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
+    if (prompts[0] is None) != (prompts[1] is None):
+        missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
+        raise record.error("missing; give both prompts, or none for the monitor's template", missing)
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
         question=question,
         passages=record.texts("context"),
-        response=response,
+        response=record.optional("response", str) or "",
         group=record.optional("group", str) or question,
         generator=record.optional("generator", str) or "unknown",
-        spans=spans,
-        sentences=sentences,
         task=record.optional("task", str),
         quality=record.optional("quality", str),
         split=record.optional("split", str),
         prompt_with_context=prompts[0],
         prompt_without_context=prompts[1],
-        carry_labels=carry_labels,
         source=record.source,
         line=record.line,
     )

@@ -1,8 +1,10 @@
+from .adapt import Adapted as Adapted, Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
     choose_risk_controlled_threshold as choose_risk_controlled_threshold,
     one_of_each_group as one_of_each_group,
+    sentences_needed as sentences_needed,
     unfaithful_bound as unfaithful_bound,
 )
 from .extract import Shard as Shard, measure as measure, measure_to_parquet as measure_to_parquet

@@ -24,6 +24,7 @@ __all__ = [
     "calibrate_monitor",
     "choose_risk_controlled_threshold",
     "one_of_each_group",
+    "sentences_needed",
     "unfaithful_bound",
 ]
 
@@ -334,7 +335,7 @@ def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]
     """Yield the thresholds to test, from the strictest down; sentences of equal score go together."""
     falling = np.sort(values)[::-1]
     count = len(values)
-    above = max(math.ceil(FIRST_SHARE * count), _released_for(FIRST_TOLERATED, risk, confidence))
+    above = max(math.ceil(FIRST_SHARE * count), sentences_needed(FIRST_TOLERATED, risk=risk, confidence=confidence))
     while above < count:
         above = int(np.searchsorted(-falling, -falling[above - 1], side="right"))
         if above < count:
@@ -344,10 +345,11 @@ def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]
     yield 0.0
 
 
-def _released_for(unfaithful: int, risk: float, confidence: float) -> int:
+def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: float = 0.9) -> int:
     """Return the fewest released sentences of which so many may be unfaithful under a bound of ``risk``.
 
-    It is the number by which one more has come, at a share of ``risk``, with ``confidence``.
+    It is the number by which one more has come, at a share of ``risk``, with ``confidence``: how many labels a
+    threshold with a promise takes at least.
     """
     from scipy.stats import nbinom
 
@@ -359,7 +361,7 @@ def _refusal(
 ) -> InsufficientDataError:
     promise = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
     if unfaithful == released == 0:
-        needed = _released_for(0, risk, confidence)
+        needed = sentences_needed(risk=risk, confidence=confidence)
         return InsufficientDataError(
             f"expected held-out {unit}, found none; {promise} needs {needed} at least", more_needed=needed
         )
@@ -393,4 +395,4 @@ def _more_needed(count: int, released: int, unfaithful: int, risk: float, confid
         if not len(kept):
             return None
         enough = int(tolerated[kept[0]])
-    return math.ceil(_released_for(enough, risk, confidence) * count / released) - count
+    return math.ceil(sentences_needed(enough, risk=risk, confidence=confidence) * count / released) - count

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer
     from syncheck.monitor import Monitor
 
-__all__ = ["Shard", "check_sentences", "measure", "measure_records", "measure_to_parquet"]
+__all__ = ["Shard", "check_sentences", "measure", "measure_records", "measure_to_parquet", "prompt_of"]
 
 
 def measure(
@@ -101,7 +101,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
     for record in records:
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
-                given = monitor.read(_prompt_of(monitor, record), record.response)
+                given = monitor.read(prompt_of(monitor, record), record.response)
                 check_cut(record, [(span.start, span.end) for span in given.spans])
 
 
@@ -113,7 +113,7 @@ def measure_records(
     left_out: dict[str, str] = {}
     for record in records:
         try:
-            prompt = _prompt_of(monitor, record)
+            prompt = prompt_of(monitor, record)
             kept.append((record, prompt, monitor.read(prompt, record.response)))
         except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
             if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
@@ -191,8 +191,8 @@ def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[i
     }
 
 
-def _prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
-    """Build a record's prompts: its own, or the monitor's template."""
+def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
+    """Build the prompts of a record: its own, or the monitor's template."""
     if record.prompt_with_context is not None and record.prompt_without_context is not None:
         return prompt_from_texts(
             monitor.tokenizer,

@@ -1,0 +1,556 @@
+"""A monitor without labels: the model's answers, labels from a teacher where it is sure, and errors that are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, TextGenerator, Unaligned, load_aligner
+from syncheck.config import AggregatorKind, MonitorConfig
+from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
+from syncheck.evaluation.systems import best_aggregator
+from syncheck.evaluation.tables import EvaluationRow
+from syncheck.labelling.datasets import LabelledResponse, labelled_record, unlabelled_responses
+from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.planting import plant_error
+from syncheck.lexical import content_words, stem
+from syncheck.monitor import Monitor
+from syncheck.segments import is_checkable
+from syncheck.training.calibrate import sentences_needed
+from syncheck.training.extract import measure, measure_to_parquet, prompt_of
+from syncheck.training.fit import choose_thresholds, fit_measured
+from syncheck.training.measured import MeasuredSentences
+from syncheck.training.provenance import instrument_of
+from syncheck.training.sets import LabelledSet
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = ["Adapted", "Teacher", "adapt_monitor"]
+
+Teacher = Monitor | Aligner | TextGenerator | Literal["generic"]
+"""Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""
+
+ANSWER = "answer"
+TRANSPLANTED = "transplanted"
+EXCHANGED = "exchanged passages"
+MOST_EXCHANGED = 2
+"""Sentences of an answer over exchanged passages that are labelled, so that the easiest errors are not the most."""
+DOUBT = 1e-3
+"""Share of the teacher's surest scores that are taken to be wrong."""
+EXPECTED = 0.5
+"""Share of faithful sentences that the scores assume: that of the made-up labels says nothing."""
+DRAWN = 8
+"""Other questions, of which the one with the most similar passages lends its passages and sentences."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adapted:
+    """A monitor that was trained on made-up labels, and what these are.
+
+    Attributes
+    ----------
+    monitor : Monitor
+    records : tuple of LabelledResponse
+        ``task`` says how each came about: ``answer``, ``planted number``, ``planted name``, ``planted opposite``,
+        ``planted negation``, ``planted ending``, ``transplanted`` or ``exchanged passages``.
+    left_out : mapping of str to str
+        Id -> the reason that a prompt or response was not used.
+    teacher : str
+    sure : float
+    held_out : EvaluationRow
+        How well a monitor of this kind tells the made-up labels apart on held-out questions. It says nothing of real
+        labels.
+    """
+
+    monitor: Monitor
+    records: tuple[LabelledResponse, ...]
+    left_out: Mapping[str, str]
+    teacher: str
+    sure: float
+    held_out: EvaluationRow
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Return the faithful and unfaithful sentences, and those without a label, by ``task``."""
+        found: dict[str, Counter[bool | None]] = {}
+        for record in self.records:
+            found.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
+        return {task: (labels[True], labels[False], labels[None]) for task, labels in sorted(found.items())}
+
+    def card(self) -> str:
+        """Return a model card in Markdown."""
+        rows = [f"| {task} | {yes} | {no} | {none} |" for task, (yes, no, none) in self.counts().items()]
+        writers = sorted({record.generator for record in self.records})
+        row, config, aggregator = self.held_out, self.monitor.config, self.monitor.aggregator
+        assert aggregator is not None
+        expected = aggregator.base_rate if aggregator.prior is None else aggregator.prior
+        return _CARD.format(
+            model=_name_of(self.monitor),
+            questions=len({record.group for record in self.records}),
+            answers=sum(record.task == ANSWER for record in self.records),
+            writers=", ".join(writers),
+            teacher=self.teacher,
+            sure=self.sure,
+            unsure=1 - self.sure,
+            rows="\n".join(rows),
+            left_out=len(self.left_out),
+            schema=config.schema,
+            kind=aggregator.kind,
+            expected=expected,
+            backtrack=config.backtrack_threshold,
+            prune=config.prune_threshold,
+            auroc=row.auroc,
+            low=row.low,
+            high=row.high,
+            none=sentences_needed(),
+            two=sentences_needed(2),
+        )
+
+
+_CARD = """# A monitor adapted without labels
+
+Nobody has labelled anything that this monitor was trained on. It scores the sentences of `{model}` by
+the schema `{schema}`, with an aggregator of the kind `{kind}`.
+
+## What its labels are made of
+
+{answers} answers (by {writers}) to {questions} questions. A sentence of an answer is faithful where the teacher,
+`{teacher}`, gave it at least {sure:g}, and unfaithful where it gave at most {unsure:g}; the others have no label.
+Errors that were made are unfaithful: one sentence of an answer altered (planted), a sentence of the answer to another
+question put in (transplanted), and the answer held against the passages of another question (exchanged passages), the
+last two unless the teacher is sure that the passages support the sentence nonetheless.
+
+| sentences of | faithful | unfaithful | without a label |
+| --- | --- | --- | --- |
+{rows}
+
+Prompts and responses that could not be used: {left_out}.
+
+## What may be expected
+
+- On held-out questions it tells the made-up labels apart with an AUROC of {auroc:.3f} [{low:.3f}, {high:.3f}]. That is
+  no estimate for real ones: the teacher is sure of the easy sentences, and what it believes wrongly is learned.
+- The scores assume that {expected:.0%} of the sentences are faithful. `--prior` or `syncheck calibrate` corrects that.
+- The thresholds (backtrack {backtrack:.3f}, prune {prune:.3f}) take the teacher's scores for probabilities.
+- **No coverage is promised.** For a threshold above which at most 5 % of the sentences are unfaithful, with 90 %
+  confidence, people must label at least {none} sentences of as many other questions, if none of those released is
+  unfaithful, or {two} if two of them are; twice as many where only half of the sentences are to be released.
+  `syncheck label --order random` and `syncheck calibrate` do that.
+"""
+
+
+def adapt_monitor(
+    prompts: Iterable[Mapping[str, Any]] | Sequence[LabelledResponse],
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    teacher: Teacher = "generic",
+    aggregator: AggregatorKind = "monotone",
+    config: MonitorConfig | None = None,
+    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    samples: int = 1,
+    max_new_tokens: int = 256,
+    sure: float = 0.8,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    show_progress: bool | None = None,
+) -> Adapted:
+    """Train a monitor for a model from questions with passages that nobody labelled.
+
+    Parameters
+    ----------
+    prompts
+        Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
+        answers those without a ``response``; a given one is used as it is, and the model acts as surrogate.
+    model, tokenizer
+        The model to monitor.
+    teacher
+        Labels the sentences of answers where it is sure.
+    aggregator
+        The kind; ``monotone`` keeps the directions of the features that are known, whatever the made-up labels say.
+    config
+        None takes the schema ``syncheck.v3`` with the model's default layers.
+    aligner
+        Of the monitor; None leaves ``align_score`` unmeasured.
+    samples
+        Answers drawn at random for each prompt, beside the greedy one.
+    max_new_tokens
+        Longest answer.
+    sure
+        Teacher's score from which a sentence is faithful; at ``1 - sure`` and below it is unfaithful. In (0.5, 1].
+    seed
+        Of the answers, the errors, the folds and the aggregator.
+    folder
+        Keeps the answers, the made-up labels and what was measured, and continues after a kill. None keeps nothing.
+    show_progress
+        None shows bars on a terminal.
+
+    Raises
+    ------
+    InputError
+        If there are not enough questions, labels or sentences of both labels, or an argument is out of range.
+    RecordError
+        At the first record that cannot be used.
+    TextGeneratorError
+        If the teacher or the aligner fails.
+    MismatchError
+        If the folder holds measurements of another run.
+    """
+    if not 0.5 < sure <= 1 or samples < 0:
+        raise InputError(f"expected 0.5 < sure <= 1 and samples >= 0; found {sure} and {samples}")
+    given = list(prompts)
+    asked = [record for record in given if isinstance(record, LabelledResponse)]
+    if len(asked) < len(given):
+        asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
+    if len({record.group for record in asked}) < 2:
+        raise InputError("expected prompts of at least two questions, of which one lends its passages to another")
+    untrained = Monitor(
+        model,
+        tokenizer,
+        config=config or MonitorConfig(),
+        aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
+    )
+    judge = _Judge(teacher, untrained)
+    kept = None if folder is None else Path(folder)
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+    bars = None if show_progress is None else not show_progress
+    left_out: dict[str, str] = {}
+    answers = _answered(
+        untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, disable=bars
+    )
+    scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
+    records = [
+        record
+        for answer in answers
+        for record in (_taught(answer, scored[answer.id], sure), *_spoiled(answer, answers, scored, judge, sure, seed))
+    ]
+    if kept is not None:
+        lines = (json.dumps(labelled_record(record), ensure_ascii=False) for record in records)
+        (kept / "labels.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    measured = (
+        measure(untrained, records, show_progress=show_progress)
+        if kept is None
+        else measure_to_parquet(untrained, records, kept / "features.parquet", show_progress=show_progress)
+    )
+    assert measured is not None  # there is one shard
+    monitor, held_out = _fitted(untrained, measured, scored, aggregator, seed)
+    return Adapted(monitor, tuple(records), left_out | dict(measured.left_out), judge.name, sure, held_out)
+
+
+Scored = list[tuple[LabelledSentence, float | None]]
+"""The sentences of an answer with the teacher's scores, None where it has none."""
+
+
+class _Judge:
+    """Asks the teacher about every sentence of a response."""
+
+    def __init__(self, teacher: Teacher, untrained: Monitor) -> None:
+        self._untrained = untrained
+        self._monitor: Monitor | None = None
+        self._aligner: Aligner | None = None
+        if isinstance(teacher, Monitor):
+            self._monitor, self.name = teacher, teacher.name or "a monitor"
+        elif teacher == "generic":
+            self._monitor, self.name = _generic(untrained), "generic"
+        elif isinstance(teacher, str):
+            raise InputError(f"a teacher that is named can only be 'generic'; found {teacher!r}. Load it first")
+        elif callable(getattr(teacher, "align", None)):
+            self._aligner, self.name = cast(Aligner, teacher), teacher.name
+        elif callable(teacher):
+            self._aligner = SpanAligner(teacher)
+            self.name = self._aligner.name
+        else:
+            raise WrongTypeError(
+                f"teacher must be a Monitor, an aligner or a TextGenerator; found {type(teacher).__name__}"
+            )
+        if self._monitor is not None and self._monitor.config.segmenter != untrained.config.segmenter:
+            raise InputError(
+                f"expected a teacher that cuts text as the monitor does, {untrained.config.segmenter}; found "
+                f"{self._monitor.config.segmenter}"
+            )
+
+    def __call__(self, response: LabelledResponse) -> Scored:
+        if self._monitor is not None:
+            prompt = self._monitor.prompt(question=response.question, context=response.passages)
+            sentences = self._monitor.score(prompt, response.response).sentences
+            return [(_bounded(response, s.start, s.end), s.score) for s in sentences]
+        assert self._aligner is not None
+        given = self._untrained.read(prompt_of(self._untrained, response), response.response)
+        found = [_bounded(response, span.start, span.end) for span in given.spans]
+        claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
+        asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
+        scores: list[float | None] = [None] * len(found)
+        if response.has_context and claims:
+            for i, support in zip(claims, asked(response.passages, list(claims.values())), strict=True):
+                if isinstance(support, Unaligned):
+                    raise TextGeneratorError(f"record {response.id!r}: {support.reason}")
+                scores[i] = support.score
+        return list(zip(found, scores, strict=True))
+
+
+def _name_of(monitor: Monitor) -> str:
+    name = monitor.model.config.name_or_path or type(monitor.model).__name__
+    return Path(name).name if Path(name).exists() else str(name)
+
+
+def _generic(untrained: Monitor) -> Monitor:
+    bundled = Monitor(untrained.model, untrained.tokenizer)
+    config = replace(bundled.config, segmenter=untrained.config.segmenter)
+    return Monitor(
+        untrained.model,
+        untrained.tokenizer,
+        config=config,
+        aggregator=bundled.aggregator,
+        aligner=bundled.aligner,
+        name=bundled.name,
+    )
+
+
+def _bounded(response: LabelledResponse, start: int, end: int) -> LabelledSentence:
+    """Return a sentence without the white space around it and without a label."""
+    text = response.response[start:end]
+    start += len(text) - len(text.lstrip())
+    return LabelledSentence(start, start + len(text.strip()), None)
+
+
+def _answered(
+    untrained: Monitor,
+    asked: Sequence[LabelledResponse],
+    left_out: dict[str, str],
+    folder: Path | None,
+    *,
+    samples: int,
+    max_new_tokens: int,
+    seed: int,
+    disable: bool | None,
+) -> list[LabelledResponse]:
+    """Return the given answers, and those of the model; an answer that was kept is not written again."""
+    quick = Monitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+    facts = [instrument_of(quick), samples, max_new_tokens, seed]
+    kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
+    found = []
+    for record in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
+        if record.response:
+            found.append(replace(record, id=f"{record.id}/given", task=ANSWER))
+            continue
+        content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        texts = kept.get(digest)
+        if texts is None:
+            try:
+                texts = _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
+            except PromptError as error:
+                left_out[record.id] = str(error)
+                continue
+            if folder is not None:
+                with (folder / "answers.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
+        for number, text in enumerate(dict.fromkeys(filter(str.strip, texts))):
+            name = "greedy" if text == texts[0] else f"sample-{number}"
+            writer = _name_of(untrained)
+            found.append(replace(record, id=f"{record.id}/{name}", response=text, task=ANSWER, generator=writer))
+    return found
+
+
+def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
+    if path.exists():
+        content = path.read_text(encoding="utf-8")
+        whole = content[: content.rfind("\n") + 1]
+        if whole != content:  # the last line was cut off by a kill
+            path.write_text(whole, encoding="utf-8")
+        for line in whole.splitlines():
+            entry = json.loads(line)
+            yield entry["digest"], entry["answers"]
+
+
+def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int) -> list[str]:
+    """Answer greedily, then at random; the same prompt with the same options is answered alike in any run."""
+    prompt = prompt_of(quick, record)
+    texts = [quick.generate(prompt, do_sample=False, max_new_tokens=max_new_tokens).response]
+    source = torch.Generator(quick.model.device).manual_seed(int(digest[:12], 16))
+    for _ in range(samples):
+        report = quick.generate(prompt, do_sample=True, generator=source, max_new_tokens=max_new_tokens)
+        texts.append(report.response)
+    return texts
+
+
+def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledResponse:
+    """Return an answer with the labels that the teacher is sure of."""
+    sentences = tuple(
+        replace(s, faithful=None if score is None or 1 - sure < score < sure else score >= sure) for s, score in scored
+    )
+    return replace(answer, sentences=sentences)
+
+
+def _spoiled(
+    answer: LabelledResponse,
+    answers: Sequence[LabelledResponse],
+    scored: Mapping[str, Scored],
+    judge: _Judge,
+    sure: float,
+    seed: int,
+) -> Iterator[LabelledResponse]:
+    """Yield a copy of an answer with one kind of error, drawn at random from those that can be made."""
+    rng = random.Random(f"{seed} {answer.id}")
+    other = _most_similar(rng, answer, answers)
+    ways = [_planted, _transplanted, _exchanged]
+    rng.shuffle(ways)
+    for way in ways:
+        made = way(rng, answer, other, scored, judge, sure)
+        if made is not None:
+            yield replace(made, carry_labels=True)
+            return
+
+
+def _most_similar(
+    rng: random.Random, answer: LabelledResponse, answers: Sequence[LabelledResponse]
+) -> LabelledResponse:
+    """Return, of some answers to other questions, the one with the passages that share most with these."""
+    drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
+    drawn = drawn or [a for a in answers if a.group != answer.group][:1]
+    own = _stems(answer)
+    return max(drawn, key=lambda a: len(own & _stems(a)) / len(own | _stems(a) | {""}))
+
+
+def _stems(answer: LabelledResponse) -> set[str]:
+    return {stem(word) for passage in answer.passages for word in content_words(passage)}
+
+
+def _claims(answer: LabelledResponse, scored: Scored) -> list[LabelledSentence]:
+    return [s for s, score in scored if score is not None]
+
+
+def _planted(
+    rng: random.Random,
+    answer: LabelledResponse,
+    other: LabelledResponse,
+    scored: Mapping[str, Scored],
+    judge: _Judge,
+    sure: float,
+) -> LabelledResponse | None:
+    claims = _claims(answer, scored[answer.id])
+    if not claims:
+        return None
+    chosen = rng.choice(claims)
+    others = [other.response[s.start : s.end] for s in _claims(other, scored[other.id])]
+    planted = plant_error(rng, answer.response[chosen.start : chosen.end], answer.passages, others)
+    if planted is None:
+        return None
+    kind, text = planted
+    return _with_sentence(answer, scored, chosen.start, chosen.end, text, task=f"planted {kind}")
+
+
+def _transplanted(
+    rng: random.Random,
+    answer: LabelledResponse,
+    other: LabelledResponse,
+    scored: Mapping[str, Scored],
+    judge: _Judge,
+    sure: float,
+) -> LabelledResponse | None:
+    own, claims = _claims(answer, scored[answer.id]), _claims(other, scored[other.id])
+    if not own or not claims:
+        return None
+    lent, place = rng.choice(claims), rng.choice(own)
+    text = other.response[lent.start : lent.end]
+    made = _with_sentence(answer, scored, place.start, place.end, text, task=TRANSPLANTED)
+    alone = judge(replace(answer, id=made.id, response=text))
+    return None if any(score is None or score >= sure for _, score in alone) else made
+
+
+def _with_sentence(
+    answer: LabelledResponse, scored: Mapping[str, Scored], start: int, end: int, text: str, *, task: str
+) -> LabelledResponse:
+    """Return an answer with an unfaithful text in the place of a sentence; the other sentences have no label here."""
+    longer = len(text) - (end - start)
+    sentences = (
+        LabelledSentence(start, start + len(text), False)
+        if sentence.start == start
+        else sentence
+        if sentence.start < start
+        else replace(sentence, start=sentence.start + longer, end=sentence.end + longer)
+        for sentence, _ in scored[answer.id]
+    )
+    return replace(
+        answer,
+        id=f"{answer.id}/{task.replace(' ', '-')}",
+        response=answer.response[:start] + text + answer.response[end:],
+        sentences=tuple(sentences),
+        task=task,
+    )
+
+
+def _exchanged(
+    rng: random.Random,
+    answer: LabelledResponse,
+    other: LabelledResponse,
+    scored: Mapping[str, Scored],
+    judge: _Judge,
+    sure: float,
+) -> LabelledResponse | None:
+    if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
+        return None
+    made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
+    scores = judge(made)
+    wrong = [i for i, (_, score) in enumerate(scores) if score is not None and score < sure]
+    if not wrong:
+        return None
+    labelled = rng.sample(wrong, min(MOST_EXCHANGED, len(wrong)))
+    sentences = tuple(replace(s, faithful=False if i in labelled else None) for i, (s, _) in enumerate(scores))
+    return replace(made, sentences=sentences)
+
+
+def _fitted(
+    untrained: Monitor,
+    measured: MeasuredSentences,
+    scored: Mapping[str, Scored],
+    aggregator: AggregatorKind,
+    seed: int,
+) -> tuple[Monitor, EvaluationRow]:
+    """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
+    chosen = LabelledSet(measured, measured.labels(), np.flatnonzero(measured.checkable & measured.labelled))
+    kind, table, (held_out,) = best_aggregator(
+        chosen.features,
+        chosen.y,
+        chosen.groups,
+        names=measured.schema.names,
+        repeats=1,
+        seed=seed,
+        aggregators=(aggregator,),
+    )
+    monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
+    assert monitor.aggregator is not None
+    adapted = replace(monitor.aggregator, prior=EXPECTED)
+    expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
+    found = [
+        expected.get((record.id, _bounded(record, start, end).start)) if record.task == ANSWER else None
+        for record, (start, end) in zip(
+            (measured.records[owner] for owner in measured.owners), measured.bounds.tolist(), strict=True
+        )
+    ]
+    known = np.flatnonzero([score is not None for score in found])
+    y = np.clip(np.array([found[i] for i in known], np.float64), DOUBT, 1 - DOUBT)
+    features = measured.features(chosen.labels, chosen.used)[known]
+    thresholds = choose_thresholds(adapted.score(features), y)
+    config = replace(monitor.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune)
+    trained = Monitor(
+        untrained.model,
+        untrained.tokenizer,
+        config=config,
+        aggregator=adapted,
+        lid_references=monitor.lid_references,
+        aligner=untrained.aligner,
+        trained_on=monitor.trained_on,
+    )
+    return trained, next(row for row in table.rows if row.subset == "all")
