@@ -395,6 +395,16 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
         help="choose the threshold on all sentences, which must be independent of each other, instead of one random "
         "sentence of each question",
     )
+    parser.add_argument(
+        "--good-share",
+        type=_positive_share,
+        metavar="SHARE",
+        help="set the backtrack threshold to the lowest score from which this share of the sentences is faithful; best "
+        "on answers of the decoder that it is for (as --thresholds says)",
+    )
+    parser.add_argument(
+        "--curve", metavar="FILE", help="plot of the share of good sentences against those kept, by threshold"
+    )
     _add_plot(parser, "reliability diagram")
     parser.add_argument("--output", metavar="DIR", help="folder for the calibrated monitor")
 

@@ -40,7 +40,7 @@ _READ = (
     "rates",
 )
 _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
-_WRITTEN = ("output", "html", "report", "plot")
+_WRITTEN = ("output", "html", "report", "plot", "curve")
 
 INTERRUPTED = 130
 """128 and the number of SIGINT."""
@@ -80,8 +80,9 @@ def check_files(args: argparse.Namespace) -> None:
             getattr(args, "output", None) or "-"
         ):  # `spans` makes that folder
             check_file(f"--{name}", page)
-    if getattr(args, "plot", None) is not None:
-        check_plot(args.plot)
+    for name in ("plot", "curve"):
+        if getattr(args, name, None) is not None:
+            check_plot(getattr(args, name))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from syncheck.labelling import load_unlabelled
 from syncheck.monitor import Monitor
 from syncheck.pretrained import load_model
 from syncheck.printable import printable
-from syncheck.report.plots import plot_intervals
+from syncheck.report.plots import plot_curve, plot_intervals
 from syncheck.training import (
     Calibrated,
     LabelledSet,
@@ -172,12 +172,20 @@ def calibrate(args: argparse.Namespace) -> int:
         rule=args.labels,
         every_sentence=args.every_sentence,
         thresholds=args.thresholds,
+        good_share=args.good_share,
         seed=args.seed,
     )
     sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
     if args.plot is not None:
         bins = {"before": reliability_bins(found.raw, found.y), "after": reliability_bins(found.out_of_fold, found.y)}
         save_reliability_diagram(args.plot, bins)
+    if args.curve is not None:
+        plot_curve(
+            found.curve.kept.tolist(),
+            found.curve.good.tolist(),
+            args.curve,
+            labels=("share of the sentences kept", "share of good ones among them"),
+        )
     if args.output is not None:
         found.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -14,7 +14,7 @@ from syncheck.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["IntervalPanel", "check_plot", "plot_intervals", "plot_matrix", "wrapped"]
+__all__ = ["IntervalPanel", "check_plot", "plot_curve", "plot_intervals", "plot_matrix", "wrapped"]
 
 
 _INK = "#1e5386"  # the blue of the reports
@@ -89,6 +89,18 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
         axis.grid(axis="x", alpha=0.3)
     axes[-1].set_xlabel(wrapped(label, _PANEL_TITLE_CHARACTERS))
     _write(figure, path, title)
+
+
+def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labels: tuple[str, str]) -> None:
+    """Draw shares in [0, 1] against each other and write them to a file; errors as :func:`check_plot`."""
+    figure = _figure(5.0, 4.0, path)
+    axis = figure.subplots()
+    axis.plot(x, y, color=_INK, linewidth=1.5)
+    axis.set_xlim(0, 1)
+    axis.set_xlabel(labels[0])
+    axis.set_ylabel(labels[1])
+    axis.grid(alpha=0.3)
+    _write(figure, path, "")
 
 
 def plot_matrix(

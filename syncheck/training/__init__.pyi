@@ -3,6 +3,7 @@ from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
     choose_risk_controlled_threshold as choose_risk_controlled_threshold,
+    release_curve as release_curve,
     one_of_each_group as one_of_each_group,
     sentences_needed as sentences_needed,
     unfaithful_bound as unfaithful_bound,

@@ -21,15 +21,74 @@ from syncheck.training.provenance import question_digests, refuse_seen
 
 __all__ = [
     "Calibrated",
+    "ReleaseCurve",
     "calibrate_monitor",
     "choose_risk_controlled_threshold",
     "one_of_each_group",
+    "release_curve",
     "sentences_needed",
     "unfaithful_bound",
 ]
 
 
 Thresholding = Literal["carried", "chosen"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseCurve:
+    """What is released from each threshold up.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (T,), float64
+        The different scores of the sentences, rising.
+    good : ndarray of shape (T,), float64
+        Share of faithful sentences among those that reach the threshold.
+    kept : ndarray of shape (T,), float64
+        Share of all sentences that reach it.
+    """
+
+    thresholds: NDArray[np.float64]
+    good: NDArray[np.float64]
+    kept: NDArray[np.float64]
+
+    def threshold_for(self, share: float) -> float:
+        """Return the lowest threshold from which the share of good sentences is at least that wanted.
+
+        Raises
+        ------
+        InputError
+            If the share is outside (0, 1].
+        InsufficientDataError
+            If no threshold has it.
+        """
+        if not 0 < share <= 1:
+            raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
+        reached = np.flatnonzero(self.good >= share)
+        if not len(reached):
+            raise InsufficientDataError(
+                f"expected a threshold from which {share:g} of the sentences are good; found at most "
+                f"{self.good.max():.3f}. Ask for a smaller share, or take a monitor that tells them better",
+                more_needed=None,
+            )
+        return float(self.thresholds[reached[0]])
+
+
+def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
+    """Compute the shares of good and of kept sentences by threshold.
+
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        Of held-out sentences, best of those that the decoder itself wrote; at least one.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
+    """
+    values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
+    thresholds, firsts = np.unique(np.sort(values), return_index=True)
+    left = len(values) - firsts
+    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1]
+    return ReleaseCurve(thresholds, good / left, left / len(values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,12 +104,15 @@ class Calibrated:
         Scores before calibration; and after, each by a map fitted without the sentence's question.
     y : ndarray of shape (N,), int64
         1 faithful, 0 unfaithful.
+    curve : ReleaseCurve
+        Of the calibrated scores.
     """
 
     monitor: Monitor
     raw: NDArray[np.float64]
     out_of_fold: NDArray[np.float64]
     y: NDArray[np.int64]
+    curve: ReleaseCurve
 
     @property
     def threshold(self) -> RiskControlledThreshold | None:
@@ -78,6 +140,7 @@ def calibrate_monitor(
     confidence: float = 0.9,
     every_sentence: bool = False,
     thresholds: Thresholding = "carried",
+    good_share: float | None = None,
     rule: Rule = "overlap",
     seed: int = 0,
 ) -> Calibrated:
@@ -102,6 +165,10 @@ def calibrate_monitor(
     thresholds
         Of FOD and of the verdicts: ``carried`` to the calibrated scores, where they part the same sentences, or
         ``chosen`` anew by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
+    good_share
+        Sets tau_1, which FOD, backtracking and abstention read, to the lowest score from which this share of the
+        sentences is faithful, in (0, 1]; tau_2 is raised to it where it is lower. Choose it on answers of the decoder
+        that it is for, whose choices change the scores.
     rule
         How spans become sentence labels.
     seed
@@ -173,6 +240,10 @@ def calibrate_monitor(
     else:
         given = (monitor.config.backtrack_threshold, monitor.config.prune_threshold)
         backtrack, prune = _carried(aggregator, calibrated, given)
+    curve = release_curve(scores, y)
+    if good_share is not None:
+        backtrack = curve.threshold_for(good_share)
+        prune = max(prune, backtrack)
     return Calibrated(
         Monitor(
             monitor.model,
@@ -186,6 +257,7 @@ def calibrate_monitor(
         raw=raw,
         out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, seed=seed),
         y=y,
+        curve=curve,
     )
 
 
