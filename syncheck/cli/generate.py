@@ -22,7 +22,7 @@ from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
 from syncheck.types import SentenceScore
 
-__all__ = ["demo", "run"]
+__all__ = ["decoder", "demo", "run"]
 
 
 _OF: Mapping[str, tuple[str, ...]] = {
@@ -126,7 +126,7 @@ def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) 
 
 
 def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
-    generator = _generator(monitor, args.decoder, options)
+    generator = decoder(monitor, args.decoder, options)
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         output = generator.generate(
@@ -142,17 +142,17 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
     return work
 
 
-def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
+def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
     """Build the decoder; options that were not given have its own defaults."""
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
-    named = {_PARAMETERS.get((decoder, name), name): value for name, value in options.items()}
-    if decoder == "best-of-n":
+    named = {_PARAMETERS.get((name, option), option): value for option, value in options.items()}
+    if name == "best-of-n":
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
-    if decoder == "fod":
+    if name == "fod":
         return fod.FODGenerator(*models, config=fod.FODConfig(**named))
-    if decoder == "flare":
+    if name == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
     kinds: dict[str, Callable[..., Any]] = {
@@ -161,7 +161,7 @@ def _generator(monitor: Monitor, decoder: str, options: dict[str, Any]) -> Any: 
         "rerank": fod.RerankGenerator,
         "cad": fod.CADGenerator,
     }
-    return kinds[decoder](*models, **named)
+    return kinds[name](*models, **named)
 
 
 def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:

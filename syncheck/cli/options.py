@@ -23,6 +23,7 @@ __all__ = [
     "add_generate",
     "add_plan",
     "add_score",
+    "add_serve",
     "add_train",
     "add_transfer",
     "aligner_options",
@@ -181,12 +182,6 @@ def add_gateway(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="an OpenAI-compatible server, with its version: http://localhost:8000/v1",
     )
-    parser.add_argument(
-        "--failing",
-        choices=("closed", "open"),
-        default="closed",
-        help="what becomes of text that cannot be checked: an error, or it is passed on and marked (%(default)s)",
-    )
     _add_server(parser)
     group = parser.add_argument_group("upstream")
     group.add_argument(
@@ -204,7 +199,26 @@ def add_gateway(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
 
 
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``serve``."""
+    parser.add_argument(
+        "--decoder",
+        choices=[name for name in DECODERS if name != "flare"],
+        default="greedy",
+        help="method of writing answers, unless a request chooses (%(default)s)",
+    )
+    _add_length(parser, default=256)
+    _add_server(parser)
+    _add_model(parser)
+
+
 def _add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--failing",
+        choices=("closed", "open"),
+        default="closed",
+        help="what becomes of text that cannot be checked: an error, or it is passed on and marked (%(default)s)",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine alone)")
     parser.add_argument("--port", type=count, default=8100, help="port to listen on (%(default)s)")
     parser.add_argument(

@@ -1,21 +1,34 @@
-"""``syncheck gateway``: checks the answers of an OpenAI-compatible server."""
+"""``syncheck gateway``: checks the answers of a server; ``syncheck serve``: those of a model of one's own."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from syncheck.cli.generate import decoder
 from syncheck.cli.monitors import scoring_monitor
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.cli.options import DECODERS
+from syncheck.errors import InputError, MissingExtraError, NotReadyError
+from syncheck.events import Event
+from syncheck.monitor import Monitor
+from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from syncheck.serving.app import AnswerSource
+    from syncheck.serving.own_model import Decoder
+    from syncheck.serving.protocol import Reveal
 
-__all__ = ["gateway"]
+__all__ = ["gateway", "serve"]
 
+_OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
+"""Decoders of fod; flare needs passages of its own to retrieve from."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -31,6 +44,44 @@ def gateway(args: argparse.Namespace) -> int:
     return _serve(
         Gateway(monitor, args.upstream, failing=args.failing, api_key=upstream_key, timeout=args.upstream_timeout), args
     )
+
+
+def serve(args: argparse.Namespace) -> int:
+    """Serve a model until it is interrupted; returns the exit code."""
+    _require_extra()
+    from syncheck.serving.own_model import OwnModel
+
+    monitor = scoring_monitor(args, "generation")
+    if monitor.aggregator is None:
+        raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
+    source = OwnModel(
+        monitor,
+        _decoders(monitor),
+        default=args.decoder,
+        name=Path(args.model).name if args.model else "syncheck-kit",
+        failing=args.failing,
+        max_new_tokens=args.max_new_tokens,
+    )
+    return _serve(source, args)
+
+
+def _decoders(monitor: Monitor) -> dict[str, Decoder]:
+    """Return what answers requests, by name; each decoder of fod with its own defaults."""
+    found: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
+    return found | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
+
+
+def _plain(
+    monitor: Monitor, do_sample: bool, prompt: RagPrompt, *, reveal: Reveal, seed: int, **options: Any
+) -> Iterator[Event]:
+    generator = torch.Generator(device=monitor.model.device).manual_seed(seed)
+    return monitor.stream(prompt, reveal=reveal, generator=generator, do_sample=do_sample, **options)
+
+
+def _by_fod(name: str, built: Any, prompt: RagPrompt, *, reveal: Reveal, **options: Any) -> Iterator[Event]:
+    shown = {"reveal": reveal} if name == "fod" else {}  # the others show a sentence when it stays
+    events: Iterator[Event] = built.stream(prompt, do_sample=False, **shown, **options)
+    return events
 
 
 def _serve(source: AnswerSource, args: argparse.Namespace) -> int:

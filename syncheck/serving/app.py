@@ -71,9 +71,13 @@ class ServerConfig:
 
 
 class AnswerSource(Protocol):
-    """Where checked answers come from: an upstream server, or a model of one's own."""
+    """Where checked answers come from: an upstream server, or a model of one's own.
+
+    ``decoders`` are those that a request may choose from, the default first; none of an upstream.
+    """
 
     monitor: Monitor
+    decoders: tuple[str, ...]
 
     async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
     def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]: ...  # noqa: D102

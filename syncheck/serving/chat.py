@@ -137,6 +137,9 @@ def _passages(
     for field in ("context", "documents"):
         if values.get(field) is not None:
             passages, names = _listed(values[field], field)
+            for passage in passages:
+                rest = question.replace(passage, " ").strip()
+                question = rest or question
             return passages, names, question
     tools = [text_of(m) for m in messages if m.get("role") in ("tool", "function")]
     before = [

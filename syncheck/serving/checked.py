@@ -5,18 +5,38 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from syncheck.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.protocol import Append, Final, Notice, ProtocolEvent, Retract, Verified, to_dict
+from syncheck.serving.protocol import (
+    Append,
+    Final,
+    FoldedAnswer,
+    Notice,
+    ProtocolEvent,
+    Retract,
+    Verified,
+    fold,
+    to_dict,
+)
 from syncheck.serving.watching import TextWatch
 
-__all__ = ["CheckedText", "Failing", "Outcome", "in_thread", "sentence_values", "shown_text"]
+__all__ = [
+    "CheckedText",
+    "Failing",
+    "Outcome",
+    "in_thread",
+    "is_checked",
+    "outcome_of",
+    "sentence_values",
+    "shown_text",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +50,6 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
-_CHECKED = frozenset({"scored", "not_checkable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +71,10 @@ class Outcome:
     reason: str | None
     faithfulness: float | None
     lowest: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return asdict(self)
 
 
 class CheckedText:
@@ -137,17 +160,12 @@ class CheckedText:
     def outcome(self) -> Outcome:
         """How it ended; known after :meth:`close`."""
         report = None if self._watch is None else self._watch.report
-        scores = [e.score for e in self.events if isinstance(e, Verified) and e.score is not None]
-        mean, lowest = (sum(scores) / len(scores), min(scores)) if scores else (None, None)
-        stopped = report is not None and report.stop is not None
-        return Outcome(
-            "unverified" if self._reason else "stopped" if stopped else "verified", self._reason, mean, lowest
-        )
+        return outcome_of(self.events, stopped=report is not None and report.stop is not None, reason=self._reason)
 
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
         """Keep events; refuse a sentence that was not checked, before its text."""
         for event in events:
-            if isinstance(event, Verified) and event.status not in _CHECKED:
+            if isinstance(event, Verified) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
                 if self._failing == "closed":
                     raise ServiceError(502, "verification_failed", why)
@@ -197,18 +215,29 @@ class CheckedText:
         return self.events[-1:]
 
 
+def is_checked(sentence: Verified) -> bool:
+    """Return True for a sentence with a score, and for one that claims nothing."""
+    return sentence.status in ("scored", "not_checkable")
+
+
+def outcome_of(events: Sequence[ProtocolEvent], *, stopped: bool, reason: str | None) -> Outcome:
+    """Return how the check of an answer ended; ``reason`` says why it is unverified, if it is."""
+    scores = [sentence.score for sentence in fold(events).sentences if sentence.score is not None]
+    mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
+    return Outcome("unverified" if reason else "stopped" if stopped else "verified", reason, mean, lowest)
+
+
 def shown_text(events: Sequence[ProtocolEvent]) -> str:
     """Return the text that events append."""
     return "".join(event.text for event in events if isinstance(event, Append))
 
 
-def sentence_values(events: Sequence[ProtocolEvent], text: str) -> list[dict[str, Any]]:
+def sentence_values(answer: FoldedAnswer) -> list[dict[str, Any]]:
     """Return the outcome of each sentence, with its text."""
     values = []
-    for event in events:
-        if isinstance(event, Verified):
-            told = {name: value for name, value in to_dict(event).items() if name not in ("v", "type", "id")}
-            values.append({"text": text[event.start : event.end], **told})
+    for sentence in answer.sentences:
+        told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
+        values.append({"text": answer.text[sentence.start : sentence.end], **told})
     return values
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import asdict
 from typing import Any
 
 import httpx
@@ -53,6 +52,7 @@ class Gateway:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.monitor = monitor
+        self.decoders: tuple[str, ...] = ()
         self._upstream = upstream.rstrip("/")
         self._failing = failing
         self._api_key = api_key
@@ -129,7 +129,7 @@ class Gateway:
         if outcome.status == "stopped":
             choice = {**choice, "finish_reason": "content_filter"}
             choice.pop("logprobs", None)
-        own = {"v": VERSION, **asdict(outcome), "sentences": sentence_values(checked.events, answer.text)}
+        own = {"v": VERSION, **outcome.to_dict(), "sentences": sentence_values(answer)}
         own["notices"] = [notice.text for notice in answer.notices]
         return {**choice, "message": {**message, "content": answer.text}, "syncheck": own | _named(unchecked)}
 
@@ -275,7 +275,7 @@ class _Choice:
         if events or self.finished:
             passed["syncheck"] = {"v": VERSION, "events": [to_dict(event) for event in events]}
         if self.finished:
-            passed["syncheck"] |= asdict(self.checked.outcome) | _named(sorted(self._unchecked))
+            passed["syncheck"] |= self.checked.outcome.to_dict() | _named(sorted(self._unchecked))
         return passed
 
     def _due(self) -> dict[str, Any] | None:

@@ -1,0 +1,262 @@
+"""A server over a model of one's own: its answers by any decoder, with their scores."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Protocol
+
+from syncheck.errors import SyncheckError
+from syncheck.events import EndEvent, Event
+from syncheck.monitor import Monitor
+from syncheck.report import Report
+from syncheck.serving.chat import ChatRequest, ServiceError, text_of
+from syncheck.serving.checked import (
+    NO_PASSAGES,
+    Failing,
+    in_thread,
+    is_checked,
+    outcome_of,
+    sentence_values,
+    shown_text,
+)
+from syncheck.serving.protocol import VERSION, ProtocolEvent, Reveal, Verified, fold, to_dict
+from syncheck.serving.writer import EventWriter
+from syncheck.types import RagPrompt
+
+__all__ = ["Decoder", "OwnModel"]
+
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "stop": ([], ""),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "tools": ([],),
+    "functions": ([],),
+    "response_format": ({"type": "text"},),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+}
+"""Fields of OpenAI's that change an answer and are not served, and the values that change nothing."""
+
+
+class Decoder(Protocol):
+    """Writes an answer as events; ``options`` are those of a request that it does not refuse."""
+
+    def __call__(  # noqa: D102
+        self, prompt: RagPrompt, *, reveal: Reveal, seed: int, max_new_tokens: int, **options: Any
+    ) -> Iterator[Event]: ...
+
+
+class OwnModel:
+    """Answers with the monitored model.
+
+    Parameters
+    ----------
+    monitor
+        One that scores: with an aggregator.
+    decoders
+        By the name a request chooses them by; ``sample`` alone takes ``temperature`` and ``top_p``.
+    default
+        The decoder of requests that do not choose; one that asks for a ``temperature`` above 0 is sampled.
+    name
+        Of the model.
+    failing
+        What becomes of sentences that cannot be checked, and of requests without passages.
+    max_new_tokens
+        Of requests that do not choose; no request gets more.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        decoders: Mapping[str, Decoder],
+        *,
+        default: str,
+        name: str,
+        failing: Failing = "closed",
+        max_new_tokens: int = 512,
+    ) -> None:
+        self.monitor = monitor
+        self.decoders = tuple(sorted(decoders, key=lambda decoder: decoder != default))
+        self._decoders = decoders
+        self._default = default
+        self._name = name
+        self._failing = failing
+        self._max_new_tokens = max_new_tokens
+
+    async def close(self) -> None:
+        """Do nothing; the model stays with its owner."""
+
+    async def models(self, authorization: str | None) -> dict[str, Any]:
+        """Return the list with the one model."""
+        return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
+
+    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
+        """Return an answer whole, with its outcome as ``syncheck``."""
+        writing = _Writing(self, request)
+        async for _ in writing.told():
+            pass
+        answer = fold(writing.writer.events)
+        own = {"v": VERSION, **writing.outcome, "sentences": sentence_values(answer)}
+        own["notices"] = [notice.text for notice in answer.notices]
+        message = {"role": "assistant", "content": answer.text}
+        choice = {"index": 0, "message": message, "finish_reason": writing.finish_reason, "syncheck": own}
+        return {**self._opening("chat.completion"), "choices": [choice], "usage": writing.usage}
+
+    async def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]:
+        """Yield an answer in chunks, with their events as ``syncheck``."""
+        opening, writing = self._opening("chat.completion.chunk"), _Writing(self, request)
+        delta: dict[str, Any] = {"role": "assistant"}
+        async for events in writing.told():
+            shown = shown_text(events)
+            delta |= {"content": shown} if shown else {}
+            finish = writing.finish_reason
+            told = {"v": VERSION, "events": [to_dict(event) for event in events]} | (writing.outcome if finish else {})
+            yield {
+                **opening,
+                "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "syncheck": told}],
+            }
+            delta = {}
+        if (request.body.get("stream_options") or {}).get("include_usage"):
+            yield {**opening, "choices": [], "usage": writing.usage}
+
+    def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
+        """Return the prompt of a request and its events, none of which is asked for yet.
+
+        Raises
+        ------
+        ServiceError
+            400, for what cannot be served.
+        """
+        if self._failing == "closed" and not request.passages:
+            raise ServiceError(400, "no_passages", NO_PASSAGES)
+        try:
+            decoder, options = self._asked(request)
+            prompt = self._prompt(request)
+            return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
+        except SyncheckError as error:
+            raise ServiceError(400, "invalid_request", str(error)) from error
+
+    def check(self, events: list[ProtocolEvent]) -> str | None:
+        """Say why a sentence among events was not checked; refuse it, failing closed."""
+        for event in events:
+            if isinstance(event, Verified) and not is_checked(event):
+                why = f"a sentence was not checked: {event.reason or event.status}"
+                if self._failing == "closed":
+                    raise ServiceError(502, "verification_failed", why)
+                return why
+        return None
+
+    def _opening(self, kind: str) -> dict[str, Any]:
+        return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": self._name}
+
+    def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+        """Return decoder and options; refuse what would be ignored."""
+        body = request.body
+        for name, neutral in _NEUTRAL.items():
+            if body.get(name) is not None and body[name] not in neutral:
+                raise ServiceError(400, "unsupported", f"{name} is not served here; leave it out")
+        sampling = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+        if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in sampling.values()):
+            raise ServiceError(400, "invalid_request", "temperature and top_p must be finite numbers of at least 0")
+        is_random = sampling.get("temperature", 0) > 0
+        decoder = request.decoder or ("sample" if is_random and self._default == "greedy" else self._default)
+        if decoder not in self._decoders:
+            raise ServiceError(400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {decoder!r}")
+        if is_random and decoder != "sample":
+            raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
+        options: dict[str, Any] = {"seed": _whole(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
+        for name in ("max_tokens", "max_completion_tokens"):
+            options["max_new_tokens"] = min(
+                options["max_new_tokens"], _whole(body, name, self._max_new_tokens, least=1)
+            )
+        if decoder == "sample":
+            options |= {"temperature": 1.0, "top_p": 1.0} | sampling
+        if request.stop_below is not None:
+            if decoder not in ("greedy", "sample"):
+                raise ServiceError(400, "unsupported", f"decoder {decoder!r} has thresholds of its own, no stop_below")
+            options["stop_below"] = request.stop_below
+        return decoder, options
+
+    def _prompt(self, request: ChatRequest) -> RagPrompt:
+        """Write the prompt: by the monitor's template, or, for a chat with history, by that of the tokenizer."""
+        messages, passages = request.body["messages"], list(request.passages)
+        system = [text_of(m) for m in messages if m.get("role") in ("system", "developer")]
+        if sum(m.get("role") in ("user", "assistant") for m in messages) == 1:
+            return self.monitor.prompt(
+                question=request.question, context=passages, system="\n".join(filter(None, system)) or None
+            )
+        turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
+        return self.monitor.prompt(messages=turns, context=passages, question=request.question)
+
+
+class _Writing:
+    """One answer while it is written."""
+
+    def __init__(self, source: OwnModel, request: ChatRequest) -> None:
+        self._source = source
+        self._request = request
+        self._reason: str | None = None
+        self._report: Report | None = None
+        self._prompt_tokens = 0
+        self.writer = EventWriter(request.passages, reveal=request.reveal, passage_ids=request.passage_ids)
+
+    async def told(self) -> AsyncIterator[list[ProtocolEvent]]:
+        """Yield what a reader is told, some events at a time; the model works in threads."""
+        request = self._request
+        if not request.passages:
+            self._reason = NO_PASSAGES
+            self.writer.notice(f"Not checked: {NO_PASSAGES}", kind="warning")
+        prompt, events = await in_thread(self._source.begin, request)
+        self._prompt_tokens, told = len(prompt.with_context_ids), 0
+        try:
+            while (event := await in_thread(next, events, None)) is not None:
+                self.writer.write(event)
+                new, told = self.writer.events[told:], len(self.writer.events)
+                if request.passages:
+                    self._reason = self._source.check(new) or self._reason
+                if isinstance(event, EndEvent):
+                    self._report = event.report
+                if new:
+                    yield new
+        finally:
+            close = getattr(events, "close", None)
+            if close is not None:
+                await in_thread(close)
+
+    @property
+    def finish_reason(self) -> str | None:
+        """OpenAI's word for why the answer ended; None while it is written."""
+        if self._report is None:
+            return None
+        reasons = {"length": "length", "window": "length", "below_threshold": "content_filter"}
+        return reasons.get(self._report.stop or "", "stop")
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """How the answer and its check ended."""
+        stop = None if self._report is None else self._report.stop
+        found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason)
+        return {**found.to_dict(), "stop": stop}
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Tokens of prompt and answer."""
+        written = 0 if self._report is None else len(self._report.written_token_ids)
+        counts = {"prompt_tokens": self._prompt_tokens, "completion_tokens": written}
+        return counts | {"total_tokens": sum(counts.values())}
+
+
+def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ServiceError(
+            400, "invalid_request", f"{name} must be a whole number of at least {least}; found {value!r}"
+        )
+    return value

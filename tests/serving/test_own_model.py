@@ -1,0 +1,166 @@
+"""A server over a model of one's own: any decoder, in OpenAI's form; what it does not serve is refused."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import partial
+
+import httpx
+import openai
+import pytest
+from upstreams import ANSWER, PASSAGES, SUPPORTS, asked, running
+
+import fod
+from syncheck.serving import FoldedAnswer, fold, from_dict
+from syncheck.serving.app import create_app
+from syncheck.serving.own_model import OwnModel
+from syncheck.testing import scripted_monitor
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return scripted_monitor({ANSWER: 0.6, "It is in France.": 0.4}, supports=SUPPORTS)
+
+
+@pytest.fixture(scope="module")
+def decoders(monitor):
+    def plain(prompt, *, seed, **options):
+        return monitor.stream(prompt, **options)
+
+    built = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, samples_per_step=2)
+    return {
+        "greedy": partial(plain, do_sample=False),
+        "sample": partial(plain, do_sample=True),
+        "fod": partial(built.stream, do_sample=False),
+    }
+
+
+@pytest.fixture(scope="module")
+def address(monitor, decoders):
+    with running(create_app(OwnModel(monitor, decoders, default="greedy", name="scripted"))) as address:
+        yield address
+
+
+@pytest.fixture
+def ask(address):
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="-", max_retries=0) as client:
+
+        def ask(**fields):
+            body = asked(**fields)
+            own = {name: body.pop(name) for name in ("context", "decoder", "syncheck") if name in body}
+            return client.chat.completions.create(**body, extra_body=own)
+
+        yield ask
+
+
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+@pytest.mark.parametrize("decoder", ["greedy", "fod"])
+def test_a_stream_folds_to_the_whole_answer(ask, decoder, reveal):
+    chosen = {"decoder": decoder, "syncheck": {"reveal": reveal}}
+    whole = ask(**chosen)
+    parts = list(ask(**chosen, stream=True, stream_options={"include_usage": True}))
+    answer = fold((from_dict(e) for p in parts for c in p.choices for e in c.syncheck["events"]), FoldedAnswer())
+    assert answer.text == whole.choices[0].message.content != ""
+    assert [s.score for s in answer.sentences] == [s["score"] for s in whole.choices[0].syncheck["sentences"]]
+    assert answer.report["response"] == answer.text
+    assert parts[-1].usage == whole.usage and whole.usage.completion_tokens > 0
+    assert parts[-2].choices[0].finish_reason == whole.choices[0].finish_reason == "stop"
+    if reveal == "verified":
+        assert "".join(p.choices[0].delta.content or "" for p in parts[:-1]) == answer.text
+
+
+def test_a_short_answer_says_so(ask):
+    assert ask(max_tokens=2).choices[0].finish_reason == "length"
+
+
+def test_it_stops_below_a_score(ask):
+    assert ask(decoder="greedy", syncheck={"stop_below": 0.2}).choices[0].message.content == ANSWER
+    choice = ask(syncheck={"stop_below": 0.99}).choices[0]
+    assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
+
+
+def test_a_temperature_samples_by_the_seed(ask):
+    texts = {ask(temperature=1.0, seed=seed).choices[0].message.content for seed in range(8)}
+    assert len(texts) > 1 and ask(temperature=1.0, seed=3).choices[0].message.content in texts
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"decoder": "unknown"},
+        {"decoder": "fod", "temperature": 0.7},
+        {"decoder": "fod", "syncheck": {"stop_below": 0.5}},
+        {"stop": ["."]},
+        {"n": 2},
+        {"logprobs": True},
+        {"max_tokens": 0},
+        {"seed": -1},
+        {"temperature": -1},
+        {"context": []},
+    ],
+)
+def test_what_is_not_served_is_refused(address, fields):
+    refused = httpx.post(f"{address}/v1/chat/completions", json=asked(**fields))
+    assert refused.status_code == 400 and refused.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_a_reader_that_leaves_ends_the_generation(monitor):
+    ended = []
+
+    def endless(prompt, *, reveal, seed, max_new_tokens):
+        try:
+            while True:
+                yield from list(monitor.stream(prompt, do_sample=False))[:-1]
+                time.sleep(0.01)
+        finally:
+            ended.append(True)
+
+    app = create_app(OwnModel(monitor, {"endless": endless}, default="endless", name="m"))
+    with running(app) as address:
+
+        async def leave():
+            async with httpx.AsyncClient() as client:
+                async with client.stream(
+                    "POST", f"{address}/v1/chat/completions", json=asked(stream=True, syncheck={"reveal": "immediate"})
+                ) as response:
+                    async for _ in response.aiter_bytes():
+                        break
+
+        asyncio.run(leave())
+        for _ in range(200):
+            if ended:
+                break
+            time.sleep(0.05)
+        metrics = httpx.get(f"{address}/metrics").text
+    assert ended and "syncheck_running 0.0" in metrics
+
+
+@pytest.mark.slow
+def test_the_command_serves_the_bundled_model():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = f"from syncheck.cli import main; raise SystemExit(main(['serve', '--port', '{port}']))"
+    served = subprocess.Popen(
+        [sys.executable, "-c", command], stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            try:
+                assert httpx.get(f"{address}/healthz").json()["status"] == "ok"
+                break
+            except httpx.ConnectError:
+                assert served.poll() is None, served.stderr.read()
+                time.sleep(0.2)
+        body = asked(decoder="fod", max_tokens=24) | {"context": PASSAGES}
+        answer = httpx.post(f"{address}/v1/chat/completions", json=body, timeout=300).json()
+        assert answer["choices"][0]["syncheck"]["status"] == "verified"
+    finally:
+        served.send_signal(signal.SIGINT)
+        assert served.wait(60) == 0
+        served.stderr.close()
