@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +11,7 @@ import torch
 
 from syncheck import alignment
 from syncheck.alignment.int8_encoder import is_packed
-from syncheck.errors import InputError
+from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
 
 if TYPE_CHECKING:
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ALIGNER_OPTIONS", "load_aligner"]
 
-Kind = Literal["none", "bundled", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier"]
+logger = logging.getLogger(__name__)
+
+Kind = Literal[
+    "none", "bundled", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
+]
 
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
@@ -29,6 +35,51 @@ _TAKES: dict[Kind, tuple[str, ...]] = {
 }
 _ASKED: dict[str, Kind] = {"critic": "critic", "spans": "spans", "minicheck": "minicheck"}
 """Prefixes of a name, before a colon."""
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A published checkpoint of an alias: the name that loads it, and its repository and revision on the hub.
+
+    ``needs`` has the repository of the config and tokenizer that a ``.ckpt`` lacks.
+    """
+
+    alias: str
+    name: str
+    repository: str
+    revision: str | None = None
+    needs: str | None = None
+
+    def folder(self) -> Path | None:
+        """Return its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
+        repository = self.needs or self.repository
+        config = _cached(repository, "config.json", self.revision)
+        tokenizer = any(_cached(repository, name, self.revision) for name in _TOKENIZERS)
+        weights = (self.name.rpartition("/")[2],) if self.needs else _WEIGHTS
+        found = [path for name in weights if (path := _cached(self.repository, name, self.revision))]
+        return found[0].parent if found and config and tokenizer else None
+
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_TOKENIZERS = ("tokenizer.json", "spiece.model", "spm.model", "vocab.json", "vocab.txt")
+_HHEM = "vectara/hallucination_evaluation_model"
+_STRONGER = (
+    _Published("minicheck", "lytang/MiniCheck-Flan-T5-Large", "lytang/MiniCheck-Flan-T5-Large"),
+    _Published("minicheck", "minicheck:lytang/MiniCheck-RoBERTa-Large", "lytang/MiniCheck-RoBERTa-Large"),
+    _Published("minicheck", "minicheck:lytang/MiniCheck-DeBERTa-v3-Large", "lytang/MiniCheck-DeBERTa-v3-Large"),
+    _Published("alignscore", "yzha/AlignScore/AlignScore-large.ckpt", "yzha/AlignScore", needs="roberta-large"),
+    _Published("hhem", "hhem", _HHEM, revision="hhem-1.0-open"),  # later ones bring code of their own
+    _Published("alignscore", "yzha/AlignScore/AlignScore-base.ckpt", "yzha/AlignScore", needs="roberta-base"),
+    *(
+        _Published("nli", name, name)
+        for name in (
+            "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
+            "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
+        )
+    ),
+)
+"""The best first; the order of those measured in arXiv 2505.04847, table 1."""
 
 
 def load_aligner(
@@ -45,10 +96,13 @@ def load_aligner(
     Parameters
     ----------
     name
-        ``"bundled"``; ``"none"``, which returns None; an AlignScore ``.ckpt``, a file or ``owner/repository/file.ckpt``
-        of the Hugging Face hub, or a converted folder; a folder of the bundled aligner's format; ``"critic:"`` and a
-        Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint that is asked for unsupported spans;
-        ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder or name of a Hugging Face checkpoint.
+        ``"bundled"``; ``"none"``, which returns None; ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``, the
+        best published checkpoint of that kind in the local cache of Hugging Face; ``"auto"``, the best of all these,
+        or the bundled one where the cache has none; for these nothing is downloaded. An AlignScore ``.ckpt``, a file or
+        ``owner/repository/file.ckpt`` of the Hugging Face hub, or a converted folder; a folder of the bundled aligner's
+        format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint that is asked
+        for unsupported spans; ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder or name of a Hugging Face
+        checkpoint.
     backbone
         For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs; None takes the
         one that the checkpoint names, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
@@ -62,9 +116,10 @@ def load_aligner(
     Raises
     ------
     CheckpointError
-        If the checkpoint cannot be loaded.
+        If the checkpoint cannot be loaded, or the cache has none of an alias.
     InputError
-        If the name is that of an endpoint, whose key is not stored, or an option is not one of this kind's.
+        If an alias is also the name of a file or folder here, the name is that of an endpoint, whose key is not stored,
+        or an option is not one of this kind's.
     """
     if Path(name).is_dir():
         require_plain_folder(Path(name))
@@ -82,6 +137,8 @@ def load_aligner(
         return alignment.AlignScoreAligner.load(
             name, backbone=backbone, mode=mode or "nli_sp", overflow=overflow or "split", device=device
         )
+    if kind == "cached":
+        return _load_cached(str(name), device)
     if kind == "classifier":
         return alignment.ClassifierAligner.load(name, entailment=entailment, device=device)
     return _without_options(kind, name, device)
@@ -92,6 +149,8 @@ def _kind(name: str | Path) -> Kind:
         return "none"
     if name == "bundled":
         return "bundled"
+    if name in (AUTO, *(known.alias for known in _STRONGER)):
+        return "cached"
     before, colon, _ = str(name).partition(":")
     if colon and before in _ASKED:
         return _ASKED[before]
@@ -101,6 +160,46 @@ def _kind(name: str | Path) -> Kind:
     if (path / "alignscore.json").is_file():
         return "alignscore"
     return "packed" if is_packed(path) else "classifier"
+
+
+def _cached(repository: str, file: str, revision: str | None) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _load_cached(alias: str, device: str | torch.device) -> Aligner:
+    if Path(alias).exists():
+        raise InputError(f"{alias!r} is an alias of published aligners, and here is a {alias!r} too; write ./{alias}")
+    asked = [known for known in _STRONGER if alias in (AUTO, known.alias)]
+    for known in asked:
+        if (folder := known.folder()) is not None:
+            logger.info("aligner %r is %s, from the cache", alias, known.name)
+            return _of_folder(known, folder, device)
+    if alias == AUTO:
+        logger.info("aligner 'auto' is the bundled one; the cache has none of %s", ", ".join(k.name for k in asked))
+        return alignment.BundledAligner.load(device=device)
+    first = asked[0]
+    wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
+    more = f", and `hf download {first.needs}`" if first.needs else ""
+    raise CheckpointError(
+        f"the cache of Hugging Face has no complete checkpoint of {alias!r} ({', '.join(k.name for k in asked)}); "
+        f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto' or 'bundled'"
+    )
+
+
+def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> Aligner:
+    """Load from the folder, which asks the hub for nothing, under the name that a saved monitor will ask for."""
+    aligner: Aligner
+    if known.needs is not None:
+        aligner = alignment.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
+    elif known.alias == "minicheck":
+        aligner = alignment.ClassifierAligner.load_minicheck(folder, device=device)
+    else:
+        aligner = alignment.ClassifierAligner.load(folder, device=device)
+    aligner.name = known.name
+    return aligner
 
 
 def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:

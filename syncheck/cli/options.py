@@ -553,8 +553,9 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
     parser.add_argument(
         "--aligner",
-        help="'bundled', 'none', an AlignScore .ckpt or converted folder, the folder or name of a classifier, or one "
-        f"of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
+        help="'bundled', 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), "
+        "'auto' (the best of all these), an AlignScore .ckpt or converted folder, the folder or name of a classifier, "
+        f"or one of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
     _add_backbone(group)

@@ -1,0 +1,112 @@
+"""Aliases of published aligners: what the cache of Hugging Face holds of them, and nothing from elsewhere."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from syncheck.alignment import BundledAligner, load_aligner
+from syncheck.errors import CheckpointError, InputError
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
+ROBERTA, HHEM = "lytang/MiniCheck-RoBERTa-Large", "vectara/hallucination_evaluation_model"
+NLI = "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Returns a function that puts a folder's files into an empty cache, as links to blobs; no network is allowed."""
+    hub = tmp_path / "hub"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+
+    def put(repository, folder, *, revision="main", without=()):
+        home = hub / f"models--{repository.replace('/', '--')}"
+        snapshot = home / "snapshots" / "0123"
+        for place in (snapshot, home / "blobs", home / "refs"):
+            place.mkdir(parents=True, exist_ok=True)
+        (home / "refs" / revision).write_text("0123")
+        for file in folder.iterdir():
+            if file.name not in without:
+                shutil.copy(file, home / "blobs" / file.name)
+                (snapshot / file.name).symlink_to(home / "blobs" / file.name)
+
+    return put
+
+
+@pytest.fixture
+def alignscore(tmp_path):
+    """A folder with the tiny checkpoint that says it was trained from roberta-large."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    checkpoint = torch.load(GOLDEN / "AlignScore-tiny.ckpt", weights_only=True)
+    torch.save(checkpoint | {"hyper_parameters": {"model": "roberta-large"}}, folder / "AlignScore-large.ckpt")
+    return folder
+
+
+def test_auto_takes_the_best_that_is_there_and_says_which(
+    cache, classifier_folder, minicheck_folder, alignscore, caplog
+):
+    caplog.set_level(logging.INFO, "syncheck")
+    steps = [
+        ("bundled", None),
+        (NLI, lambda: cache(NLI, classifier_folder)),
+        ("hhem", lambda: cache(HHEM, classifier_folder, revision="hhem-1.0-open")),
+        ("yzha/AlignScore/AlignScore-large.ckpt", lambda: put_alignscore(cache, alignscore)),
+        ("lytang/MiniCheck-Flan-T5-Large", lambda: cache("lytang/MiniCheck-Flan-T5-Large", minicheck_folder)),
+    ]
+    for name, put in steps:
+        if put is not None:
+            put()
+        found = load_aligner("auto")
+        assert found.name == (BundledAligner.load().name if name == "bundled" else name)
+        assert name in caplog.messages[-1]
+        assert len(found.align(["A cat sat."], ["A cat."])) == 1
+
+
+def put_alignscore(cache, folder):
+    cache("yzha/AlignScore", folder)
+    cache("roberta-large", GOLDEN / "tiny-roberta")
+
+
+def test_it_scores_as_the_checkpoint_does_by_its_folder(cache, classifier_folder):
+    cache(NLI, classifier_folder)
+    pair = ["A cat sat on a mat."], ["A cat sat."]
+    assert load_aligner("nli").align(*pair) == load_aligner(classifier_folder).align(*pair)
+    assert load_aligner(load_aligner("nli").name).align(*pair) == load_aligner("nli").align(*pair)
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_what_is_there_in_part_does_not_count(cache, classifier_folder, missing):
+    cache(NLI, classifier_folder, without=[missing])
+    assert load_aligner("auto").name == "bundled"
+
+
+def test_alignscore_needs_its_backbone(cache, alignscore):
+    cache("yzha/AlignScore", alignscore)
+    with pytest.raises(CheckpointError, match="roberta-large"):
+        load_aligner("alignscore")
+
+
+def test_another_revision_of_hhem_which_brings_code_does_not_count(cache, classifier_folder):
+    cache(HHEM, classifier_folder)
+    with pytest.raises(CheckpointError, match="hhem-1.0-open"):
+        load_aligner("hhem")
+
+
+@pytest.mark.parametrize("alias", ["minicheck", "alignscore", "hhem", "nli"])
+def test_an_alias_that_the_cache_lacks_is_refused_with_what_to_download(cache, alias):
+    with pytest.raises(CheckpointError, match="hf download"):
+        load_aligner(alias)
+
+
+def test_an_alias_takes_no_options_and_is_no_folder(cache, classifier_folder):
+    with pytest.raises(InputError, match="entailment"):
+        load_aligner("auto", entailment=1)
+    shutil.copytree(classifier_folder, "nli")
+    with pytest.raises(InputError, match="alias"):
+        load_aligner("nli")
+    assert load_aligner("./nli").name == "./nli"
