@@ -1,0 +1,157 @@
+"""Scores without a monitor of one's own: those of the bundled monitor ``generic``, which is loaded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from syncheck.errors import InputError
+from syncheck.given import check_sequence, check_share, check_texts
+from syncheck.kit import load_kit
+from syncheck.segments import is_checkable
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+    from syncheck.report import Report
+    from syncheck.types import SentenceScore
+
+__all__ = ["assert_faithful", "generic_monitor", "score"]
+
+QUESTION = "What do the passages say?"
+"""Stands in for a question that is not known; a monitor that reads text alone does not read it."""
+
+_LOADING = Lock()
+
+
+def generic_monitor() -> Monitor:
+    """Return the bundled monitor ``generic`` on the CPU, loaded by the first call and shared by all others."""
+    with _LOADING:
+        return _loaded()
+
+
+@cache
+def _loaded() -> Monitor:
+    return load_kit("generic")
+
+
+def score(
+    passages: str | Sequence[str | Sequence[str]], sentences: Sequence[str], *, monitor: Monitor | None = None
+) -> list[SentenceScore]:
+    """Score sentences, each for faithfulness to passages of its own, as MiniCheck's ``score(docs, claims)`` does.
+
+    Parameters
+    ----------
+    passages
+        One entry for each sentence, a passage or a list of passages; or a single passage for all of them.
+    sentences
+        Each is scored as one sentence, whatever its punctuation.
+    monitor
+        Scores them; None takes the bundled monitor ``generic``.
+
+    Returns
+    -------
+    list of SentenceScore
+        ``score`` is P(faithful) in [0, 1], or None with a ``status`` that says why it could not be checked.
+
+    Raises
+    ------
+    InputError
+        If there are not as many entries as sentences, or a text is empty.
+    PromptError
+        If passages and sentence do not fit the window of the monitored model.
+    WrongTypeError
+        If an argument is not a list of strings.
+
+    Examples
+    --------
+    >>> from syncheck.integrations import score
+    >>> found = score(["The bridge opened in 1967."] * 2, ["It opened in 1967.", "It opened in 1972."])
+    >>> found[0].score > found[1].score
+    True
+    """
+    check_texts(sentences, "sentences")
+    if isinstance(passages, str):
+        passages = [passages] * len(sentences)
+    check_sequence(passages, "passages", of="strings, or of lists of strings")
+    if len(passages) != len(sentences):
+        raise InputError(
+            f"expected passages for each of the {len(sentences)} sentences; found {len(passages)} entries. Pass one "
+            "entry for each sentence (a list where a sentence has several passages), or one string for all"
+        )
+    for index, sentence in enumerate(sentences):
+        if not sentence.strip():
+            raise InputError(f"sentences[{index}] is empty; leave it out")
+    if not sentences:
+        return []
+    monitor = monitor or generic_monitor()
+    prompts = [monitor.prompt(question=QUESTION, context=given) for given in passages]
+    reports = monitor.score_batch(prompts, sentences=[[sentence] for sentence in sentences])
+    return [report.sentences[0] for report in reports]
+
+
+def assert_faithful(
+    answer: str,
+    passages: str | Sequence[str],
+    at_least: float = 0.8,
+    *,
+    question: str = QUESTION,
+    monitor: Monitor | None = None,
+) -> Report:
+    """Fail a test unless every sentence of an answer is faithful to the passages.
+
+    Parameters
+    ----------
+    answer
+        Text of any model.
+    passages
+        What it was given to answer from.
+    at_least
+        The score, in [0, 1], that each sentence has to reach. A sentence with a letter or digit and no score has not
+        reached it, nor has an answer in which there was nothing to check.
+    question
+        Read only by a ``monitor`` that measures a model.
+    monitor
+        Scores the answer; None takes the bundled monitor ``generic``.
+
+    Returns
+    -------
+    Report
+        Of an answer that passed.
+
+    Raises
+    ------
+    AssertionError
+        If a sentence has not reached the score; lists these sentences, each with the passage nearest to it.
+    PromptError
+        If passages and answer do not fit the window of the monitored model.
+    InputError, WrongTypeError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> from syncheck.integrations import assert_faithful
+    >>> assert_faithful("The bridge opened in 1967.", ["The bridge opened in 1967. It has two lanes."])
+    <Report: ...>
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    check_share(at_least, "at_least")
+    monitor = monitor or generic_monitor()
+    if monitor.aggregator is None:
+        raise InputError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+    report = monitor.score(monitor.prompt(question=question, context=passages), answer)
+    checked = [sentence for sentence in report.sentences if is_checkable(sentence.text)]
+    if not checked:
+        raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence with a letter or digit")
+    failed = [s for s in checked if s.score is None or s.score < at_least]
+    if failed:
+        listed = "\n".join(_described(sentence) for sentence in failed)
+        raise AssertionError(f"{len(failed)} of {len(checked)} sentences do not reach {at_least:g}:\n{listed}")
+    return report
+
+
+def _described(sentence: SentenceScore) -> str:
+    score = f"no score ({sentence.status})" if sentence.score is None else f"{sentence.score:.2f}"
+    nearest = "" if sentence.evidence is None else f"\n    nearest: {sentence.evidence.text.strip()}"
+    return f"  {score}  {sentence.text.strip()}{nearest}"
