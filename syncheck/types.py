@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.errors import PromptError
+from syncheck.errors import InputError, PromptError
 from syncheck.printable import counted, quoted, summary
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "Bounds",
+    "BoundsKind",
     "Evidence",
     "FeatureSchema",
     "GeneratorToken",
@@ -39,6 +41,7 @@ Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsu
 """Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
 of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
+BoundsKind = Literal["exact", "bounded", "missing"]
 Remark = Literal["says_not_stated", "no_passage_touches"]
 
 FloatArray = NDArray[np.float32]
@@ -237,6 +240,54 @@ class SentenceSignals:
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Values that are known exactly, within an interval, or not at all.
+
+    Attributes
+    ----------
+    low, high : ndarray of one shape, float64
+        ``low <= value <= high``; equal where the value is exact, NaN in both where it was not measured, -inf and inf
+        where nothing is known of it, not even whether it was measured.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, low is above high, or one of them alone is NaN.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.low.shape != self.high.shape or not np.array_equal(np.isnan(self.low), np.isnan(self.high)):
+            raise InputError(
+                "low and high must be of the same values, with NaN in both or neither; found the shapes "
+                f"{self.low.shape} and {self.high.shape}"
+            )
+        if (self.low > self.high).any():
+            raise InputError(
+                f"low must not be above high; found {int((self.low > self.high).sum())} values where it is"
+            )
+
+    def __repr__(self) -> str:
+        kinds = self.kinds
+        return summary(self, ", ".join(f"{int((kinds == kind).sum())} {kind}" for kind in get_args(BoundsKind)))
+
+    @classmethod
+    def exact(cls, values: ArrayLike) -> Bounds:
+        """Return the bounds of values that are known; NaN is missing."""
+        found = np.asarray(values, np.float64)
+        return cls(found, found)
+
+    @property
+    def kinds(self) -> NDArray[np.str_]:
+        """The :data:`BoundsKind` of each value."""
+        exact = np.where(self.low == self.high, "exact", "bounded")
+        unknown = np.isnan(self.low) | (np.isneginf(self.low) & np.isposinf(self.high))
+        return np.where(unknown, "missing", exact)
 
 
 @dataclass(frozen=True, slots=True)

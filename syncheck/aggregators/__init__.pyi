@@ -7,4 +7,5 @@ from .calibration import (
     RiskControlledThreshold as RiskControlledThreshold,
     fit_calibration as fit_calibration,
 )
+from .certified import score_bounds as score_bounds
 from .kinds import make_aggregator as make_aggregator

@@ -1,0 +1,200 @@
+"""Scores of features that are known within bounds: intervals that hold the score, whatever the features are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators.aggregator import Aggregator
+from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel
+from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
+from syncheck.errors import InputError
+from syncheck.types import Bounds
+
+__all__ = ["score_bounds"]
+
+Floats = NDArray[np.float64]
+Ends = tuple[Floats, Floats]
+
+_ROUNDING = 1e-9
+"""Share of a sum that rounding may change where terms are not added in the order of the exact score."""
+_SINGLE = 2.0**-22
+"""Largest rounding of XGBoost's probabilities, which are float32."""
+
+
+def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
+    """Carry bounds of features to bounds of P(faithful).
+
+    Parameters
+    ----------
+    aggregator
+        Logistic regression: interval arithmetic, which no other bounds of its features can narrow. Trees: each tree's
+        least and largest leaf that the features can come to, summed. MLP: interval arithmetic layer by layer. The
+        ensemble: the mean of its members' bounds of the log-odds.
+    features : Bounds
+        (N, F), columns as in the aggregator's schema. A feature of which nothing is known (-inf to inf) may also be
+        missing.
+
+    Returns
+    -------
+    Bounds
+        (N,). Exact, and equal to :meth:`Aggregator.score`, where all features are exact or missing.
+
+    Raises
+    ------
+    InputError
+        If the aggregator is a scikit-learn classifier of the caller's, whose scores cannot be bounded; if the shape
+        does not fit, or a bound is infinite on one side only.
+
+    Examples
+    --------
+    >>> found = score_bounds(monitor.aggregator, features)  # doctest: +SKIP
+    >>> found.low >= 0.71  # faithful enough, whatever the tail  # doctest: +SKIP
+    """
+    low, high = features.low, features.high
+    names = aggregator.schema.names
+    if low.ndim != 2 or low.shape[1] != len(names):
+        raise InputError(f"bounds of features must be (N, {len(names)}); found the shape {low.shape}")
+    if (np.isinf(low) | np.isinf(high)).any() and not np.array_equal(np.isneginf(low), np.isposinf(high)):
+        raise InputError("a bound is infinite on one side; give a finite bound, or -inf and inf for an unknown value")
+    ends = _probability(aggregator.model, low, high)
+    if aggregator.calibration is not None:
+        ends = (aggregator.calibration.probability(ends[0]), aggregator.calibration.probability(ends[1]))
+    lower, upper = (aggregator.at_prior(end) for end in ends)
+    known = (features.kinds == "exact") | np.isnan(low)
+    exact = known.all(axis=1)
+    if exact.any():
+        lower, upper = lower.copy(), upper.copy()
+        lower[exact] = upper[exact] = aggregator.score(low[exact])
+    return Bounds(lower, np.maximum(lower, upper))
+
+
+def _probability(model: StoredModel, low: Floats, high: Floats) -> Ends:
+    if isinstance(model, Column):
+        return _column(model, low, high)
+    if not isinstance(model, Network | Forest | Ensemble):
+        raise InputError(
+            f"the scores of a {type(model).__name__} cannot be bounded; train an aggregator of kind lr, monotone, mlp, "
+            "xgb or ensemble"
+        )
+    from scipy.special import expit
+
+    single = 0.0 if isinstance(model, Network) else _SINGLE
+    lower, upper = _log_odds(model, low, high)
+    return np.maximum(expit(lower) - single, 0.0), np.minimum(expit(upper) + single, 1.0)
+
+
+def _log_odds(model: Network | Forest | Ensemble, low: Floats, high: Floats) -> Ends:
+    if isinstance(model, Ensemble):
+        members = [_log_odds(member, low, high) for member in model.members.values()]
+        lower, upper = (np.mean(ends, axis=0) for ends in zip(*members, strict=True))
+        return lower, upper
+    if isinstance(model, Forest):
+        return _forest(Trees.from_booster(model.booster), low, high)
+    return _network(model, low, high)
+
+
+def _network(model: Network, low: Floats, high: Floats) -> Ends:
+    lower, upper = _inputs(model, low, high)
+    last = len(model.weights) - 1
+    for place, (weight, bias) in enumerate(zip(model.weights, model.biases, strict=True)):
+        lower, upper = _layer(weight, bias, lower, upper)
+        if place < last:
+            lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+    return lower[:, 0], upper[:, 0]
+
+
+def _inputs(model: Network, low: Floats, high: Floats) -> Ends:
+    """Impute, flag and scale: (N, F) to (N, F + I). An unknown value may be missing: its flag is 0 or 1."""
+    missing, unknown = np.isnan(low), np.isneginf(low)
+    flags = (missing[:, model.flagged], (missing | unknown)[:, model.flagged])
+    ends = (
+        np.concatenate([np.where(missing, model.fill, values), flag], axis=1)
+        for values, flag in zip((low, high), flags, strict=True)
+    )
+    lower, upper = ((columns - model.mean) / model.scale for columns in ends)
+    return lower, upper
+
+
+def _layer(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
+    """Interval arithmetic of one layer: (N, I) to (N, H); a weight of 0 passes nothing on, not even what is unknown."""
+    with np.errstate(invalid="ignore"):
+        products = [np.where(weight == 0, 0.0, end[:, :, None] * weight) for end in (low, high)]  # (N, I, H)
+        lower, upper = (end.sum(axis=1) + bias for end in (np.minimum(*products), np.maximum(*products)))
+        slack = _ROUNDING * (1.0 + np.maximum(*map(np.abs, products)).sum(axis=1) + np.abs(bias))
+    return np.where(np.isneginf(lower), lower, lower - slack), np.where(np.isposinf(upper), upper, upper + slack)
+
+
+def _forest(trees: Trees, low: Floats, high: Floats) -> Ends:
+    """Sum each tree's least and largest leaf within reach. XGBoost compares in float32, as is done here."""
+    from scipy.special import logit
+
+    low_single, high_single = low.astype(np.float32), high.astype(np.float32)
+    missing = np.isnan(low)
+    unknown = np.isneginf(low)
+    ends = np.zeros((2, len(low)))
+    reach = np.zeros(len(low))
+    start = 0
+    for size in trees.sizes.tolist():
+        nodes = slice(start, start + size)
+        least, most = _leaves(trees, nodes, low_single, high_single, missing, unknown)
+        ends += least, most
+        reach += np.maximum(np.abs(least), np.abs(most))
+        start += size
+    base = float(logit(np.float64(trees.base[0])))
+    slack = np.finfo(np.float32).eps * (len(trees.sizes) + 2) * (reach + abs(base))
+    return ends[0] + base - slack, ends[1] + base + slack
+
+
+def _leaves(
+    trees: Trees,
+    nodes: slice,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    missing: NDArray[np.bool_],
+    unknown: NDArray[np.bool_],
+) -> Ends:
+    """Return the least and the largest leaf of one tree that each row can come to, from the leaves up to the root."""
+    left, right, feature = trees.left[nodes], trees.right[nodes], trees.feature[nodes]
+    value, missing_left = trees.value[nodes].astype(np.float64), trees.missing_left[nodes]
+    found: dict[int, Ends] = {}
+    for node in reversed(range(len(left))):  # children come after their parent
+        if left[node] == NO_CHILD:
+            leaf = np.full(len(low), value[node])
+            found[node] = leaf, leaf
+            continue
+        column, split = feature[node], np.float32(value[node])
+        absent = missing[:, column]
+        goes_left = np.where(absent, missing_left[node] == 1, low[:, column] < split) | unknown[:, column]
+        goes_right = np.where(absent, missing_left[node] == 0, high[:, column] >= split) | unknown[:, column]
+        (left_low, left_high), (right_low, right_high) = found.pop(int(left[node])), found.pop(int(right[node]))
+        found[node] = (
+            _either(np.minimum, left_low, right_low, goes_left, goes_right),
+            _either(np.maximum, left_high, right_high, goes_left, goes_right),
+        )
+    return found[0]
+
+
+def _either(
+    best: Callable[[Floats, Floats], Any],
+    left: Floats,
+    right: Floats,
+    goes_left: NDArray[np.bool_],
+    goes_right: NDArray[np.bool_],
+) -> Floats:
+    return np.where(goes_left & goes_right, best(left, right), np.where(goes_left, left, right))
+
+
+def _column(model: Column, low: Floats, high: Floats) -> Ends:
+    lower, upper = low[:, model.index].copy(), high[:, model.index].copy()
+    unknown = np.isneginf(lower)
+    lower[unknown], upper[unknown] = 0.0, 1.0
+    absent = np.isnan(lower)
+    known = np.where(absent[:, None], low, np.stack([lower, upper], axis=1).mean(axis=1)[:, None])
+    model.probability(known)  # refuses what is absent and not replaced
+    if absent.any():
+        lower[absent] = upper[absent] = model.missing
+    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
