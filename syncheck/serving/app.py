@@ -7,9 +7,10 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from syncheck.errors import SyncheckError, describe_failure
+from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import in_thread
@@ -34,6 +36,18 @@ logger = logging.getLogger(__name__)
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _FAREWELL_SECONDS = 1.0
+_FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/client.js": ("client.js", "text/javascript"),
+}
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,8 @@ class ServerConfig:
         That a request must bring; None asks for none.
     only_loopback : bool
         Whether requests must name this machine by a loopback name, so that no page of another site can send them.
+    title : str
+        Of the page.
     """
 
     reveal: Reveal = "verified"
@@ -68,6 +84,7 @@ class ServerConfig:
     timeout: float = 300.0
     api_key: str | None = None
     only_loopback: bool = True
+    title: str = "each sentence checked against the passages"
 
 
 class AnswerSource(Protocol):
@@ -99,6 +116,8 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/v1/score", service.score, methods=["POST"]),
         Route("/v1/models", service.models),
         Route("/healthz", service.health),
+        Route("/page.json", service.page),
+        *(Route(path, _file(name, kind)) for path, (name, kind) in _FILES.items()),
         Route("/metrics", service.metrics),
     ]
     handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
@@ -132,6 +151,18 @@ class _Service:
     async def health(self, request: Request) -> Response:
         monitor = self.source.monitor
         return JSONResponse({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
+
+    async def page(self, request: Request) -> Response:
+        """Say what the page at / can offer."""
+        examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
+        return JSONResponse(
+            {
+                "title": self.config.title,
+                "decoders": self.source.decoders,
+                "examples": examples,
+                "needs_key": self.config.api_key is not None,
+            }
+        )
 
     async def metrics(self, request: Request) -> Response:
         self._admit(request)
@@ -349,6 +380,16 @@ def _scored(monitor: Monitor, values: object) -> dict[str, Any]:
         return monitor.score(prompt, values["response"]).to_dict()
     except SyncheckError as error:
         raise ServiceError(400, "invalid_request", str(error)) from error
+
+
+def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return the route of a file of the page."""
+    text = files("syncheck.serving").joinpath(name).read_bytes()
+
+    async def send(request: Request) -> Response:
+        return Response(text, media_type=kind, headers=_PAGE_HEADERS)
+
+    return send
 
 
 async def _until_gone(receive: Receive) -> None:

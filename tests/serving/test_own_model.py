@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -71,6 +72,15 @@ def test_a_stream_folds_to_the_whole_answer(ask, decoder, reveal):
     assert parts[-2].choices[0].finish_reason == whole.choices[0].finish_reason == "stop"
     if reveal == "verified":
         assert "".join(p.choices[0].delta.content or "" for p in parts[:-1]) == answer.text
+
+
+def test_the_page_loads_its_own_files_alone(address):
+    page = httpx.get(f"{address}/")
+    assert "script-src 'self'" in page.headers["content-security-policy"] and "<script>" not in page.text
+    for name in re.findall(r'(?:src|href)="([\w.]+)"', page.text):
+        assert httpx.get(f"{address}/{name}").status_code == 200
+    offered = httpx.get(f"{address}/page.json").json()
+    assert offered["decoders"][0] == "greedy" and offered["examples"][0]["passages"] and not offered["needs_key"]
 
 
 def test_a_short_answer_says_so(ask):
