@@ -66,7 +66,7 @@ def test_a_chat_is_written_as_transformers_writes_it(templated, template):
 @pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)
 def test_a_template_that_uses_too_much_is_refused_within_seconds(templated, soon, template):
     start = time.monotonic()
-    with pytest.raises(InputError, match="chat template"):
+    with pytest.raises(InputError, match="template"):
         write_chat(templated(template), TURNS)
     assert time.monotonic() - start < 10  # one for the chat, the rest to start the process where it had been stopped
     assert write_chat(templated(TEMPLATES["plain"]), TURNS).startswith("[system] Be brief.\n[user] Who?")
@@ -106,10 +106,10 @@ def test_one_process_serves_all_chats(templated):
 
 
 def test_a_prompt_of_a_hostile_template_is_refused(templated):
-    with pytest.raises(InputError, match="chat template"):
+    with pytest.raises(InputError, match="template"):
         build_prompt(templated(HOSTILE["a product of strings"]), question="Who?", context="One.")
 
 
 def test_several_templates_without_a_default_are_refused(templated):
-    with pytest.raises(InputError, match="chat template"):
+    with pytest.raises(InputError, match="template"):
         write_chat(templated({"rag": "a", "tool_use": "b"}), TURNS)

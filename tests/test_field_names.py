@@ -37,7 +37,7 @@ def test_score_says_which_fields_it_found_and_which_it_wants(monkeypatch, capsys
 
 @pytest.mark.parametrize("record", [RAGAS, OLD_RAGAS])
 def test_so_do_the_commands_that_read_labelled_responses(record):
-    with pytest.raises(RecordError, match="to 'context'"):
+    with pytest.raises(RecordError, match="'context'"):
         labelled_responses([{**record, "question": "Who?", "spans": []}])
 
 

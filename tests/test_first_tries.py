@@ -159,5 +159,5 @@ def test_what_cannot_be_read_ends_the_script(tmp_path):
 
     path = tmp_path / "empty.jsonl"
     path.write_text("", encoding="utf-8")
-    with pytest.raises(SystemExit, match="found none"):
+    with pytest.raises(SystemExit, match="none"):
         main(["--data", str(path)])

@@ -82,7 +82,7 @@ def test_turns_alternate_and_errors_come_back():
         pause()
         raise ZeroDivisionError("in a way")
 
-    with pytest.raises(ZeroDivisionError, match="in a way"):
+    with pytest.raises(ZeroDivisionError, match="way"):
         take_turns({"a": way("a"), "failing": failing}, device="cpu")
 
 

@@ -121,17 +121,17 @@ def test_unusable_sentences_are_refused(scores, y, method, message):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "word"),
     [
-        lambda: IsotonicCalibration((0.0, 1.0), (0.5, 0.5)),
-        lambda: IsotonicCalibration((0.0, 1.0), (0.5, 1.5)),
-        lambda: IsotonicCalibration((0.0, 1.0), (0.5,)),
-        lambda: PlattCalibration(-1.0, 0.0),
-        lambda: PlattCalibration(1.0, float("nan")),
+        (lambda: IsotonicCalibration((0.0, 1.0), (0.5, 0.5)), "rise"),
+        (lambda: IsotonicCalibration((0.0, 1.0), (0.5, 1.5)), "rise"),
+        (lambda: IsotonicCalibration((0.0, 1.0), (0.5,)), "knots"),
+        (lambda: PlattCalibration(-1.0, 0.0), "slope"),
+        (lambda: PlattCalibration(1.0, float("nan")), "slope"),
     ],
 )
-def test_maps_that_do_not_rise_are_refused(make):
-    with pytest.raises(InputError, match="rise strictly|two knots|slope above 0"):
+def test_maps_that_do_not_rise_are_refused(make, word):
+    with pytest.raises(InputError, match=word):
         make()
 
 

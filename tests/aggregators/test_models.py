@@ -45,7 +45,7 @@ def test_what_is_no_score_is_refused(name):
 
 
 def test_values_out_of_range_are_refused():
-    with pytest.raises(InputError, match=r"must be in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"\[0, 1\]"):
         Aggregator.from_signal("min_prob", schema=SCHEMA).score(rows(min_prob=[0.5, 1.5]))
     with pytest.raises(InputError, match="missing"):
         Aggregator.from_signal("min_prob", schema=SCHEMA, missing=2.0)

@@ -155,7 +155,7 @@ def test_other_shape_is_named(tmp_path):
 def test_options_are_known_and_found_in_what_is_stored():
     assert load().options == {"mode": "nli_sp", "overflow": "split", "backbone": str(BACKBONE)}
     for wrong in ({"mode": "tri"}, {"overflow": "drop"}):
-        with pytest.raises(InputError, match="mode|overflow"):
+        with pytest.raises(InputError, match=next(iter(wrong))):
             load(**wrong)
 
 

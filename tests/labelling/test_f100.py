@@ -81,9 +81,7 @@ class TestF100:
 
     def test_without_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "bm25s", None)
-        with pytest.raises(
-            MissingExtraError, match=r"'bm25s' is not installed; run: pip install 'syncheck\[retrieval\]'"
-        ):
+        with pytest.raises(MissingExtraError, match="bm25s"):
             f100_requests(PASSAGES, NAMES)
 
 

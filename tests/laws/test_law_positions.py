@@ -88,9 +88,9 @@ def test_a_batch_with_prompts_on_both_sides(any_family, monitor):
     assert len({n > SWITCH for prompt in prompts for n in lengths(prompt)[:1]}) == 2
     for prompt, report in zip(prompts, monitor.score_batch(prompts, response_token_ids=[ids] * 3), strict=True):
         assert_signals(report.tokens, from_scratch(any_family, prompt, ids))
-    with pytest.raises(InputError, match="a batch of their own"):
+    with pytest.raises(InputError, match="batch"):
         monitor.generate(prompts, max_new_tokens=2)
-    with pytest.raises(InputError, match="a batch of their own"):
+    with pytest.raises(InputError, match="batch"):
         monitor.attach(prompts)
 
 

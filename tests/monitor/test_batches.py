@@ -153,11 +153,11 @@ class TestScoreBatch:
 
     @pytest.mark.parametrize("given", [{"responses": ["a"]}, {"response_token_ids": [[1]]}, {"sentences": [["a"]]}])
     def test_other_numbers_of_responses_than_prompts(self, monitor, prompts, given):
-        with pytest.raises(InputError, match=f"{next(iter(given))} must be one for each of the 2 prompts; found 1"):
+        with pytest.raises(InputError, match=next(iter(given))):
             monitor.score_batch(prompts, **given)
 
     def test_batches_of_nothing(self, monitor, prompts):
-        with pytest.raises(InputError, match="batch_size must be at least 1; found 0"):
+        with pytest.raises(InputError, match="batch_size"):
             monitor.score_batch(prompts, ["a", "b"], batch_size=0)
 
     def test_a_response_that_does_not_fit_is_refused_before_anything_is_run(self, monitor, prompts, monkeypatch):
@@ -165,7 +165,7 @@ class TestScoreBatch:
         ran = []
         hook = monitor.model.register_forward_hook(lambda *args: ran.append(1))
         try:
-            with pytest.raises(PromptError, match="the model's window"):
+            with pytest.raises(PromptError, match="window"):
                 monitor.score_batch(prompts, [" He.", ANSWER])
         finally:
             hook.remove()
@@ -197,31 +197,31 @@ class TestReplayBatch:
         )
         assert sorted(place for place, _ in found) == [0, 2]
         assert failed == [(1, "RuntimeError: no memory")] and "3 responses at once" in caplog.text
-        with pytest.raises(RuntimeError, match="no memory"):
+        with pytest.raises(RuntimeError, match="memory"):
             list(monitor.replay_batch(rows, [ANSWER] * 3))
 
     def test_arguments_are_checked_before_anything_is_replayed(self, monitor, prompts):
-        with pytest.raises(InputError, match="batch_size must be at least 1"):
+        with pytest.raises(InputError, match="batch_size"):
             monitor.replay_batch(prompts, ["a", "b"], batch_size=0)
 
 
 class TestErrors:
     def test_no_prompt(self, monitor):
-        with pytest.raises(InputError, match="expected at least one prompt"):
+        with pytest.raises(InputError, match="prompt"):
             monitor.generate([], max_new_tokens=2)
 
     @pytest.mark.parametrize("prompts", ["Who?", ["Who?"], None, 5], ids=repr)
     def test_what_is_no_prompt(self, monitor, prompts):
-        with pytest.raises(WrongTypeError, match="prompt must be a RagPrompt"):
+        with pytest.raises(WrongTypeError, match="RagPrompt"):
             monitor.generate(prompts, max_new_tokens=2)
 
     def test_a_loop_of_other_rows_than_attached(self, monitor, prompts):
-        with pytest.raises(InputError, match="feeds 1 sequences, but 2 prompts are attached"), monitor.attach(prompts):
+        with pytest.raises(InputError, match="attached"), monitor.attach(prompts):
             monitor.model.generate(**prompts[0].inputs(), max_new_tokens=2)
 
     def test_beam_search_in_a_watched_loop(self, monitor, prompts):
         watch = monitor.attach([prompts[0]] * 2)
-        with pytest.raises(InputError, match="without beam search"), watch:
+        with pytest.raises(InputError, match="beam"), watch:
             monitor.model.generate(
                 **prompts[0].inputs(), max_new_tokens=8, num_beams=2, logits_processor=watch.processors
             )

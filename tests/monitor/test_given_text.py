@@ -91,5 +91,5 @@ def test_positions_rise_from_the_first_character_to_the_end(text, added):
 
 
 def test_a_tokenizer_that_does_not_tell_where():
-    with pytest.raises(PromptError, match=r"from character 2 on 'É\.' became 'e\.'.*response_token_ids"):
+    with pytest.raises(PromptError, match="response_token_ids"):
         positions_in("CaÉ.", "Cae.", [(0, 1), (1, 2), (2, 3), (3, 4)], None)

@@ -162,7 +162,7 @@ class TestInput:
         ids=["none", "text and ids", "text and sentences"],
     )
     def test_exactly_one_form_of_the_response(self, monitor, prompt, given):
-        with pytest.raises(InputError, match="pass exactly one of response, response_token_ids and sentences"):
+        with pytest.raises(InputError, match="sentences"):
             monitor.score(prompt, **given)
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestInput:
 
     @pytest.mark.parametrize(
         ("sentences", "found"),
-        [("He is.", "sentences must be a list of strings"), ([5], "sentences.0. must be a string")],
+        [("He is.", "list"), ([5], r"sentences\[0\]")],
     )
     def test_sentences_must_be_a_list_of_strings(self, monitor, prompt, sentences, found):
         with pytest.raises(WrongTypeError, match=found):
@@ -184,16 +184,16 @@ class TestInput:
 
     @pytest.mark.parametrize("run", [Monitor.generate, Monitor.score, Monitor.attach])
     def test_a_prompt_that_is_a_string(self, monitor, run):
-        with pytest.raises(WrongTypeError, match="found str"):
+        with pytest.raises(WrongTypeError, match="str"):
             run(monitor, *(("What?", "Anna moved.") if run is Monitor.score else ("What?",)))
 
     def test_an_unknown_way_to_reveal(self, monitor, prompt):
-        with pytest.raises(InputError, match="found 'late'"):
+        with pytest.raises(InputError, match="'late'"):
             next(monitor.stream(prompt, reveal="late", max_new_tokens=3))
 
     @pytest.mark.parametrize("token", [-1, 900])
     def test_ids_outside_the_vocabulary(self, monitor, prompt, token):
-        with pytest.raises(InputError, match=r"0\.\.899, the vocabulary"):
+        with pytest.raises(InputError, match=r"0\.\.899"):
             monitor.score(prompt, response_token_ids=[5, token])
 
     def test_numpy_ids(self, monitor, prompt):
@@ -204,14 +204,14 @@ class TestInput:
         n = len(prompt.with_context_ids)
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", n + 5)
         monitor.score(prompt, response_token_ids=[5] * 5)
-        with pytest.raises(PromptError, match=f"needs {n + 6} tokens, but the model's window is {n + 5}"):
+        with pytest.raises(PromptError, match=str(n + 6)):
             monitor.score(prompt, response_token_ids=[5] * 6)
 
     def test_prompt_longer_than_the_window(self, monitor, prompt, golden, monkeypatch):
         n = len(prompt.with_context_ids)
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", n - 1)
         for run in (monitor.generate, monitor.attach):
-            with pytest.raises(PromptError, match=f"the model's window is {n - 1}"):
+            with pytest.raises(PromptError, match=str(n - 1)):
                 run(prompt, max_new_tokens=2) if run == monitor.generate else run(prompt)
 
     def test_a_full_window_ends_the_answer(self, monitor, prompt, golden, monkeypatch):
@@ -224,19 +224,19 @@ class TestInput:
     def test_equal_prompts(self, monitor):
         from syncheck import prompt_from_texts
 
-        with pytest.raises(PromptError, match="are equal"):
+        with pytest.raises(PromptError, match="equal"):
             prompt_from_texts(
                 monitor.tokenizer, question="?", context="text", with_context="same", without_context="same"
             )
 
     def test_an_unknown_schema(self, golden):
-        with pytest.raises(InputError, match="feature schema"):
+        with pytest.raises(InputError, match=r"paper\.v9"):
             Monitor(golden.model, golden.tokenizer, config=MonitorConfig(schema="paper.v9"))
 
     @pytest.mark.parametrize("layer", [-1, 6])
     def test_a_layer_the_model_does_not_have(self, golden, layer):
         monitor = Monitor(golden.model, golden.tokenizer, config=MonitorConfig(layers=(layer,)))
-        with pytest.raises(InputError, match=r"layers must be in 0\.\.5"):
+        with pytest.raises(InputError, match="layers"):
             monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), ANSWER)
 
     def test_references_of_another_model(self, golden, prompt):
@@ -245,7 +245,7 @@ class TestInput:
         monitor = Monitor(
             golden.model, golden.tokenizer, config=config, lid_references=lid_references, aligner=WordAligner()
         )
-        with pytest.raises(InputError, match="references of width 32, but the model's activations have 64"):
+        with pytest.raises(InputError, match="width"):
             monitor.score(prompt, ANSWER)
 
 
@@ -260,7 +260,7 @@ def test_a_model_that_keeps_its_state_to_itself_is_refused(golden, prompt):
 
     sizes = {"vocab_size": 900, "hidden_size": 8, "num_hidden_layers": 2, "attention_hidden_size": 8}
     monitor = Monitor(RwkvForCausalLM(RwkvConfig(**sizes)), golden.tokenizer, config=MonitorConfig())
-    with pytest.raises(UnsupportedModelError, match="keeps its state outside a transformers cache"):
+    with pytest.raises(UnsupportedModelError, match="cache"):
         monitor.score(prompt, ANSWER)
 
 

@@ -221,15 +221,15 @@ class TestTokens:
             prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings=["1982"], tokenizer=monitor.tokenizer
         )
         assert report.stop == "criteria" and report.response.endswith("1982")
-        with pytest.raises(InputError, match="stop_strings need the tokenizer"):
+        with pytest.raises(InputError, match="stop_strings"):
             monitor.generate(prompt, stop_strings=["1982"])
 
     def test_beam_search_is_refused(self, monitor, prompt):
-        with pytest.raises(InputError, match="num_beams must be 1; found 2"):
+        with pytest.raises(InputError, match="num_beams"):
             monitor.generate(prompt, max_new_tokens=3, num_beams=2)
 
     def test_a_stream_is_of_one_response(self, monitor, prompt):
-        with pytest.raises(InputError, match="a stream is of one response"):
+        with pytest.raises(InputError, match="stream"):
             next(monitor.stream(prompt, max_new_tokens=3, do_sample=True, num_return_sequences=2))
 
 

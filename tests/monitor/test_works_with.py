@@ -43,27 +43,27 @@ class TestCaches:
 
     def test_a_quantised_cache_of_the_loop_that_is_watched(self, monitor, prompt):
         cache = QuantizedCache("fp8", monitor.model.config)
-        with pytest.raises(InputError, match="a quantised cache changes the logits"), monitor.attach(prompt):
+        with pytest.raises(InputError, match="quantised"), monitor.attach(prompt):
             monitor.model.generate(**prompt.inputs(), max_new_tokens=3, past_key_values=cache)
 
     @pytest.mark.parametrize("kind", ["static", "quantized", "offloaded"])
     def test_another_cache_in_our_own_loop(self, monitor, prompt, kind):
-        with pytest.raises(InputError, match=f"cache_implementation must be left out; found '{kind}'"):
+        with pytest.raises(InputError, match="cache_implementation"):
             monitor.generate(prompt, max_new_tokens=3, cache_implementation=kind)
 
     def test_a_cache_of_the_caller(self, monitor, prompt):
-        with pytest.raises(InputError, match="past_key_values must be left out"):
+        with pytest.raises(InputError, match="past_key_values"):
             monitor.generate(prompt, max_new_tokens=3, past_key_values=DynamicCache())
 
 
 class TestOptions:
     @pytest.mark.parametrize("option", ["output_scores", "output_logits", "output_hidden_states", "output_attentions"])
     def test_outputs_that_a_report_does_not_hold(self, monitor, prompt, option):
-        with pytest.raises(InputError, match=f"{option} must be left out"):
+        with pytest.raises(InputError, match=option):
             monitor.generate(prompt, max_new_tokens=3, return_dict_in_generate=True, **{option: True})
 
     def test_assisted_decoding(self, monitor, prompt):
-        with pytest.raises(InputError, match="prompt_lookup_num_tokens must be left out"):
+        with pytest.raises(InputError, match="prompt_lookup_num_tokens"):
             monitor.generate(prompt, max_new_tokens=3, prompt_lookup_num_tokens=2)
 
     def test_a_list_of_end_tokens(self, monitor, prompt):
@@ -111,7 +111,7 @@ class TestModels:
             model.forward = torch.compile(model.forward, backend="eager")
         else:
             model.model.layers[3].compile(backend="eager")
-        with pytest.raises(UnsupportedModelError, match="the model is compiled"):
+        with pytest.raises(UnsupportedModelError, match="compiled"):
             Monitor(model, golden.tokenizer, config=MonitorConfig())
 
     def test_a_wrapper_of_adapters_is_refused(self, golden):
@@ -129,7 +129,7 @@ class TestModels:
                 return self.model
 
         wrapper = Wrapper(golden.model)
-        with pytest.raises(UnsupportedModelError, match=r"pass its get_base_model\(\)"):
+        with pytest.raises(UnsupportedModelError, match=r"get_base_model\(\)"):
             Monitor(wrapper, golden.tokenizer, config=MonitorConfig())
         Monitor(wrapper.get_base_model(), golden.tokenizer, config=MonitorConfig())
 
@@ -138,7 +138,7 @@ class TestModels:
         monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
         model.compile(backend="eager")
-        with pytest.raises(UnsupportedModelError, match="the model is compiled"):
+        with pytest.raises(UnsupportedModelError, match="compiled"):
             monitor.score(prompt, ANSWER)
 
     def test_padding_that_a_model_would_misread_is_refused(self, golden):
@@ -153,14 +153,14 @@ class TestModels:
         model = BartForCausalLM(BartConfig(**sizes, max_position_embeddings=256))
         monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         prompts = [monitor.prompt(question=q, context=PASSAGES) for q in (QUESTION, "Who?")]
-        with pytest.raises(UnsupportedModelError, match="BartForCausalLM takes no position_ids"):
+        with pytest.raises(UnsupportedModelError, match="position_ids"):
             monitor.score_batch(prompts, [ANSWER, ANSWER])
         for prompt, report in zip(prompts, monitor.score_batch(prompts, [ANSWER, ANSWER], batch_size=1), strict=True):
             same_signals(report, monitor.score(prompt, ANSWER))
 
     def test_a_model_with_an_encoder_is_refused(self, golden):
         sizes = {"vocab_size": 900, "d_model": 16, "d_ff": 16, "d_kv": 8, "num_layers": 1, "num_heads": 2}
-        with pytest.raises(UnsupportedModelError, match="T5ForConditionalGeneration has an encoder"):
+        with pytest.raises(UnsupportedModelError, match="encoder"):
             Monitor(T5ForConditionalGeneration(T5Config(**sizes)), golden.tokenizer, config=MonitorConfig())
 
 

@@ -218,7 +218,7 @@ def test_many_queries_are_the_queries_one_by_one():
 
 
 def test_a_layer_without_references_is_refused_by_name():
-    with pytest.raises(InputError, match=r"layer must be one of \(2,\), .* found 1"):
+    with pytest.raises(InputError, match="layer"):
         LidReferences({2: np.eye(3)}).lid_of(1, np.ones((1, 3), np.float32))
 
 
@@ -288,18 +288,18 @@ def test_layers_are_named_in_ascending_order():
 
 
 def test_activations_of_another_width():
-    with pytest.raises(InputError, match="width 3, but the model's activations have 4"):
+    with pytest.raises(InputError, match="width"):
         LidReferences({2: np.eye(3)}).lid_of_states({2: torch.ones(1, 4)})
 
 
 @pytest.mark.parametrize("shapes", [{}, {2: (3,)}, {2: (1, 3), 4: (2, 3)}, {2: (1, 1, 3)}], ids=str)
 def test_states_whose_sentences_do_not_agree(shapes):
-    with pytest.raises(InputError, match=r"\(N, H\) activations of the same N sentences at each layer; found"):
+    with pytest.raises(InputError, match=r"\(N, H\)"):
         LidReferences({2: np.eye(3)}).lid_of_states({k: torch.ones(shape) for k, shape in shapes.items()})
 
 
 def test_an_unknown_variant():
-    with pytest.raises(InputError, match=r"must be one of \('mle', 'official'\); found 'mean'"):
+    with pytest.raises(InputError, match="'mean'"):
         LidReferences({2: np.eye(3)}, variant="mean")
 
 
@@ -309,7 +309,7 @@ def test_an_unknown_variant():
     ids=["1-d", "NaN", "beyond float32", "3-d"],
 )
 def test_references_that_cannot_be_used(array):
-    with pytest.raises(InputError, match=r"finite \(T, H\) array"):
+    with pytest.raises(InputError, match=r"\(T, H\)"):
         LidReferences({0: array})
 
 
@@ -331,7 +331,7 @@ def test_the_variant_is_saved(tmp_path, variant):
 
 def test_a_file_with_an_unknown_variant(tmp_path):
     save_file({"layer_1": np.eye(3)}, tmp_path / "lid_references.safetensors", metadata={"variant": "newer"})
-    with pytest.raises(CheckpointError, match="variant 'newer'; this version knows"):
+    with pytest.raises(CheckpointError, match="'newer'"):
         LidReferences.load(tmp_path / "lid_references.safetensors")
 
 
@@ -361,14 +361,14 @@ def test_files_that_cannot_be_read(tmp_path, suffix, content):
     path = tmp_path / f"bank{suffix}"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a readable file of LID references|does not exist"):
+    with pytest.raises(CheckpointError, match=path.name):
         LidReferences.load(path)
 
 
 def test_one_array_alone_is_no_archive(tmp_path):
     np.save(tmp_path / "lid_references.npy", np.eye(3))
     (tmp_path / "lid_references.npy").rename(tmp_path / "lid_references.npz")
-    with pytest.raises(CheckpointError, match="not a readable file"):
+    with pytest.raises(CheckpointError, match="readable"):
         LidReferences.load(tmp_path / "lid_references.npz")
 
 
@@ -381,5 +381,5 @@ def test_a_pickled_array_is_not_loaded(tmp_path):
 @pytest.mark.parametrize("name", ["block_2", "layer_x", "layer"])
 def test_arrays_with_other_names(tmp_path, name):
     save_file({name: np.eye(2, dtype=np.float32)}, tmp_path / "lid_references.safetensors")
-    with pytest.raises(CheckpointError, match="expected names layer_<k>"):
+    with pytest.raises(CheckpointError, match="layer_<k>"):
         LidReferences.load(tmp_path / "lid_references.safetensors")

