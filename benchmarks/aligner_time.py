@@ -1,4 +1,4 @@
-"""What the support of one sentence costs: the bundled aligner on answers to questions, as a monitor asks it.
+"""Time for the support of one sentence: the bundled aligner on answers to questions, as a monitor calls it.
 
     python benchmarks/aligner_time.py --ragtruth ragtruth-qa --threads 2
 

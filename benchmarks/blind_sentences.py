@@ -1,4 +1,4 @@
-r"""Sentences for people to label, drawn by seed, and how well each judge tells the labels.
+r"""Sentences for people to label, drawn by seed, and how well each judge predicts the labels.
 
     python benchmarks/blind_sentences.py draw --articles articles.jsonl.xz --output runs/blind.jsonl
     python benchmarks/blind_sentences.py judge --sentences runs/blind.jsonl \
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def draw(args: argparse.Namespace) -> None:
-    """Write the sentences, shuffled, with their questions and passages; goes on where it stood."""
+    """Write the sentences, shuffled, with their questions and passages; continues where it stopped."""
     monitor = load_kit("generation")
     torch.set_num_threads(1)
     questions = wikipedia_questions(args.articles, PROMPTS, seed=SEED)

@@ -1,4 +1,4 @@
-"""Sentence boundaries of growing responses against NLTK's Punkt on the whole text, and what finding them costs.
+"""Sentence boundaries of growing responses against NLTK's Punkt on the whole text, and the time it takes to find them.
 
     python benchmarks/boundaries.py --data ragtruth-qa
 
@@ -47,7 +47,7 @@ def punkt_bounds(text: str) -> list[tuple[int, int]]:
 
 
 def compare(responses: dict[str, str], pieces: dict[str, list[str]]) -> bool:
-    """Print how many responses and sentences are those of Punkt; return whether all are."""
+    """Print how many responses and sentences agree with Punkt; return whether all do."""
     wrong: dict[str, list[str]] = {"characters": [], "tokens": []}
     sentences = cut_sentences = 0
     for name, text in responses.items():
@@ -66,7 +66,7 @@ def compare(responses: dict[str, str], pieces: dict[str, list[str]]) -> bool:
 
 
 def microseconds(pieces: Sequence[str], config: SegmenterConfig) -> float:
-    """Time the segmenter, per token, in time of this process (the machine may have other work)."""
+    """Time the segmenter, per token, in processor time (the machine may have other work)."""
     started = time.process_time()
     segmented(pieces, config)
     return (time.process_time() - started) / len(pieces) * 1e6

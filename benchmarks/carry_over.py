@@ -1,4 +1,4 @@
-"""What tells supported from unsupported sentences on a source that took no part in the training.
+"""Features that separate supported from unsupported sentences on a source that took no part in training.
 
     python benchmarks/carry_over.py --ragtruth ragtruth-qa --attribution attribution-pairs --support support-pairs
 
@@ -45,7 +45,7 @@ HELD_OUT = ("defacto", "frank")
 
 
 def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[SupportPair]:
-    """Read the six sources; citation marks are no part of a claim."""
+    """Read the six sources; citation marks are not part of a claim."""
     pairs = ragtruth_pairs(ragtruth)
     for source in ATTRIBUTION:
         pairs += [replace(p, claim=statement(p.claim)) for p in load_pairs(attribution, source)]

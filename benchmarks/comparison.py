@@ -39,7 +39,7 @@ Tick = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Contexts of so many tokens, so many of them at once, answers of so many tokens, so many rounds."""
+    """Tokens of a context, contexts in a batch, tokens of an answer, and rounds."""
 
     context: int
     batch: int
@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Cost:
-    """What one way took.
+    """Time and memory of one way.
 
     Attributes
     ----------
@@ -123,11 +123,11 @@ def peaks_by_length(subject: Subject, *, context: int, lengths: Sequence[int], t
 
 
 def _go_on(token: int) -> None:
-    """Pause nowhere."""
+    """Do not pause."""
 
 
 def _turn_ends(job: Job) -> list[int]:
-    """Return before which tokens a turn ends: the first, and shortly behind each sentence of the first row."""
+    """Return the tokens before which a turn ends: the first, and one shortly after each sentence of the first row."""
     return [0, *(end + MARGIN for end in job.sentences[0][:-1] if end + MARGIN < job.tokens)]
 
 

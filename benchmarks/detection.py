@@ -31,13 +31,13 @@ Row = dict[str, Any]
 
 
 def run(words: Sequence[str]) -> None:
-    """Run a command of ``syncheck``, or end here."""
+    """Run a command of ``syncheck``; exit if it fails."""
     if syncheck(words):
         sys.exit(f"stopped: syncheck {words[0]} failed")
 
 
 def found(args: argparse.Namespace, name: str, words: Sequence[str]) -> dict[str, Any]:
-    """Return what ``syncheck evaluate`` writes about the measured sentences."""
+    """Return the tables of ``syncheck evaluate`` for the measured sentences."""
     output = args.output / f"{name}.json"
     features = args.output / "features.parquet"
     run(["evaluate", "--data", str(features), "--cv", str(args.cv), *words, "--output", str(output)])
@@ -63,7 +63,7 @@ def systems_table(evaluated: dict[str, Any], generators: Sequence[str]) -> Itera
 
 
 def signals_table(evaluated: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each group of signals: the AUROC that is lost when it is permuted among held-out sentences."""
+    """Yield a line for each group of signals: the AUROC lost when it is permuted among held-out sentences."""
     sets = [name for name in get_args(SetName) if name in evaluated]
     gains = {name: {row["system"]: row["gain"] for row in evaluated[name][PERMUTED]["rows"]} for name in sets}
     yield f"| AUROC lost | {' | '.join(f'{name} set' for name in sets)} |"

@@ -1,4 +1,4 @@
-"""What a newcomer tries first: two sentences about the same passages, one with support and one without.
+"""First tries of a newcomer: two sentences about the same passages, one with support and one without.
 
     python benchmarks/first_tries.py --half open
 
@@ -112,7 +112,7 @@ def score_pairs(monitor: Monitor, pairs: Sequence[Pair]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was right, by pair.
+    """Correct judgements, by pair.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def judge(scores: Floats, threshold: float) -> Judged:
 
 
 def table(pairs: Sequence[Pair], judged: Judged, *, seed: int) -> list[str]:
-    """Write the shares by kind, in the order of the file, and in all."""
+    """Write the shares by kind, in the order of the file, and overall."""
     draws = BootstrapSamples.of(np.array([p.context_id for p in pairs]), draws=RESAMPLES, seed=seed)
     kinds = np.array([p.kind for p in pairs])
     rows = [["kind", "pairs", "ordered rightly", "right side", "supported", "unsupported", "without a score"]]
@@ -152,7 +152,7 @@ def table(pairs: Sequence[Pair], judged: Judged, *, seed: int) -> list[str]:
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: NDArray[np.bool_]) -> str:
-    """Write the mean of the chosen pairs with its interval; pairs of a single context say nothing of others."""
+    """Write the mean of the chosen pairs with its interval; pairs of a single context say nothing about others."""
     groups = draws.counts.shape[1]
     pairs = np.bincount(draws.group[chosen], minlength=groups)
     sizes, hits = draws.counts @ pairs, draws.counts @ np.bincount(draws.group[chosen], right[chosen], groups)
@@ -162,7 +162,7 @@ def _share(draws: BootstrapSamples, right: Floats, chosen: NDArray[np.bool_]) ->
 
 
 def wrong(pairs: Sequence[Pair], scores: Floats, judged: Judged) -> list[str]:
-    """Write the pairs that are not ordered rightly, with both scores."""
+    """Write the pairs in the wrong order, with both scores."""
     return [
         f"{p.id} {p.kind}: {good:.2f} {p.supported} | {bad:.2f} {p.unsupported}"
         for p, (good, bad), ordered in zip(pairs, scores, judged.ordered, strict=True)
@@ -178,7 +178,7 @@ def _monitor(saved: Path | None) -> Monitor:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Score the pairs and print what is right."""
+    """Score the pairs and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=(*get_args(Half), "both"), default="open", help="(%(default)s)")
     parser.add_argument("--monitor", type=Path, metavar="DIR", help="saved monitor; that of the kit without it")

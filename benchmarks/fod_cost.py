@@ -1,4 +1,4 @@
-"""What FOD's search costs: against greedy decoding of the same answer, and against the published code's way.
+"""The cost of FOD's search against greedy decoding of the same answer, and against the published code's way.
 
     python benchmarks/fod_cost.py                                          # the bundled model and a random one
     python benchmarks/fod_cost.py --quick                                  # only to see that it runs
@@ -39,7 +39,7 @@ BEFORE_ROUNDS = 2
 
 @dataclass(slots=True)
 class Compared:
-    """FOD's time over that of another way: round by round, and all in all."""
+    """FOD's time over that of another way: round by round, and in total."""
 
     rounds: list[float]
     seconds: tuple[float, float]

@@ -112,7 +112,7 @@ def arguments() -> argparse.Namespace:
 
 
 def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
-    """Return what each process is started with."""
+    """Return the settings that each process is started with."""
     return Setup(
         model=args.model,
         monitor=args.monitor,
@@ -137,7 +137,7 @@ def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
 
 
 def settings_of(bench: Bench) -> dict[str, Any]:
-    """Return what the answers depend on, for the log."""
+    """Return the settings that the answers depend on, for the log."""
     setup, config = bench.setup, bench.monitor.config
     return {
         "model": setup.model or "bundled kit",
@@ -153,7 +153,7 @@ def settings_of(bench: Bench) -> dict[str, Any]:
 
 
 def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int) -> None:
-    """Decode and judge what the log has not yet."""
+    """Decode and judge what the log does not hold yet."""
     questions = bench.setup.questions
     wanted = [Job(key, i) for i in range(len(questions)) for key in keys]
     jobs = [job for job in wanted if not log.has(job.key, questions[job.index].id, questions[job.index].fingerprint)]
@@ -167,7 +167,7 @@ def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int)
 def compared(
     bench: Bench, log: AnswerLog, *, workers: int, only: Sequence[str] | None = None
 ) -> tuple[Answers, int | None]:
-    """Let all decoders answer, or those named, and never rerank then.
+    """Let all decoders answer, or only those named, without reranking.
 
     Returns their answers, in the order of Table 2, and reranking's candidates.
     """
@@ -187,7 +187,7 @@ def compared(
 
 
 def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int) -> int:
-    """Add the answers of reranking to those that were found; returns its candidates."""
+    """Add the answers of reranking to those found; return its candidates."""
     ids = [question.id for question in bench.setup.questions]
     limits = bench.setup.limits
     decoded = [each.answer.sampled_tokens for each in found[FOD]]
@@ -206,7 +206,7 @@ def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int
 
 
 def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
-    """Let FOD answer with each K and with each S; returns the answers by K and by S."""
+    """Let FOD answer with each K and with each S; return the answers by K and by S."""
     limits = bench.setup.limits
     ids = [question.id for question in bench.setup.questions]
     own = (limits.beam_size, limits.samples_per_step)

@@ -1,4 +1,4 @@
-"""FOD on scripted sentences: which ones it samples is given, so that every way of searching decodes the same.
+"""FOD on scripted sentences: the samples are given, so that every way of searching decodes the same text.
 
 A logits processor leaves one token possible to each row. At the start of a round every row draws a sentence of the
 pool; rows of one beam draw sentences that begin differently, so that no two samples are alike and all are judged.
@@ -29,7 +29,7 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What one search samples: the greedy sentence it takes back, each round's samples, and the answer's sentences.
+    """The samples of one search: the greedy sentence it takes back, each round's samples, and the answer's sentences.
 
     ``rounds`` holds (tokens of the answer before, the sample's tokens).
     """
@@ -90,7 +90,7 @@ class Sampled(LogitsProcessor):  # type: ignore[misc]
         return torch.full_like(scores, -torch.inf).scatter_(1, tokens[:, None], 0.0)
 
     def _draw(self, answer: Ids) -> Ids:
-        """Draw a sentence, with the token behind it that shows its end."""
+        """Draw a sentence, with the token after it that shows its end."""
         taken = self._taken.setdefault(answer, set())
         while True:
             sentence = self._random.choice(self._pool)
@@ -149,7 +149,7 @@ def fod(
 
 
 def search_of(subject: Subject, prompt: RagPrompt, output: FODOutput) -> Search:
-    """Return what a search has sampled."""
+    """Return the samples of a search."""
     taken_back = output.dropped[0].text
     parents, rounds = (output.search.greedy,), []
     for step in output.search.rounds:
@@ -171,7 +171,7 @@ def greedy(subject: Subject, search: Search, between: Between, *, monitored: boo
 
 
 def published(subject: Subject, search: Search, between: Between, *, tokens: int) -> None:
-    """Sample what the search does one by one, each from a new encoding of all the text, as the published code does.
+    """Draw the search's samples one by one, each from a new encoding of all the text, as the published code does.
 
     Each sample is decoded to ``tokens`` tokens, or to its end where that is later, and cut; two passes over all the
     text follow, without the context for the other distribution and with it for the hidden states.

@@ -1,4 +1,4 @@
-"""How often the language check is right: English sentences that it lets pass, and sentences in others that it names.
+"""Accuracy of the language check: English sentences that it accepts, and sentences in other languages that it names.
 
     python benchmarks/languages.py ragtruth-qa mushroom/test_unlabelled
 

@@ -1,4 +1,4 @@
-"""What measured times hold for: the date, the chip, the threads, the versions, the clock."""
+"""The conditions of measured times: date, chip, threads, versions and clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import transformers
 
 
 def describe_machine(device: str, threads: int, clock: str) -> dict[str, str]:
-    """Return the parts of the line that stands over every table."""
+    """Return the parts of the line above every table."""
     return {
         "date": date.today().isoformat(),
         "chip": torch.cuda.get_device_name() if device == "cuda" else _processor(),

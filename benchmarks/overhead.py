@@ -1,4 +1,4 @@
-"""What monitoring costs relative to plain ``generate``: time and memory, measured in one run.
+"""The cost of monitoring relative to plain ``generate``: time and memory, measured in one run.
 
     python benchmarks/overhead.py                                             # the bundled model and a random one
     python benchmarks/overhead.py --quick                                     # only to see that it runs
@@ -9,7 +9,7 @@ Every way (``ways.py``) decodes the same scripted tokens greedily (``workload.py
 these ratios, their quartiles, and the ratio of the sums. The first turn ends when the logits of the first token are
 there (for the monitor, of both prompts); this is "first token", the prefill. All others are "decode": what comes after
 the first logits, down to the end of the call with the last sentence and the report. A sentence is measured when the
-next one has begun, so a turn ends two tokens behind a sentence of the first row. The slow ways run in the first round
+next one has begun, so a turn ends two tokens after a sentence of the first row. The slow ways run in the first round
 only, re-prefill for its first sentences, compared with plain ``generate`` up to there.
 
 Peak memory is measured in runs of its own, one way after another, for answers of 64 tokens (``peak_memory.py``); above

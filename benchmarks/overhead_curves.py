@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=TOKENS, help="longest answer")
     parser.add_argument("--contexts", type=int, nargs="+", default=list(CONTEXTS))
-    parser.add_argument("--output", type=Path, help="the picture; its figures go beside it as JSON")
+    parser.add_argument("--output", type=Path, help="the picture; its figures go next to it as JSON")
     args = parser.parse_args()
     if args.clock == "cpu" and (args.threads > 1 or args.device != "cpu"):
         parser.error("--clock cpu counts one thread: pass --threads 1, and --device cpu")
@@ -120,7 +120,7 @@ def _turns(
 
 
 def fit(curve: Curve) -> tuple[NDArray[np.float64], float]:
-    """Fit a straight line; returns what it gives at each length, and its slope in seconds per token."""
+    """Fit a straight line; return its values at each length, and its slope in seconds per token."""
     slope, start = np.polyfit(*curve, 1)
     return start + slope * curve[0], float(slope)
 

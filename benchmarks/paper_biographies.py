@@ -1,4 +1,4 @@
-"""The biographies of the paper's Table 1: which file trains for which, and their labels, made once and kept.
+"""The biographies of the paper's Table 1: which file serves as training data for which, and their labels, kept.
 
 The paper (section 4.1) has no training split of FS, F-100 and F-100-anti: FS trains what is tested on F-100 and on
 F-100-anti, F-100 what is tested on FS, whole files both times. It leaves open what to do with people that are in both
@@ -28,7 +28,7 @@ UNKNOWN = "unknown"
 
 
 def add_biographies(options: argparse.ArgumentParser) -> None:
-    """Add ``--biographies`` and the names of what labels them."""
+    """Add ``--biographies`` and the options of the models that label them."""
     options.add_argument(
         "--biographies",
         nargs="+",
@@ -112,7 +112,7 @@ def _named_file(text: str) -> tuple[str, Path]:
 
 
 def _check_records(files: dict[str, Path], generator: str) -> None:
-    """Check all records before the first is labelled, which takes a large judge hours."""
+    """Check all records before the first is labelled: labelling takes a large judge hours."""
     people = {}
     for name, file in files.items():
         # No proposition is cut or judged yet, so the labels mean nothing.

@@ -1,4 +1,4 @@
-"""Reproduce the paper's Table 1: the answers of one model, detected by what was trained on others of its answers.
+"""Reproduce the paper's Table 1: answers of one model, scored by aggregators trained on its other answers.
 
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
@@ -12,7 +12,7 @@ and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those
 run that was stopped goes on. QA, Summary and Data2txt are of ``--ragtruth``, trained on one split and tested on the
 other; FS, F-100 and F-100-anti of ``--biographies``, trained and tested as ``paper_biographies.py`` says. Without one
 of the two options the table has the columns of the other alone. AlignScore needs the config and tokenizer of its
-RoBERTa, ``--aligner-backbone``; without it they are looked for in ``roberta-base/`` beside the checkpoint and in the
+RoBERTa, ``--aligner-backbone``; without it they are looked for in ``roberta-base/`` next to the checkpoint and in the
 cache. ``cut`` drops what exceeds its window, as its published code does, which the paper ran; without it all is scored.
 """
 
@@ -79,13 +79,13 @@ class Heard(io.StringIO):
         self._shown = sys.stderr
 
     def write(self, text: str) -> int:
-        """Show and keep."""
+        """Show the text and keep it."""
         self._shown.write(text)
         return super().write(text)
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command of ``syncheck`` that makes a file; end here unless all that failed are responses it left out."""
+    """Run a command of ``syncheck`` that makes a file; exit unless the only failures are responses it left out."""
     sys.stdout.write(f"$ syncheck {shlex.join(command)}\n")
     heard = Heard()
     with redirect_stderr(heard):
@@ -115,7 +115,7 @@ class Measured:
 
 
 def evaluate(test: Path, how: Sequence[str]) -> Scores:
-    """Return what is found of a file, on the paper's set of sentences; ``how`` says what is trained."""
+    """Return the results on a file, on the paper's set of sentences; ``how`` says what is trained."""
     output = test.with_suffix(".json")
     output.unlink(missing_ok=True)  # never the figures of an earlier run
     run(["evaluate", "--data", str(test), *how, "--set", "paper", "--output", str(output)])
@@ -185,7 +185,7 @@ def _cell(auroc: float | None, deviation: float | None) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the options."""
+    """Return the parser of the options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--ragtruth", type=Path, metavar="DIR", help="the corpus as published")
     options.add_argument("--model", required=True, metavar="DIR_OR_ID", help="whose signals are measured")
@@ -207,7 +207,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the options, and refuse those that do not go together."""
+    """Read the options, and refuse combinations that make no sense."""
     options = parser()
     args = options.parse_args(argv)
     refused = biographies.refusal(args)

@@ -1,4 +1,4 @@
-"""How much memory a call takes at its peak, above what was in use when it began."""
+"""Peak memory of a call, above what was in use when it began."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEEP_MUCH = {M_MMAP_THRESHOLD: 32 * 1024**2, M_TRIM_THRESHOLD: 64 * 1024**2}
 
 
 def can_measure(device: str) -> bool:
-    """Whether :func:`peak_mb` works here: on CUDA, and on a CPU with Linux and glibc."""
+    """Return True if :func:`peak_mb` works here: on CUDA, and on a CPU with Linux and glibc."""
     return device == "cuda" or (sys.platform == "linux" and CLEAR.exists() and hasattr(ctypes.CDLL(None), "mallopt"))
 
 
@@ -50,7 +50,7 @@ def peak_mb(call: Callable[[], object], *, device: str) -> float:
         CLEAR.write_text(RESET_PEAK)
         start, files = _resident_bytes("VmRSS"), _resident_bytes("RssFile")
         call()
-        # Pages of libraries that come in meanwhile are no need of the call.
+        # Pages of libraries that are loaded meanwhile are not memory of the call.
         return (_resident_bytes("VmHWM") - start - (_resident_bytes("RssFile") - files)) / 1e6
     finally:
         _set_heap(KEEP_MUCH)

@@ -37,7 +37,7 @@ SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """All that a process needs to be started.
+    """Everything that a process needs to start.
 
     ``model`` and ``monitor`` are None for the bundled kit; ``threads`` None leaves torch's choice.
     """
@@ -68,7 +68,7 @@ def reranking_key(candidates: int) -> str:
 
 
 class Bench:
-    """Does jobs."""
+    """Runs jobs."""
 
     def __init__(self, setup: Setup) -> None:
         if setup.threads is not None:
@@ -91,7 +91,7 @@ class Bench:
         reranking(self.monitor, setup.limits, candidates=1)  # says at once if the monitor lacks what it needs
 
     def probes(self) -> dict[str, list[float | None]]:
-        """Score one answer by the monitor and by the judge, so that a log notices when either is trained anew."""
+        """Score one answer by the monitor and by the judge, so that a log notices when either is retrained."""
         prompt = self.monitor.prompt(question=PROBE_QUESTION, context=PROBE_CONTEXT)
         sentences = self.monitor.score(prompt, response=PROBE_ANSWER).sentences
         found = self._aligner.align(PROBE_CONTEXT, [sentence.text for sentence in sentences])
@@ -128,7 +128,7 @@ class Bench:
 
 
 def load_monitor(setup: Setup) -> Monitor:
-    """Load the bundled kit, or the model and monitor that are asked for."""
+    """Load the bundled kit, or the model and monitor that the settings name."""
     if setup.model is None or setup.monitor is None:
         return load_kit("generation", device=setup.device)
     model = AutoModelForCausalLM.from_pretrained(setup.model, dtype="auto", trust_remote_code=False).to(setup.device)
@@ -138,7 +138,7 @@ def load_monitor(setup: Setup) -> Monitor:
 
 
 def results(bench: Bench, jobs: Sequence[Job], *, workers: int) -> Iterator[tuple[Job, list[EvaluatedAnswer]]]:
-    """Do jobs, in this process or in several that are set up alike; each result comes when it is there."""
+    """Run jobs, in this process or in several that are set up alike; yield each result as soon as it is there."""
     if workers == 1 or len(jobs) < 2:
         yield from ((job, bench.do(job)) for job in jobs)
         return

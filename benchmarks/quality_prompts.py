@@ -15,7 +15,7 @@ from syncheck.errors import InputError
 from syncheck.labelling.responses import Record, read_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
-from wikipedia_qa import ExampleMaker, load_articles  # noqa: E402 - the training scripts are no package
+from wikipedia_qa import ExampleMaker, load_articles  # noqa: E402 - the training scripts are not a package
 
 SEED = 23
 LENGTH = 1400
@@ -24,7 +24,7 @@ LENGTH = 1400
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its passages. ``task`` is the column of the table that it counts in."""
+    """A question with its passages. ``task`` is the column of the table in which it counts."""
 
     id: str
     question: str
@@ -33,13 +33,13 @@ class Question:
 
     @property
     def fingerprint(self) -> str:
-        """Tells prompts with the same id and another text apart."""
+        """Digest that distinguishes prompts with the same id and different texts."""
         text = json.dumps([self.question, *self.passages])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def wikipedia_questions(articles: Path, count: int, *, seed: int = SEED) -> list[Question]:
-    """Draw questions about articles that nothing in the kit was trained on, the same for one seed."""
+    """Draw questions about articles that nothing in the kit was trained on; the same seed gives the same questions."""
     maker, rng = ExampleMaker(load_articles(articles, "heldout"), None), random.Random(seed)
     name = "" if seed == SEED else f"{seed}:"
     found: list[Question] = []
@@ -70,7 +70,7 @@ def questions_of(path: Path, count: int) -> list[Question]:
             break
         name = record.optional("id", str) or f"{path.stem}:{record.line}"
         if name in found:
-            raise record.error(f"expected an id of its own; {name!r} has come before", "id")
+            raise record.error(f"expected a unique id; {name!r} has come before", "id")
         task = record.optional("task", str) or path.stem
         found[name] = Question(name, record.get("question", str), _passages(record), task)
     if not found:

@@ -1,4 +1,4 @@
-"""What the comparison of decoders prints: the paper's Table 2, every figure with its interval, and the differences."""
+"""Tables of the comparison of decoders: the paper's Table 2, every figure with its interval, and the differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast responses are scored, against context, answer, batch and workers; what `syncheck plan` reads.
+"""Speed of scoring responses by context, answer, batch and workers; `syncheck plan` reads the result.
 
 ``python benchmarks/scale.py --output rates.json``
 
@@ -27,7 +27,7 @@ SEED = 0
 
 
 def measured(context: int, answer: int, batch_tokens: int | None, count: int, clock: str) -> dict[str, float]:
-    """Score ``count`` answers in this process; returns seconds for one, and the peak of memory in MB."""
+    """Score ``count`` answers in this process; return seconds for one, and the peak of memory in MB."""
     import torch
     from workload import Subject, make_job
 
@@ -65,7 +65,7 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
 
 
 def at_once(workers: int, arguments: list[str]) -> dict[str, float]:
-    """Measure in so many processes at once; returns the mean of their seconds and the largest memory."""
+    """Measure in so many processes at once; return the mean of their seconds and the largest memory."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     line = [sys.executable, __file__, "--one", *arguments]
     running = [subprocess.Popen(line, env=environment, stdout=subprocess.PIPE) for _ in range(workers)]
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contexts", type=int, nargs="+", default=CONTEXTS, help="tokens of a prompt (%(default)s)")
     parser.add_argument("--answers", type=int, nargs="+", default=ANSWERS, help="tokens of an answer (%(default)s)")
-    parser.add_argument("--batch-tokens", type=int, nargs="*", default=BATCH_TOKENS, help="beside none (%(default)s)")
+    parser.add_argument("--batch-tokens", type=int, nargs="*", default=BATCH_TOKENS, help="and none (%(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="at once (%(default)s)")
     parser.add_argument("--count", type=int, default=24, help="answers a figure and worker (%(default)s)")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")

@@ -1,9 +1,9 @@
-"""What the signals themselves cost and how exact they are: tokenwise statistics and LID, away from any model.
+"""Cost and precision of the signals themselves: tokenwise statistics and LID, without a model.
 
     python benchmarks/signals.py --threads 1
     python benchmarks/signals.py --device cuda
 
-Tokenwise: one sentence of 26 tokens against vocabularies of 32,000 to 256,000, beside the textbook way (two
+Tokenwise: one sentence of 26 tokens against vocabularies of 32,000 to 256,000, next to the textbook way (two
 ``log_softmax``, sums of products); errors are the largest absolute ones against float64 on the same logits. LID: 2,000
 references at three layers, for one sentence and for eight at once; errors are the largest relative ones against
 distances and logarithms in float64. Medians of repeated calls after a warm-up, and the fastest; on a GPU each is timed

@@ -107,7 +107,7 @@ def _trained(
 
 
 def _measure(signals: dict[str, TokenSignals]) -> Measure:
-    """Return what looks an item's signals up."""
+    """Return the function that looks up an item's signals."""
 
     def measure(item: SpanItem) -> TokenSignals:
         if item.id not in signals:

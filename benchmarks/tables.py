@@ -1,4 +1,4 @@
-"""Markdown tables of what the cost benchmark measured."""
+"""Markdown tables of the cost benchmark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _cell(name: str, costs: Mapping[str, Cost]) -> str:
 
 
 def length_table(subject: Subject, context: int, peaks: Mapping[int, Sequence[float]]) -> str:
-    """Write the peaks for answers of several lengths, beside what all logits of the answer would take."""
+    """Write the peaks for answers of several lengths, next to the memory of all logits of the answer."""
     vocabulary = subject.model.config.vocab_size
     lines = [
         f"{_name(subject)}: peak memory, MB; context {context:,}, batch 1",
@@ -73,7 +73,7 @@ def length_table(subject: Subject, context: int, peaks: Mapping[int, Sequence[fl
 
 
 def replay_table(subject: Subject, replay: Replay) -> str:
-    """Write what scoring a given answer costs, and what a batch of them gains."""
+    """Write the cost of scoring a given answer, and the gain of a batch."""
     lines = [
         f"{_name(subject)}: {replay.tokens} given tokens over a context of {replay.context:,}, median (quartiles)",
         "",

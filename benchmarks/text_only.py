@@ -1,4 +1,4 @@
-"""Time to score given answers from their text alone, beside that of replaying them through the kit's language model.
+"""Time to score given answers from their text alone, compared with replaying them through the kit's language model.
 
     python benchmarks/text_only.py --ragtruth ragtruth-qa --answers 60
 

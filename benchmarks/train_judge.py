@@ -32,7 +32,7 @@ from torch import Tensor
 from syncheck.alignment.int8_encoder import EncodedPair
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
-from evaluate_aligner import measure, pack, support_scores  # noqa: E402 - the training scripts are no package
+from evaluate_aligner import measure, pack, support_scores  # noqa: E402 - the training scripts are not a package
 from support_pairs import SupportPair, load_pairs, part_of  # noqa: E402
 from train_aligner import BATCH, NEW_RATE, POOL, Encoder, start_model, train  # noqa: E402
 
@@ -44,7 +44,7 @@ LEARNING_RATE = 1.2e-4
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatches:
-    """BootstrapSamples the batch of a step from the seed and the step number alone; every pair is encoded once."""
+    """Draws the batch of a step from the seed and the step number alone; every pair is encoded once."""
 
     pairs: Sequence[EncodedPair]
     labels: Sequence[int]

@@ -1,4 +1,4 @@
-"""Signals that are in no schema: what each adds to ``syncheck.v3`` on labelled responses, by cross-validation.
+"""Signals that are in no schema: the gain of each over ``syncheck.v3`` on labelled responses, by cross-validation.
 
     syncheck features --data ragtruth-qa --output features.parquet
     python benchmarks/tried_features.py --features features.parquet
@@ -55,7 +55,7 @@ def log_ranks(logits: Tensor, token_ids: Tensor) -> Floats:
 
 @torch.inference_mode()
 def tokens_of(monitor: Monitor, record: LabelledResponse) -> tuple[NDArray[np.int64], dict[str, Floats]]:
-    """Return where the tokens of a response lie, (T, 2), and what is measured at each, (T,) by name."""
+    """Return the characters of a response's tokens, (T, 2), and values at each, (T,) by name."""
     prompt = monitor.prompt(question=record.question, context=record.passages)
     encoded = monitor.tokenizer(record.response, add_special_tokens=False, return_offsets_mapping=True)
     answer = torch.tensor(encoded["input_ids"])
@@ -71,7 +71,7 @@ def tokens_of(monitor: Monitor, record: LabelledResponse) -> tuple[NDArray[np.in
 
 
 def sentence_columns(text: str, spans: NDArray[np.int64], values: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the candidates of one sentence that its tokens decide; ``spans`` lie in the response ``text``."""
+    """Return the features of one sentence that its tokens determine; ``spans`` lie in the response ``text``."""
     word_of = words_of(text, spans)
     content = np.array([word >= 0 and bool(content_words(w)) for word, w in word_of], dtype=bool)
     gain = values["log_prob"] - values["log_prob_without_context"]

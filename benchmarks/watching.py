@@ -1,4 +1,4 @@
-"""Processor time of an answer that is watched in 1,000 pieces, beside that of scoring it at once.
+"""Processor time of watching an answer in 1,000 pieces, compared with scoring it at once.
 
     python benchmarks/watching.py
 
@@ -22,7 +22,7 @@ from syncheck.kit import KitPurpose, demo_questions
 
 
 def pieces_of(text: str, count: int) -> list[str]:
-    """Cut a text into pieces of like length, anywhere."""
+    """Cut a text into pieces of similar length, anywhere."""
     bounds = [round(i * len(text) / count) for i in range(count + 1)]
     return [text[a:b] for a, b in pairwise(bounds)]
 
@@ -38,7 +38,7 @@ def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once:
 
 
 def seconds(run: Callable[[], Report]) -> tuple[float, Report]:
-    """Return the processor time of a run, of all threads, and its report."""
+    """Return the processor time of a run, over all threads, and its report."""
     started = time.process_time()
     report = run()
     return time.process_time() - started, report

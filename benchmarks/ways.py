@@ -41,7 +41,7 @@ def signals_only(subject: Subject, job: Job, between: Between) -> Measured:
 
 
 def with_aligner(subject: Subject, job: Job, between: Between) -> Measured:
-    """``monitor.generate`` with aligner and aggregator: every sentence has its score."""
+    """``monitor.generate`` with aligner and aggregator: every sentence is scored."""
     return _monitored(subject.full, job, between)
 
 
@@ -149,7 +149,7 @@ class PairedSignals(LogitsProcessor):  # type: ignore[misc]
 
 
 def re_prefill(subject: Subject, job: Job, between: Between) -> Measured:
-    """Encode the prompt and the text so far anew for every sentence, as the published code does; a kind version.
+    """Encode the prompt and the text so far anew for every sentence, as the published code does, or a little faster.
 
     For each sentence: one ``generate`` from all the text so far, up to the longest sentence of the batch; one pass over
     the prompt without the context and all the text for the other distribution; one over the prompt with it and all

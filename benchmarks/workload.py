@@ -1,4 +1,4 @@
-"""What the cost benchmarks run: models, prompts of a given length, and answers that every way gives alike.
+"""The workload of the cost benchmarks: models, prompts of a given length, and answers that are the same in every way.
 
 Random weights never end a sentence and two ways of decoding must not differ in what they decode, so the tokens are
 scripted: a logits processor of each run puts all scores on the next token of a given text, and greedy decoding takes
@@ -93,14 +93,14 @@ class Job:
 
 
 class Script(LogitsProcessor):  # type: ignore[misc]
-    """Makes greedy decoding take given tokens, and tells when each one is asked for.
+    """Makes greedy decoding choose given tokens, and reports when each one is needed.
 
     Parameters
     ----------
     answers
         One row of tokens for each sequence; a row that is shorter than the others goes on with its last token.
     before
-        Called with the number of the token that is asked for, before it is given.
+        Called with the number of the token that is needed, before it is given.
     """
 
     def __init__(self, answers: Sequence[Sequence[int]], before: Callable[[int], None] | None = None) -> None:
@@ -168,7 +168,7 @@ def _subject(name: str, model: PreTrainedModel, kit: Monitor, lid_references: Li
 
 
 def make_job(subject: Subject, *, context: int, tokens: int, batch: int, seed: int) -> Job:
-    """Make prompts of ``context`` tokens or a few less, another text for every seed.
+    """Make prompts of ``context`` tokens or slightly fewer, with another text for every seed.
 
     The seed changes the passages too: what a way keeps of a prompt (an index of its passages) must not serve twice.
     """
@@ -209,7 +209,7 @@ def _prompt(monitor: Monitor, question: str, passages: Sequence[str], tokens: in
 def _answer(
     sentences: Sequence[Sequence[int]], tokens: int, order: random.Random
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Join sentences in random order until there are enough tokens; what is over is cut off."""
+    """Join sentences in random order until there are enough tokens; the excess is cut off."""
     answer: list[int] = []
     ends: list[int] = []
     while len(answer) < tokens:

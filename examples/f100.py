@@ -1,4 +1,4 @@
-"""Build F-100 or F-100-anti from your own passages, and put a model's answers behind its requests.
+"""Build F-100 or F-100-anti from your own passages, and put a model's answers next to its requests.
 
     python examples/f100.py --passages passages.jsonl --output f100.jsonl
     syncheck generate --model my-model --input f100.jsonl --output answers.jsonl
@@ -21,7 +21,7 @@ from syncheck.labelling.responses import read_records
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the requests, with an output each where answers are given."""
+    """Write the requests, each with its output where answers are given."""
     options = argparse.ArgumentParser(description="F-100 and F-100-anti from your own passages.")
     options.add_argument("--passages", required=True, metavar="FILE", help="JSON Lines with text and title")
     options.add_argument("--entities", metavar="FILE", help="one name a line (the paper's hundred)")

@@ -13,7 +13,7 @@ __all__ = ["DecodedAnswer", "EvaluatedAnswer", "JudgedProposition", "Verdict"]
 
 @dataclass(frozen=True, slots=True)
 class DecodedAnswer:
-    """What a decoder released.
+    """The answer that a decoder released.
 
     Attributes
     ----------
@@ -57,13 +57,13 @@ class DecodedAnswer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the response holds no letter and no digit."""
+        """True if the response holds no letter and no digit."""
         return not any(map(str.isalnum, self.response))
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedProposition:
-    """A statement of an answer, and how likely the passages support it, in [0, 1]."""
+    """A statement of an answer, and how likely it is that the passages support it, in [0, 1]."""
 
     text: str
     support: float
@@ -71,7 +71,7 @@ class JudgedProposition:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge says of an answer.
+    """The judge's verdict on an answer.
 
     Attributes
     ----------

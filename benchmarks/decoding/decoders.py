@@ -56,7 +56,7 @@ RERANKINGS: dict[str, RerankBy] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingLimits:
-    """What all decoders of a comparison share."""
+    """Model, monitor and limits that all decoders of a comparison share."""
 
     max_new_tokens: int = 160
     """Longest answer, in tokens."""
@@ -77,7 +77,7 @@ class DecodingLimits:
 
     @property
     def best_of_name(self) -> str:
-        """How best of N is called in a table."""
+        """The name of best of N in a table."""
         return f"Best of {self.best_of}"
 
 
@@ -126,7 +126,7 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
 
 
 def swept_decoders(monitor: Monitor, limits: DecodingLimits, *, pairs: Sequence[tuple[int, int]]) -> dict[str, Decode]:
-    """Return FOD with each pair of K and S, whatever those of ``limits`` are (paper, Figures 6 and 7)."""
+    """Return FOD with each pair of K and S, in place of those in ``limits`` (paper, Figures 6 and 7)."""
     return {
         swept_name(k, s): _verified(swept_name(k, s), _fod(monitor, limits, beam_size=k, samples=s), limits)
         for k, s in pairs
@@ -134,7 +134,7 @@ def swept_decoders(monitor: Monitor, limits: DecodingLimits, *, pairs: Sequence[
 
 
 def swept_name(beam_size: int, samples: int) -> str:
-    """Return how FOD with this K and S is called."""
+    """Return the name of FOD with this K and S."""
     return f"FOD K={beam_size} S={samples}"
 
 
@@ -165,7 +165,7 @@ def candidates_for(fod_tokens: Sequence[int], answer_tokens: Sequence[float]) ->
 
 
 def reranking(monitor: Monitor, limits: DecodingLimits, *, candidates: int) -> Decode:
-    """Return what samples answers once and lets each signal of :data:`RERANKINGS` choose among them."""
+    """Return a decoder that samples answers once and lets each signal of :data:`RERANKINGS` choose among them."""
     models = (monitor.model, monitor.tokenizer, monitor)
     rankers = {name: RerankGenerator(*models, by=by, samples=candidates) for name, by in RERANKINGS.items()}
     sampler, *_ = rankers.values()
@@ -179,7 +179,7 @@ def reranking(monitor: Monitor, limits: DecodingLimits, *, candidates: int) -> D
 
 
 def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
-    """Choose as the ranker does: the first of those with the highest reward."""
+    """Choose as the ranker does: the first answer with the highest reward."""
     rewards = [ranker.reward(report) for report in samples]
     return max(zip(rewards, samples, strict=True), key=lambda pair: -math.inf if pair[0] is None else pair[0])[1]
 

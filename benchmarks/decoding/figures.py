@@ -1,4 +1,4 @@
-"""Faithfulness and informativeness of decoders over the same prompts, and by how much they differ.
+"""Faithfulness and informativeness of decoders over the same prompts, and their differences.
 
 Every interval is 95 %, from a bootstrap over prompts; the same resamples serve all decoders, so that differences are
 paired.
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and its 95 % interval; NaN where there is nothing to take it from."""
+    """A value and its 95 % interval; NaN where there is nothing to compute it from."""
 
     value: float
     low: float
@@ -66,7 +66,7 @@ class DecoderFigures:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A decoder against another, over the same prompts.
+    """Differences between two decoders over the same prompts.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class _Sample:
         return np.array([np.nan if value is None else value for value in found], np.float64)
 
     def drawn(self, values: Floats) -> Floats:
-        """Return the mean of the values that are there, then that of each resample, (1 + D,)."""
+        """Return the mean of the values that are not NaN, then that of each resample, (1 + D,)."""
         known = ~np.isnan(values)
         return _over(self._weights @ np.where(known, values, 0.0), self._weights @ known)
 

@@ -1,4 +1,4 @@
-"""Judged answers in a file that is written as they come, so that a run that was ended goes on where it stood."""
+"""Judged answers in a file that is written as they come, so that an interrupted run continues where it stopped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AnswerLog:
             self._read(lines, wanted)
 
     def has(self, key: str, prompt: str, fingerprint: str) -> bool:
-        """Whether a decoding of a prompt is there.
+        """Return True if the log has this decoding of a prompt.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class AnswerLog:
         return found
 
     def _whole_lines(self) -> list[str]:
-        """Return the lines that end, and cut the file behind them."""
+        """Return the complete lines, and cut the file after them."""
         data = self._path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
@@ -108,7 +108,7 @@ class AnswerLog:
 
     def _foreign(self, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{self._path} is no file of judged answers ({type(error).__name__}: {error}); write to another file"
+            f"{self._path} is not a file of judged answers ({type(error).__name__}: {error}); write to another file"
         )
 
 

@@ -11,7 +11,7 @@ from syncheck.types import Support
 __all__ = ["MechanicalCheck", "aligned_share"]
 
 LEAST_SHARE = 0.9
-"""Share of a proposition's words that stand in one passage, from which it is grounded."""
+"""Share of a proposition's words in one passage from which the proposition counts as grounded."""
 
 _LINKING = re.compile(
     r"^(?:in addition|as a result|for example|for instance|at the same time|however|also|additionally|furthermore|"
@@ -73,7 +73,7 @@ def _longest(words: Sequence[str], passage: Sequence[str]) -> int:
 
 
 def _support(share: float) -> float:
-    """Map a share to [0, 1] so that the least one that is grounded becomes 0.5."""
+    """Map a share to [0, 1] so that the smallest grounded one becomes 0.5."""
     below, above = share / LEAST_SHARE / 2, 0.5 + (share - LEAST_SHARE) / (1 - LEAST_SHARE) / 2
     return min(1.0, below if share < LEAST_SHARE else above)
 

@@ -1,4 +1,4 @@
-"""What FOD promises of its answers, checked on each of them."""
+"""The guarantee of FOD, checked on each of its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["UnverifiedSentenceError", "require_verified"]
 
 
 class UnverifiedSentenceError(SyncheckError, RuntimeError):
-    """A sentence was released whose score does not reach what the decoder promises."""
+    """A sentence was released whose score is below what the decoder guarantees."""
 
 
 def require_verified(report: Report, thresholds: Thresholds, *, prompt: str) -> None:

@@ -1,4 +1,4 @@
-"""Abstention at another decoder's coverage: as many sentences are given, those of the answers with the best scores."""
+"""Abstention at another decoder's coverage: as many sentences are released, from the answers with the best scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABSTAIN_AS_BRANCH = "Abstention (as branch)"
 def withheld(
     answers: Sequence[EvaluatedAnswer], *, sentences: int, name: str = ABSTAIN_MATCHED
 ) -> list[EvaluatedAnswer]:
-    """Abstain by the highest threshold that still gives as many sentences.
+    """Abstain by the highest threshold that still releases as many sentences.
 
     Abstention and FOD at one threshold cannot be told apart where abstention answers: FOD then gives the same greedy
     answer. What sets them apart is how much each has left to say, so the fair rival of FOD is an abstention whose

@@ -65,7 +65,7 @@ Use = Callable[[Path], None]
 
 
 def altered(path: Path, source: random.Random) -> None:
-    """Alter a file in place: its bytes, or what they stand for."""
+    """Alter a file in place: its bytes, or the values they encode."""
     content = path.read_bytes()
     if source.random() < 0.5:
         path.write_bytes(_altered_bytes(content, source))
@@ -143,7 +143,7 @@ def _member(array: np.ndarray[Any, Any], source: random.Random) -> np.ndarray[An
 
 
 def sealed(folder: Path, name: str) -> None:
-    """Make every digest of a folder that of its files, but for the file that was altered, as who alters one would."""
+    """Recompute the digests of a folder's files, the altered one included, as somebody who alters it would."""
     for config, weights in (("aggregator.json", "aggregator.safetensors"), ("spans.json", "spans.safetensors")):
         if name == weights:
             path = folder / config
@@ -154,7 +154,7 @@ def sealed(folder: Path, name: str) -> None:
 
 
 def outcome_of(use: Use, folder: Path) -> tuple[str, str]:
-    """Use a folder in a process of its own; return how that ended, and of a foreign error its text."""
+    """Use a folder in a process of its own; return how that ended, and the text of a foreign error."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -186,7 +186,7 @@ def _used(use: Use, folder: Path, report: int) -> int:
 
 
 def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
-    """Save a monitor with each kind of aggregator, and the span models; return folders and what uses them."""
+    """Save a monitor with each kind of aggregator, and the span models; return folders and their users."""
     model, tokenizer = kit_language_model()
     aligner = load_aligner("bundled")
     kit = load_kit("generation")
@@ -257,7 +257,7 @@ def run(count: int, seed: int, *, only: str = "") -> Counter[tuple[str, str, str
 
 
 def main() -> int:
-    """Print what came of it, file by file."""
+    """Print the outcomes, file by file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="alterations of each file")
     parser.add_argument("--seed", type=int, default=0)

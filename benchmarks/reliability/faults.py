@@ -49,7 +49,7 @@ TOLERANCE = 1e-3
 
 
 class Panic(BaseException):
-    """As compiled code raises it."""
+    """The error that compiled code raises."""
 
 
 ERRORS: tuple[Callable[[], BaseException], ...] = (
@@ -80,7 +80,7 @@ def confident(values: dict[str, float]) -> float:
 
 @dataclass
 class Faults:
-    """What is planted where; counts calls, so that a run without faults says how many there are."""
+    """The faults and their places; counts calls, so that a run without faults says how many there are."""
 
     chance: random.Random
     aligner: tuple[int, str] | None = None
@@ -94,12 +94,12 @@ class Faults:
 
 
 class FaultyAligner(WordAligner):
-    """Answers by words but for one call."""
+    """Answers by shared words, except for one call."""
 
     faults: Faults
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Answer, or do what is planted."""
+        """Answer, or raise the planted fault."""
         faults, found = self.faults, super().align(passages, claims)
         faults.calls += 1
         if faults.aligner is None or faults.calls != faults.aligner[0]:
@@ -162,7 +162,7 @@ class Subject:
         return self.monitor.score(self.prompt, response_token_ids=report.tokens.token_ids.tolist())
 
     def hooks(self) -> int:
-        """How many hooks the model has."""
+        """Count the hooks on the model."""
         return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in self.monitor.model.modules())
 
     def _after(self, module: object, args: object, output: Any) -> None:
@@ -182,7 +182,7 @@ class Subject:
 
 
 def check(subject: Subject, report: Report, faults: Faults) -> list[str]:
-    """Return what is wrong with a report that was made under faults."""
+    """Return the errors in a report that was made under faults."""
     replayed = subject.replay(report)
     if len(replayed.sentences) != len(report.sentences):
         return [f"{len(report.sentences)} sentences, {len(replayed.sentences)} in the replay"]
@@ -202,7 +202,7 @@ def check(subject: Subject, report: Report, faults: Faults) -> list[str]:
 
 
 def run_one(subject: Subject, way: str, faults: Faults, clean: Report) -> tuple[str, list[str]]:
-    """Plant a fault; returns what came of it and what is wrong."""
+    """Plant a fault; return its outcome and what is wrong."""
     before, outcome, wrong = subject.hooks(), "", []
     try:
         report = subject.run(way, faults)
@@ -223,7 +223,7 @@ def run_one(subject: Subject, way: str, faults: Faults, clean: Report) -> tuple[
 
 
 def run(count: int, seed: int) -> tuple[Counter[tuple[str, str, str]], list[str]]:
-    """Plant so many faults; returns how often what came of which, and what is wrong."""
+    """Plant ``count`` faults; return how often each fault had each outcome, and what is wrong."""
     chance, subject = random.Random(seed), Subject()
     clean: dict[str, tuple[Report, Faults]] = {}
     for way in WAYS:
@@ -246,7 +246,7 @@ def run(count: int, seed: int) -> tuple[Counter[tuple[str, str, str]], list[str]
 
 
 def main() -> int:
-    """Plant faults and print what came of them; 1 if something is wrong."""
+    """Plant faults and print their outcomes; return 1 if something is wrong."""
     parser = argparse.ArgumentParser(description="Plant faults in the aligner and in the model.")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Every way to an answer on a monitor, and what must not differ between two answers to the same question."""
+"""Every way to an answer with a monitor, and the parts that must not differ between two answers to one question."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def kit_jobs(monitor: Monitor, questions: int, *, seed: int, tokens: int) -> Seq
 
 
 def versions() -> str:
-    """Return what a run's figures hold for, as one line."""
+    """Return the conditions of a run's figures, as one line."""
     return (
         f"Python {platform.python_version()}, torch {torch.__version__} with {torch.get_num_threads()} threads of its "
         f"own, transformers {transformers.__version__}"

@@ -2,7 +2,7 @@
 
 ``python benchmarks/reliability/kills.py --count 50 --seed 0 --command score``
 
-The output must be, byte by byte, that of a run that nobody killed: nothing lost, nothing twice, nothing left beside it.
+The output must be, byte by byte, that of a run that nobody killed: nothing lost, nothing twice, nothing left over.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def content(target: Path) -> dict[str, bytes]:
 
 
 def run(line: list[str], *, seconds: float | None) -> tuple[bool, int]:
-    """Run to the end, or kill after a time; returns whether it was killed, and the exit code."""
+    """Run to the end, or kill after a time; return whether it was killed, and the exit code."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
@@ -70,7 +70,7 @@ def run(line: list[str], *, seconds: float | None) -> tuple[bool, int]:
 
 
 def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[int, int, list[str]]:
-    """Kill ``count`` times; returns how often a run had something to go on with, how many outputs were made, faults."""
+    """Kill ``count`` times; return how often a run had something to go on with, how many outputs were made, faults."""
     rng = random.Random(seed)
     broken: list[str] = []
     kills = midway = outputs = 0
@@ -104,12 +104,12 @@ def trial(command: str, count: int, seed: int, records: int = RECORDS) -> tuple[
             if content(target) != content(whole):
                 broken.append(f"output {outputs} differs from that of a run without kills")
             beside = sorted(path.name for path in folder.iterdir() if path.name.startswith(f"{target.name}."))
-            broken += [f"output {outputs}: {name} is left beside it" for name in beside]
+            broken += [f"output {outputs}: {name} is left over" for name in beside]
     return midway, outputs, broken
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what ran and what came of it; returns 1 if something broke."""
+    """Print the runs and their outcomes; return 1 if something broke."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", choices=tuple(ENDINGS), default="score")
     parser.add_argument("--count", type=int, default=50, metavar="N", help="kills (%(default)s)")

@@ -101,7 +101,7 @@ def line_of(record: dict[str, Any]) -> bytes:
 
 
 def hostile(record: dict[str, Any], rng: random.Random) -> bytes:
-    """Return a record that was spoilt in one of many ways; some are still good records."""
+    """Return a record damaged in one of many ways; some are still good records."""
     name = rng.choice(list(record))
     how = rng.randrange(12)
     if how < 6:
@@ -126,7 +126,7 @@ def hostile(record: dict[str, Any], rng: random.Random) -> bytes:
 
 @contextlib.contextmanager
 def models_loaded_once() -> Iterator[None]:
-    """Let commands share one model: loading it is not what is tried."""
+    """Let commands share one model, since loading it is not under test."""
     load = cache(monitors.load_model)
     kept = [(module, module.load_model) for module in (monitors, train)]
     for module, _ in kept:
@@ -139,7 +139,7 @@ def models_loaded_once() -> Iterator[None]:
 
 
 def run(*options: str) -> tuple[int | str, str]:
-    """Run the command line; returns its exit code, or what escaped it, and what it said."""
+    """Run the command line; return its exit code, or the exception that escaped, and its output."""
     shown = io.StringIO()
     with contextlib.redirect_stderr(shown), contextlib.redirect_stdout(io.StringIO()):
         try:
@@ -154,7 +154,7 @@ def run(*options: str) -> tuple[int | str, str]:
 
 
 def faults(code: int | str, shown: str) -> list[str]:
-    """Return what breaks the promise of every command."""
+    """Return what breaks the guarantee of every command."""
     found = [] if code in (0, 2) else [f"exit code {code}"]
     return found + (["traceback"] if "Traceback" in shown else [])
 
@@ -236,7 +236,7 @@ def one_by_one(command: str, count: int, rng: random.Random, folder: Path) -> tu
 
 
 def fuzz(command: str, count: int, seed: int) -> tuple[Counter[str], list[str], float]:
-    """Return the outcomes, what broke, and the seconds that it took."""
+    """Return the outcomes, the failures, and the seconds taken."""
     rng = random.Random(seed)
     transformers.logging.set_verbosity_error()
     started = time.perf_counter()
@@ -247,7 +247,7 @@ def fuzz(command: str, count: int, seed: int) -> tuple[Counter[str], list[str], 
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what ran and what came of it; returns 1 if something broke."""
+    """Print the runs and their outcomes; return 1 if something broke."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", choices=COMMANDS, default="score")
     parser.add_argument("--count", type=int, default=1000, metavar="N")

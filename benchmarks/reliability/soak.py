@@ -1,4 +1,4 @@
-"""Looks for what grows and should not: memory, hooks on the model, threads, open files.
+"""A search for what grows and should not: memory, hooks on the model, threads, open files.
 
     python benchmarks/reliability/soak.py --count 1000 --fod 200 --seed 0
 
@@ -42,7 +42,7 @@ Way = tuple[str, int, Callable[[int], object]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the process holds.
+    """Resources that the process holds.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Held:
 
 
 def held(model: torch.nn.Module) -> Held:
-    """Look at the process, after what is no longer needed has been freed."""
+    """Look at the process after a garbage collection."""
     gc.collect()
     hooks = sum(len(getattr(module, table)) for module in model.modules() for table in HOOK_TABLES)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -72,7 +72,7 @@ def held(model: torch.nn.Module) -> Held:
 
 
 def growth(before: Held, after: Held, memory: Sequence[float]) -> list[str]:
-    """Return what has grown, in words; empty when nothing has.
+    """Describe what has grown; empty when nothing has.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def growth(before: Held, after: Held, memory: Sequence[float]) -> list[str]:
 
 
 def soak(monitor: Monitor, ways: Sequence[Way], *, say_every: int = 100) -> tuple[Held, Held, list[float]]:
-    """Answer by each way in turn and return what was held before and after, and the memory in between, in MiB.
+    """Answer by each way in turn and return the resources before and after, and the memory in between, in MiB.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def ways_over(
 
 
 def main() -> int:
-    """Run, print what was held, and say what has grown."""
+    """Run, print the resources, and say what has grown."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000, help="answers by generate")
     parser.add_argument("--fod", type=int, default=200, help="answers by FOD")

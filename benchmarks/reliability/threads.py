@@ -1,4 +1,4 @@
-"""Compares the answers of threads that share a model with those of one thread alone, to the last bit.
+"""Answers of threads that share a model, compared with those of one thread alone to the last bit.
 
     python benchmarks/reliability/threads.py --threads 4 --count 25 --seed 0
 
@@ -70,7 +70,7 @@ def compare(
 
 
 def serial(monitor: Monitor, jobs: Sequence[Job]) -> dict[Key, Outcome]:
-    """Return what one thread answers to every job by every way."""
+    """Return the answers of one thread to every job by every way."""
     return {(name, i): way(monitor, job) for i, job in enumerate(jobs) for name, way in WAYS.items()}
 
 
@@ -83,7 +83,7 @@ def _order(keys: Sequence[Key], count: int, seed: int) -> list[Key]:
 
 
 def main() -> int:
-    """Run both settings and print what happened."""
+    """Run both settings and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--count", type=int, default=25, help="answers of each thread")

@@ -1,4 +1,4 @@
-"""Words that turn a sentence round, and words that leave its meaning as it is."""
+"""Words that reverse a sentence, and words that leave its meaning as it is."""
 
 from __future__ import annotations
 

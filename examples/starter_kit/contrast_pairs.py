@@ -49,7 +49,7 @@ _SHORT = "a an and as at by for from in is it its of on or that the this to was 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim, its label of three, and the kind of its difference from the context."""
+    """A claim, one of three labels, and the kind of its difference from the context."""
 
     text: str
     label: int
@@ -67,7 +67,7 @@ class ContrastGroup:
 
 
 class Maker(Protocol):
-    """BootstrapSamples groups whose contexts hold ``sentences`` sentences or about as many."""
+    """Draws groups whose contexts hold about ``sentences`` sentences."""
 
     def draw(self, rng: random.Random, sentences: int) -> ContrastGroup:
         """Draw one group."""
@@ -76,7 +76,7 @@ class Maker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Wordings of one fact, of its contradictions with their kinds, and of what it leaves open."""
+    """Wordings of one fact, of its contradictions with their kinds, and of statements it leaves open."""
 
     same: tuple[str, ...]
     opposed: tuple[tuple[str, str], ...]
@@ -96,7 +96,7 @@ class _Fact:
 
 
 def read_relations(path: Path) -> list[Relation]:
-    """Read ``fact_relations.txt``; its head says how it is written."""
+    """Read ``fact_relations.txt``; its header describes the format."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [_relation(line) for line in lines if line and not line.startswith("#")]
 
@@ -154,7 +154,7 @@ class FactContrast:
         return _Fact(relation, values, rng.randrange(len(relation.same)))
 
     def _beside(self, rng: random.Random, fact: _Fact) -> _Fact:
-        """Draw a fact to stand beside one: half of them say the same of something else."""
+        """Draw a fact to go with another one: half of them say the same of something else."""
         if rng.random() < 0.5 and fact.relation.subjects:
             return self._fact(rng, fact.relation)
         return self._fact(rng, rng.choice([r for r in self.relations if r is not fact.relation]))
@@ -185,7 +185,7 @@ class FactContrast:
             yield Claim(self._fact(rng, rng.choice(self.relations)).text(rng), NOT_STATED, "unrelated")
 
     def _changed(self, rng: random.Random, fact: _Fact, others: Sequence[_Fact]) -> Claim:
-        """Put another value in the place of one, where there is one from another fact of the same relation."""
+        """Replace a value by one from another fact of the same relation, where there is one."""
         name = rng.choice(sorted(fact.values))
         kind = fact.relation.slots[name]
         near = [o.values[name] for o in others if o.relation is fact.relation and o.values[name] != fact.values[name]]
@@ -242,7 +242,7 @@ def _other(rng: random.Random, kind: str, taken: Any) -> Value:
 
 
 def _as_passages(rng: random.Random, texts: Sequence[str]) -> tuple[str, ...]:
-    """Write sentences as one passage, or cut them into two."""
+    """Write sentences as one passage or as two."""
     if len(texts) > 2 and rng.random() < 0.3:
         cut = rng.randint(1, len(texts) - 1)
         return (" ".join(texts[:cut]), " ".join(texts[cut:]))
@@ -250,7 +250,7 @@ def _as_passages(rng: random.Random, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _distinct(rng: random.Random, claims: Sequence[Claim], context: str) -> Iterator[Claim]:
-    """Leave out repeated claims, and those that are called wrong and stand in the context."""
+    """Leave out repeated claims, and those labelled wrong that are in the context."""
     seen: dict[str, Claim] = {}
     for claim in claims:
         if claim.label == SUPPORTED or claim.text.strip(".") not in context:
@@ -266,13 +266,13 @@ def word_overlap(claim: str, context: str) -> float:
 
 
 class Balance:
-    """Lets claims through so that within a stratum of overlap half of them are supported."""
+    """Selects claims so that half of them are supported within each stratum of overlap."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, int, bool]] = Counter()
 
     def admitted(self, group: ContrastGroup) -> ContrastGroup | None:
-        """Return the group without the claims that a stratum has enough of; None where no contrast is left."""
+        """Return the group without the claims of full strata; None where no contrast is left."""
         context = " ".join(group.passages)
         kept = []
         for claim in group.claims:
@@ -287,7 +287,7 @@ class Balance:
 
 
 def load_groups(path: Path) -> list[ContrastGroup]:
-    """Read what :func:`main` wrote."""
+    """Read the file that :func:`main` wrote."""
     with path.open(encoding="utf-8") as lines:
         return [_read(json.loads(line)) for line in lines]
 
@@ -298,7 +298,7 @@ def _read(record: dict[str, Any]) -> ContrastGroup:
 
 
 def main() -> None:
-    """Write groups as JSON Lines and print how many claims of which kind they hold."""
+    """Write groups as JSON Lines and print how many claims of each kind they hold."""
     from wikipedia_contrast import WikipediaContrast
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -1,4 +1,4 @@
-r"""Calibrate the trained aligner, pack it, and measure what was packed.
+r"""Calibrate the trained aligner, pack it, and measure the result.
 
     python examples/starter_kit/evaluate_aligner.py --run runs/aligner --pairs support-pairs \
         --articles articles.jsonl.xz --output syncheck/assets/aligner
@@ -136,7 +136,7 @@ def _interval(pairs: Sequence[SupportPair], labels: NDArray[np.int64], scores: A
 
 
 def held_out(folder: Path, articles: Path, *, without: Sequence[str]) -> dict[str, list[SupportPair]]:
-    """Pairs to measure on: the test part of each training source, Wikipedia, and the sources that had no part in it."""
+    """Pairs to measure on: the test part of each training source, Wikipedia, and the sources left out of it."""
     trained = [source for source in TRAINING_SOURCES if source not in without]
     sets = {s: [p for p in load_pairs(folder, s) if part_of(p.passages[0]) == "test"] for s in trained}
     unseen = load_articles(articles, "heldout")
@@ -159,7 +159,7 @@ def pack(run: Path, output: Path, calibration: Mapping[str, float]) -> BundledAl
 
 
 def calibrated(run: Path, folder: Path, output: Path) -> dict[str, Any]:
-    """Calibrate and pack a training run; returns what is known of its making."""
+    """Calibrate and pack a training run; return the facts about how it was made."""
     settings = json.loads((run / "run.json").read_text())
     sources = [source for source in CALIBRATION_SOURCES if source not in settings["without"]]
     calibration = calibrate(pack(run, output, {}), folder, sources)
@@ -180,7 +180,7 @@ def calibrate(raw: BundledAligner, folder: Path, sources: Sequence[str]) -> dict
 
 
 def calibrated_anew(folder: Path, pairs: Path) -> dict[str, Any]:
-    """Calibrate a packed aligner again; returns what was known of it with the new calibration."""
+    """Calibrate a packed aligner again; return the facts about it with the new calibration."""
     made: dict[str, Any] = json.loads((folder / "measured.json").read_text())
     packed = read_packed(folder)
     raw = BundledAligner(Int8CrossEncoder(packed.config, packed.arrays), packed.tokenizer)

@@ -1,4 +1,4 @@
-"""Values of made-up facts: each with its other spellings, what it implies and what it rules out."""
+"""Values of made-up facts: each with its other spellings, its implications and its contradictions."""
 
 from __future__ import annotations
 

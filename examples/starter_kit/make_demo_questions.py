@@ -28,7 +28,7 @@ made from them by `examples/starter_kit/make_demo_questions.py`. Text: Wikipedia
 
 
 def main() -> None:
-    """Draw, list, and write those that were chosen."""
+    """Draw questions, list them, and write those that were chosen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--articles", type=Path, required=True)
     parser.add_argument("--output", type=Path)
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _titles(example: QAExample, articles: list) -> list[str]:
-    """Name the article of each passage by how it begins; a passage may leave sentences of its article out."""
+    """Name the article of each passage by its beginning; a passage may leave sentences of its article out."""
     texts = {a.title: " ".join(s for _, sentences in a.paragraphs for s in sentences) for a in articles}
     return [next(title for title, text in texts.items() if passage[:40] in text) for passage in example.passages]
 

@@ -1,4 +1,4 @@
-r"""Count in how many articles each stem stands, and write the table that weighs words by their rarity.
+r"""Count the articles in which each stem occurs, and write the table that weighs words by their rarity.
 
     python examples/starter_kit/make_rarity.py --articles articles.jsonl.xz --output syncheck/assets/rarity
 

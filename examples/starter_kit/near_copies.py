@@ -1,4 +1,4 @@
-"""Sentences that say what a passage says, nearly in its words, as answers mostly do.
+"""Sentences that repeat a passage nearly in its own words, as answers mostly do.
 
 People who write claims about a passage word the true ones freely and the false ones closely: of 33,000 written claims
 the supported share two words in five with their passages, the contradicted three in four. A network that learns from
@@ -76,7 +76,7 @@ def near_copy(rng: random.Random, sentences: Sequence[str]) -> str:
 
 
 def _beginning(rng: random.Random, text: str) -> str:
-    """Cut a sentence before one of its later parts, where what is left says the same as before."""
+    """Cut a sentence before one of its later parts, where the rest still says the same."""
     places = [
         cut.start()
         for cut in _CUT.finditer(text)

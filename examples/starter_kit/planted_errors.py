@@ -33,7 +33,7 @@ _NEGATIONS = (
 
 
 def is_faithful(sentence: str, passages: Sequence[str]) -> bool:
-    """Whether a sentence is copied from one place of one passage, nothing changed."""
+    """Return True if a sentence is copied unchanged from one place of one passage."""
     words = _WORDS.findall(_LEAD.sub("", sentence).lower())
     if not words:
         return True

@@ -1,4 +1,4 @@
-"""An optimizer's state and a run's progress on disk, so that training goes on where it stopped."""
+"""An optimizer's state and a run's progress on disk, so that training continues where it stopped."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _is_one_sentence(claim: str) -> bool:
 
 
 def main() -> int:
-    """Write the records and say how many there are."""
+    """Write the records and print how many there are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, required=True, metavar="DIR", help="folder with <source>.jsonl.xz")
     parser.add_argument("--sources", nargs="+", default=SOURCES, metavar="NAME")

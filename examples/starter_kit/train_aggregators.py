@@ -143,13 +143,13 @@ def claims_as_responses(pairs: Sequence[SupportPair]) -> list[LabelledResponse]:
 
 
 def generic_responses(ragtruth: Path, pairs: Path) -> list[LabelledResponse]:
-    """Read what the generic aggregator learns from: nothing that the aligner was trained on."""
+    """Read the generic aggregator's training data: nothing that the aligner was trained on."""
     held_out = [p for s in HELD_OUT_SOURCES for p in load_pairs(pairs, s) if part_of(p.passages[0]) != "train"]
     return load_ragtruth(ragtruth) + claims_as_responses(held_out)
 
 
 def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledResponse]:
-    """Let the kit answer, or read what it answered in an earlier run."""
+    """Let the kit answer, or read its answers of an earlier run."""
     kept = args.run / "answers.jsonl"
     if not kept.exists():
         responses = own_responses(answering_monitor(monitor), args.articles, args.questions)
@@ -167,7 +167,7 @@ def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledR
 
 
 def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
-    """Measure the responses, or read what an earlier run measured."""
+    """Measure the responses, or read the measurements of an earlier run."""
     table = args.run / f"{args.purpose}.parquet"
     if not table.exists():
         args.run.mkdir(parents=True, exist_ok=True)

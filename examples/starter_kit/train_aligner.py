@@ -72,7 +72,7 @@ def packed_model(folder: Path) -> CrossEncoder:
 
 
 def freeze(model: CrossEncoder) -> CrossEncoder:
-    """Keep the word embeddings as they are: words that the training never shows stay where they belong."""
+    """Freeze the word embeddings, so that words absent from training stay where they belong."""
     model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
     return model
 
@@ -104,13 +104,13 @@ class Encoder:
 
 @lru_cache(maxsize=4096)
 def _index(passages: tuple[str, ...]) -> EvidenceIndex:
-    """Human-labelled contexts come back; keep their indices."""
+    """Human-labelled contexts recur; keep their indices."""
     return EvidenceIndex(passages)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """BootstrapSamples the batch of a step from the seed and the step number alone."""
+    """Draws the batch of a step from the seed and the step number alone."""
 
     encoder: Encoder
     human: dict[str, list[SupportPair]]
@@ -141,7 +141,7 @@ def learning_share(step: int, steps: int) -> float:
 
 
 def new_optimizer(model: CrossEncoder, rate: float, new_rate: float) -> torch.optim.AdamW:
-    """AdamW with a rate of its own for what starts from scratch; ``start`` keeps each group's peak rate."""
+    """AdamW with a separate rate for parameters that start from scratch; ``start`` keeps each group's peak rate."""
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
     fresh = [p for n, p in trained.items() if n.startswith("head") or "token_type" in n]
     names = {id(p) for p in fresh}

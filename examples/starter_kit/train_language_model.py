@@ -46,7 +46,7 @@ FLOOR = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Until ``until`` of the token budget, batches of about ``batch_tokens`` at one of these lengths."""
+    """Batches of about ``batch_tokens`` at one of these lengths, up to ``until`` of the token budget."""
 
     until: float
     lengths: tuple[int, ...]
@@ -70,7 +70,7 @@ class Process:
 
     @classmethod
     def join(cls) -> Process:
-        """Meet the other processes, if there are any."""
+        """Join the other processes, if there are any."""
         process = cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
         if process.processes > 1:
             dist.init_process_group("gloo")
@@ -182,7 +182,7 @@ def learning_rate(step: int, share: float, peak: float) -> float:
 def start(
     output: Path, packed: Path | None, maker: ExampleMaker, seed: int
 ) -> tuple[dict[str, float], PreTrainedTokenizerFast, LlamaForCausalLM]:
-    """Return progress, tokenizer and model: of the run that stopped, else as packed, else new."""
+    """Return progress, tokenizer and model: of the interrupted run, else as packed, else new."""
     progress = {"step": 0, "tokens": 0, "seconds": 0.0}
     progress_file = output / "progress.json"
     if progress_file.exists():

@@ -3,7 +3,7 @@ r"""Train an aligner that reads: (evidence, claim) in; supported, contradicted o
     python examples/starter_kit/train_reader.py --made made-short.jsonl made-long.jsonl --contrast contrast-pairs \
         --pairs support-pairs --encoder all-MiniLM-L6-v2 --heldout heldout.jsonl --output runs/reader --hours 1.5
 
-Claims about one context lie in one batch, and beside the cross-entropy there is a loss on their differences: a
+Claims about one context lie in one batch, and in addition to the cross-entropy there is a loss on their differences: a
 supported claim is to score above one that is not. Every token of the claim that the evidence holds in order knows the
 position of its twin there, and so do those between them: what stands in the place of something else meets it
 (:func:`align_tokens`).
@@ -197,7 +197,7 @@ class Encoder:
     tokenizer: Tokenizer
 
     def encode(self, group: ContrastGroup, chunks: int) -> list[AlignedPair]:
-        """Encode each claim beside the chunks that share most with it, as many as fit."""
+        """Encode each claim with the chunks that share most with it, as many as fit."""
         index = EvidenceIndex(group.passages)
         known = (
             {i: self._ids(chunk.text) for i, chunk in enumerate(index.chunks)} if len(index.chunks) <= chunks else {}
@@ -236,7 +236,7 @@ class Row:
 
 
 class Sources:
-    """Deals groups source by source, each in an order of its own that starts anew when it is through.
+    """Deals groups source by source, each in its own order, which starts anew when it is exhausted.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[
 
 
 def beside_others(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
-    """Put the passages among those of another context, half of the time."""
+    """Mix the passages with those of another context, half of the time."""
     other = rng.choice(others).passages
     if rng.random() < 0.5 or set(other) & set(group.passages):
         return group
@@ -480,11 +480,11 @@ class Run:
         return loss.item()
 
     def told(self) -> dict[str, float]:
-        """How far the run is, for the log."""
+        """Return the progress of the run, for the log."""
         return {name: round(self.progress[name]) for name in ("pool", "step", "pairs", "seconds")}
 
     def save(self) -> None:
-        """Write weights, their running mean, the optimizer and how far the run is."""
+        """Write the weights, their running mean, the optimizer and the progress of the run."""
         state = {k: v.contiguous() for k, v in self.model.state_dict().items()}
         save_file(state, self.output / "weights.safetensors")
         save_file({**state, **self.average}, self.output / "average.safetensors")
@@ -492,7 +492,7 @@ class Run:
 
 
 def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row]) -> None:
-    """Train until the hours are over."""
+    """Train until the time is up."""
     args, log = run.args, (run.output / "log.jsonl").open("a")
     short = {s: w for s, w in sources.shares.items() if s not in {"made-long", *SUPPORT_SOURCES}}
     run.model.train()

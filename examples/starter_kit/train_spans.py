@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay | None:
-    """Return what replays every response with the language model; say how many do not fit its window."""
+    """Return the replay of every response with the language model; print how many do not fit its window."""
     if args.model is None:
         return None
     models = kit_language_model(args.device) if args.model == "bundled" else load_model(args.model, args.device)
@@ -108,7 +108,7 @@ def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay 
 
 @dataclass(frozen=True)
 class Kept:
-    """A word source that keeps what it measured: every response is measured once for all folds."""
+    """A word source that keeps its measurements: every response is measured once for all folds."""
 
     source: WordSource
     values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Kept:
         return self.source.fingerprint
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Return what was measured, or measure it."""
+        """Return the measurements, made at first use."""
         if item.id not in self.values:
             self.values[item.id] = self.source(item, words)
         return self.values[item.id]

@@ -1,4 +1,4 @@
-"""Groups of claims about sentences of Wikipedia: edits that turn a sentence round, and edits that do not.
+"""Groups of claims about sentences of Wikipedia: edits that reverse a sentence, and edits that do not.
 
 The context holds either the sentence or its edited twin; whichever stands there is supported, and the other is not.
 """
@@ -55,7 +55,7 @@ Edit = Callable[[random.Random, str, Sequence[str], Substitution], str | None]
 
 
 def replaced(text: str, match: re.Match[str], new: str) -> str:
-    """Put something in the place of what matched; a capital stays one."""
+    """Replace a match; a capital stays a capital."""
     if match.group()[:1].isupper() and new:
         new = new[0].upper() + new[1:]
     return text[: match.start()] + new + text[match.end() :]
@@ -76,7 +76,7 @@ def _turned(pairs: Sequence[tuple[str, str]]) -> Edit:
 
 
 def number_changed(rng: random.Random, text: str, near: Sequence[str], foreign: Substitution) -> str | None:
-    """Exchange a number for one of the context, for one close by, or for one that looks like it."""
+    """Exchange a number for one of the context, a close one, or one that looks like it."""
     found = [*_NUMBER.finditer(text), *_NUMBER_WORD.finditer(text), *_ORDINAL.finditer(text)]
     if not found:
         return None
@@ -126,7 +126,7 @@ def name_changed(rng: random.Random, text: str, near: Sequence[str], foreign: Su
 
 
 def roles_exchanged(rng: random.Random, text: str, near: Sequence[str], foreign: Substitution) -> str | None:
-    """Exchange two names that something other than "and" lies between."""
+    """Exchange two names that are not joined by "and"."""
     found = [
         m for m in _ANY_NAME.finditer(text) if not _MONTH.fullmatch(m.group()) and m.group() not in {"The", "This"}
     ]
@@ -275,7 +275,7 @@ class WikipediaContrast:
         self.substitution = substitution
 
     def draw(self, rng: random.Random, sentences: int) -> ContrastGroup:
-        """Draw a stretch of an article and claims about one of its sentences."""
+        """Draw a part of an article and claims about one of its sentences."""
         while True:
             group = self._try(rng, sentences)
             if group is not None:

@@ -65,7 +65,7 @@ _OPPOSITE = tuple(
 
 
 class WikipediaPairs:
-    """BootstrapSamples pairs from articles.
+    """Draws pairs from articles.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ _LINKERS = ("Additionally, ", "Furthermore, ", "Also, ", "In addition, ", "Howev
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """An article as paragraphs of sentences, each paragraph under the heading it stands below."""
+    """An article as paragraphs of sentences, each paragraph with its heading."""
 
     title: str
     paragraphs: tuple[tuple[str, tuple[str, ...]], ...]
@@ -157,7 +157,7 @@ def _other_number(rng: random.Random, number: str) -> str:
 
 
 class ExampleMaker:
-    """BootstrapSamples examples of a given length from articles.
+    """Draws examples of a given length from articles.
 
     Parameters
     ----------
