@@ -210,7 +210,7 @@ def test_backbone_that_cannot_be_found_is_named_with_what_to_do(tmp_path):
     with pytest.raises(CheckpointError, match="no/such/roberta") as found:
         load_aligner(path)
     place = str(tmp_path / "roberta")
-    assert f"Put them in {place!r}, or pass their folder, or a name to download, as backbone=" in str(found.value)
+    assert repr(place) in str(found.value) and "backbone=" in str(found.value)
 
 
 def test_checkpoint_without_a_backbone_says_what_to_pass(tmp_path):

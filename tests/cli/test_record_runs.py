@@ -80,7 +80,7 @@ def test_what_is_not_of_this_run_is_refused_and_left_alone(run, records, options
         )
     code, found, worked = run("--resume", records=records, output=whole)
     assert (code, found, worked) == (2, whole, 0)
-    assert "cannot go on" in capsys.readouterr().err
+    assert "cannot" in capsys.readouterr().err
 
 
 def test_damage_before_the_last_line_is_refused(run, capsys):

@@ -118,7 +118,7 @@ def test_the_monitors_aligner_is_refused_under_another_name(llama, make_monitor,
         assert aligner.name == str(folder) != bundled.name
         with pytest.raises(InputError) as caught:
             judge_of(monitor, aligner)
-        assert f"found its own, 'bundled' under the name {str(folder)!r}. Pass another one" in str(caught.value)
+        assert repr(str(folder)) in str(caught.value)
         judge_of(monitor, aligner, allow_monitor_aligner=True)
     judge_of(monitor, OtherAligner())
     judge_of(make_monitor(llama), bundled)

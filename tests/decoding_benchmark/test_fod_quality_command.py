@@ -83,8 +83,8 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
     assert table[start - 1].split() == ["Nature", "People", "Average"]
     assert table[start].split() == ["Method", *["Faith.", "Info."] * 3]
     assert [line[:22].rstrip() for line in table[start + 1 : start + 15]] == ROWS
-    assert "faithfulness@5" in shown and "sentences kept" in shown and "tokens decoded" in shown
-    assert "every sentence that FOD released reaches min(tau_1, tau_2)" in shown
+    assert "faithfulness@5" in shown and "kept" in shown and "decoded" in shown
+    assert "min(tau_1, tau_2)" in shown
 
     settings, *lines = map(json.loads, log.read_text().splitlines())
     assert settings["settings"]["judge"] == "words" and settings["settings"]["propositions"] == "rules"
@@ -153,9 +153,9 @@ def test_a_file_without_prompts_and_options_that_do_not_fit_are_refused(run, cap
     with pytest.raises(InputError, match="record"):
         run(prompts=[])
     for options, message in (
-        (("--model", "x"), "--model and --monitor go together"),
-        (("--sweep-plot", "x.png"), "pass both"),
-        (("--prompts-count", "0"), "must be at least 1"),
+        (("--model", "x"), "--monitor"),
+        (("--sweep-plot", "x.png"), "both"),
+        (("--prompts-count", "0"), "--prompts-count"),
     ):
         with pytest.raises(SystemExit):
             run(*options)
@@ -166,7 +166,7 @@ def test_a_file_without_prompts_and_options_that_do_not_fit_are_refused(run, cap
 def test_some_decoders_by_the_mechanical_check(run, tmp_path, capsys):
     run("--decoders", "Greedy", "CAD", "FOD (branch)", "--branch-threshold", "0.9", judge="mechanical")
     shown = capsys.readouterr().out
-    assert "reranking of no answers" in shown and "Reranking" not in shown
+    assert "reranking" in shown and "Reranking" not in shown
     settings, *lines = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
     assert {line["key"] for line in lines} == {"Greedy", "CAD", "FOD (branch)"}
     whole, passing = next(line["answers"] for line in lines if line["key"] == "CAD")

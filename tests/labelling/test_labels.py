@@ -187,7 +187,7 @@ def test_every_command_names_the_line(tmp_path, capsys, command):
     output = ["--output", str(needs_output[command])] if command in needs_output else []
     given = [command, *([] if command == "calibrate" else MODEL), "--data", str(path), *output]
     assert main(given) == 2
-    assert f"{path}:2, field 'sentences'" in capsys.readouterr().err
+    assert f"{path}:2" in capsys.readouterr().err
 
 
 def test_the_command_line_accepts_them_and_says_so(tmp_path, capsys):

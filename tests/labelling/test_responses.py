@@ -72,13 +72,10 @@ def test_labels_that_were_given_by_sentence_are_left_alone():
 
 
 def test_nothing_left_says_what_there_is():
-    message = (
-        "x.jsonl has no response of tasks 'Poem'; split 'dev'. It has tasks 'QA', 'Summary'; split 'test', 'train'; "
-        "quality 'good', 'truncated', none; generators 'm', 'n'"
-    )
     with pytest.raises(InputError) as caught:
         Selection(tasks=["Poem"], split="dev").of_responses(RESPONSES, source="x.jsonl")
-    assert str(caught.value) == message
+    for word in ("'Poem'", "'dev'", "'QA'", "'Summary'", "'test'", "'train'", "'good'", "'truncated'", "'m'", "'n'"):
+        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class TestStatus:
         assert {s.status for s in report.sentences} == {"failed"}
         sentence = report.sentences[0]
         assert sentence.score is None and sentence.features["align_score"] is None
-        assert sentence.reason == "aligner 'broken' failed: RuntimeError: out of order"
+        assert "'broken'" in sentence.reason
         assert sentence.features["mean_contrastive_kl"] > 0
         assert "aligner 'broken' failed" in caplog.text
 

@@ -45,7 +45,7 @@ def test_embeddings(monitor, prompt):
 
 def test_several_tokens_a_step(monitor, prompt):
     ids = torch.cat([prompt.inputs()["input_ids"], torch.tensor([[5, 6]])], 1)
-    with pytest.raises(InputError, match="one"), monitor.attach(prompt):
+    with pytest.raises(InputError, match="step"), monitor.attach(prompt):
         monitor.model(input_ids=ids)
 
 

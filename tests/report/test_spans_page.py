@@ -58,18 +58,18 @@ def test_answers_of_several_languages_can_be_gone_to():
 
 
 def test_a_page_without_answers_says_so():
-    assert "no answer was given" in Page(SpanReport([], "trees").to_html()).text("main")
+    assert "no answer" in Page(SpanReport([], "trees").to_html()).text("main")
 
 
 def test_an_empty_answer_is_said_to_be_empty():
-    assert "The answer is empty." in page("", SpanLabels((), ())).text("article")
-    assert "is empty" not in page("a", SpanLabels((), ())).text("article")
+    assert "empty" in page("", SpanLabels((), ())).text("article")
+    assert "empty" not in page("a", SpanLabels((), ())).text("article")
 
 
 def test_what_the_annotators_shades_are_is_said_where_there_are_annotators():
     labels = SpanLabels((), ())
-    assert "share of them who marked" in page("a", labels, labels=labels).text("p")
-    assert "share of them who marked" not in page("a", labels).text("p")
+    assert "marked" in page("a", labels, labels=labels).text("p")
+    assert "marked" not in page("a", labels).text("p")
 
 
 def test_text_is_escaped():
@@ -111,7 +111,7 @@ def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
     assert len(wrong) == 2  # the legend's, and the five characters
     shaded = sum(value == "risk 0.50" for value in found.values("title"))
     assert shaded == 2 + 1 + 1  # before and after the five, the other low sentence, the one without a score
-    assert "a sentence that is not supported" in found.text("p")
+    assert "supported" in found.text("p")
     for sentence in report.sentences:
         assert sentence.text in "".join(found.text("summary").splitlines())
 
@@ -119,4 +119,4 @@ def test_an_opened_report_shades_the_sentences_that_score_low_and_no_other():
 def test_a_report_that_was_not_opened_has_no_shades():
     found = Page(render_html([Case.of(demo_cases()[0].answers[0].report)]))
     assert not [value for value in found.values("class") if value.startswith("risk")]
-    assert "is not supported" not in found.text("p")
+    assert "supported" not in found.text("p")

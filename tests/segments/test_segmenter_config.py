@@ -80,5 +80,5 @@ def test_a_saved_value_that_cannot_be_is_refused(llama, tmp_path, change):
     path = saved(llama, tmp_path, ALL)
     config = json.loads(path.read_text())
     rewrite(path, {"segmenter": config["segmenter"] | change})
-    with pytest.raises(CheckpointError, match="value"):
+    with pytest.raises(CheckpointError, match="holds"):
         loaded(llama, tmp_path)

@@ -58,7 +58,7 @@ def test_a_search_tells_what_it_takes_back(monitor, prompt):
     source = sources(monitor)["fod"](prompt, "immediate")
     events = list(protocol_events(source, prompt.passages, reveal="immediate"))
     retracted = [event for event in events if event.type == "retract"]
-    assert retracted and retracted[0].reason == "below the threshold"
+    assert retracted and "threshold" in retracted[0].reason
     assert "Spain" not in fold(events).text
 
 

@@ -182,7 +182,7 @@ def test_sources_are_asked_for_by_name_in_any_order(tmp_path):
     assert [source.name for source in loaded.sources] == ["told", "tags"]
     assert loaded.detect(item(101, right=False)) == fitted.detect(item(101, right=False))
     for given in ([], [Told()], [Told(), Told(), tags]):
-        with pytest.raises(InputError, match="'tags', 'told'"):
+        with pytest.raises(InputError, match="tags"):
             load_span_regressor(tmp_path, sources=given)
     with pytest.raises(MismatchError, match="version"):
         load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 2})])

@@ -51,6 +51,6 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
             shutil.copy("features.parquet", "by-first.parquet")
             shutil.copy("features.parquet", "by-second.parquet")
     shown = capsys.readouterr().out
-    assert "deviation of AUROC" in shown and "signals permuted" in shown and "surrogate \\ generator" in shown
+    assert "deviation" in shown and "permuted" in shown and "surrogate \\ generator" in shown
     assert {path.name for path in tmp_path.glob("*.png")} == {"auroc.png", "ablation.png"}
     assert Path("my-monitor", "config.json").is_file()
