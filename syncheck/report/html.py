@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import VERDICTS, decimal, tint, verdict
+from syncheck.report.labels import VERDICTS, decimal, tint, verdict, why
 from syncheck.report.layout import case_view, glossary
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
@@ -127,5 +127,11 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"decimal": decimal, "direction": reading_direction, "tint": tint, "verdict": verdict}
+    environment.filters |= {
+        "decimal": decimal,
+        "direction": reading_direction,
+        "tint": tint,
+        "verdict": verdict,
+        "why": why,
+    }
     return environment

@@ -30,6 +30,7 @@ __all__ = [
     "shades_of",
     "tint",
     "verdict",
+    "why",
 ]
 
 
@@ -54,6 +55,9 @@ REMARKS: dict[Remark, str] = {
     "says_not_stated": "it says that something is not stated",
     "no_passage_touches": "no passage touches it",
 }
+
+_SUPPORTS = 0.5
+"""Support from which a passage is said to support a sentence."""
 
 _LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
@@ -103,6 +107,29 @@ def verdict(sentence: SentenceScore) -> str:
     if sentence.verdict is not None:
         words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])
     return f"{words}: {sentence.reason}" if sentence.reason else words
+
+
+def why(sentence: SentenceScore) -> str:
+    """Return in words what the best evidence says of a sentence; empty for one that has no score.
+
+    A sentence may be below the threshold although a passage supports it: the other signals count too.
+    """
+    if sentence.verdict is None:
+        return ""
+    evidence = sentence.evidence
+    if evidence is None or not evidence.text.strip():
+        return "No passage was found that supports it." if sentence.verdict != "supported" else ""
+    passage = f"passage {evidence.passage + 1}"
+    supported = evidence.score >= _SUPPORTS
+    if sentence.verdict == "contradicted":
+        return f"No passage supports it, and {passage} says otherwise:"
+    if sentence.verdict == "supported" and supported:
+        return f"{passage.capitalize()} supports it:"
+    if supported:
+        return f"{passage.capitalize()} may support it, but its other signals count against it; nearest:"
+    if sentence.verdict == "supported":
+        return f"Its signals speak for it, although no passage says it in so many words; nearest is {passage}:"
+    return f"No passage supports it; nearest is {passage}:"
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
+_WEIGHTIEST = 5
+"""Signals that are shown from the start."""
 _SMALLEST_LONGEST_BAR = 0.5
 """Nats of log-odds; less never fills a bar, however small all contributions are."""
 
@@ -68,7 +70,10 @@ class TokenView:
 
 @dataclass(frozen=True, slots=True)
 class SentenceView:
-    """One sentence; ``shades`` are its characters where it was opened, ``dropped`` the sentences tried in its place."""
+    """One sentence; ``shades`` are its characters where it was opened, ``dropped`` the sentences tried in its place.
+
+    ``signals`` are those that weigh most, ``more_signals`` the others.
+    """
 
     scored: SentenceScore
     anchor: str
@@ -76,6 +81,7 @@ class SentenceView:
     is_lowest: bool
     shades: tuple[ShadeView, ...]
     signals: tuple[SignalView, ...]
+    more_signals: tuple[SignalView, ...]
     tokens: tuple[TokenView, ...]
     dropped: tuple[SentenceScore, ...]
 
@@ -94,6 +100,12 @@ class AnswerView:
     facts: tuple[str, ...]
     sentences: tuple[SentenceView, ...]
     dropped: tuple[SentenceScore, ...]
+
+    @property
+    def lowest(self) -> float | None:
+        """Score of the answer's worst sentence."""
+        lowest = self.answer.report.lowest
+        return None if lowest is None else lowest.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +186,14 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
             number=number,
             is_lowest=sentence is report.lowest,
             shades=_shades(report, sentence),
-            signals=_signals(sentence, longest),
+            signals=_signals(sentence, weighty, longest),
+            more_signals=_signals(sentence, [n for n in sentence.features if n not in weighty], longest),
             tokens=_tokens(report, sentence),
             dropped=dropped,
         )
         for number, (sentence, dropped) in enumerate(timeline, 1)
         if sentence is not None
+        for weighty in [_weightiest(sentence)]
     )
     trailing = timeline[-1][1] if timeline and timeline[-1][0] is None else ()
     return AnswerView(answer, anchor, answer_facts(answer), sentences, trailing)
@@ -200,7 +214,14 @@ def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
     return tuple(_token_view(report.tokens, i) for i in range(start, stop))
 
 
-def _signals(sentence: SentenceScore, longest: float) -> tuple[SignalView, ...]:
+def _weightiest(sentence: SentenceScore) -> tuple[str, ...]:
+    """Return the features that change the score most; all of them where no change is known."""
+    if not sentence.attribution:
+        return tuple(sentence.features)
+    return tuple(sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))[:_WEIGHTIEST])
+
+
+def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> tuple[SignalView, ...]:
     changes = sentence.attribution
     return tuple(
         SignalView(
@@ -211,7 +232,7 @@ def _signals(sentence: SentenceScore, longest: float) -> tuple[SignalView, ...]:
             pulls_down=changes.get(name, 0.0) < 0,
             width=round(100 * abs(changes.get(name, 0.0)) / longest, 1),
         )
-        for name in sorted(sentence.features, key=lambda name: changes.get(name, 0.0))
+        for name in sorted(names, key=lambda name: changes.get(name, 0.0))
     )
 
 

@@ -84,6 +84,17 @@ def test_features_evidence_tokens_and_time_stand_beside_the_sentence(page):
     assert "not measured" in page.text("td")
 
 
+def test_the_pill_shows_the_worst_sentence(page):
+    for case in demo_cases():
+        for answer in case.answers:
+            assert f"{answer.report.lowest.score:.2f} lowest" in page.text("span")
+            assert f"mean {answer.report.faithfulness:.2f}" in page.text("p")
+
+
+def test_all_signals_are_there_after_those_that_weigh_most(page):
+    assert "Show all 13 signals" in page.text("summary")
+
+
 def test_evidence_is_marked_in_its_passage_and_links_back(page):
     greedy = demo_cases()[0].answers[0].report.lowest
     assert greedy.evidence.text in page.texts["mark"]

@@ -1,5 +1,6 @@
 """What stands on the page for one made-up response, value by value."""
 
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_signals_are_sorted_from_what_pulls_down_to_what_lifts(answer):
         ("mean_entropy", "not measured", "", False, 0.0),
         ("min_prob", "0.5", "+0.10", False, 20.0),
     ]
+
+
+def test_five_signals_stand_before_the_others(answer):
+    values = {f"signal_{i}": 1.0 for i in range(8)}
+    changes = {"signal_3": -0.5, "signal_6": 0.4, "signal_0": 0.3, "signal_1": -0.2, "signal_7": 0.1, "signal_2": 0.01}
+    weighed = replace(SECOND, features=values, attribution=changes)
+    case = Case.of(Report(PROMPT, TOKENS.text, (weighed, replace(weighed, attribution={})), TOKENS))
+    first, second = case_view(case, 1, prefix="").answers[0].sentences
+    assert [s.name for s in first.signals] == ["signal_3", "signal_1", "signal_7", "signal_0", "signal_6"]
+    assert [s.name for s in first.more_signals] == ["signal_4", "signal_5", "signal_2"]
+    assert (len(second.signals), second.more_signals) == (8, ())  # no weights are known
 
 
 def test_bars_have_one_scale_for_the_whole_answer(answer):

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncheck.errors import InputError
-from syncheck.report.labels import ShadeView, feature_label, feature_value, shades_of, tint
+from syncheck.report.labels import ShadeView, feature_label, feature_value, shades_of, tint, why
 from syncheck.schemas import SCHEMAS, feature_schema
 from syncheck.spans import SoftSpan, SpanLabels, labels_of
+from syncheck.types import Evidence, SentenceScore
 
 HINDI = "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e"
 
@@ -48,6 +49,27 @@ def test_every_released_feature_has_words(version):
         assert label.meaning
         assert label.unit
         assert label.direction
+
+
+@pytest.mark.parametrize(
+    ("verdict", "support", "words"),
+    [
+        ("supported", 0.9, "Passage 2 supports it:"),
+        ("doubtful", 0.3, "No passage supports it; nearest is passage 2:"),
+        ("unsupported", 0.3, "No passage supports it; nearest is passage 2:"),
+        ("unsupported", 0.8, "count against it"),
+        ("supported", 0.2, "speak for it"),
+        ("contradicted", 0.1, "passage 2 says otherwise:"),
+        ("unsupported", None, "No passage was found"),
+        ("supported", None, ""),
+        (None, 0.9, ""),
+    ],
+)
+def test_why_says_what_the_evidence_says(verdict, support, words):
+    evidence = None if support is None else Evidence(1, "So.", support)
+    found = why(SentenceScore("It is.", 0, 6, 0, 2, 0.5, "scored", {}, evidence=evidence, verdict=verdict))
+    assert words in found
+    assert bool(words) == bool(found)
 
 
 def test_lid_is_named_after_its_block():
