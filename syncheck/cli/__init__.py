@@ -46,6 +46,7 @@ COMMANDS = {
     "transfer": _Command(
         "train on one generator, task or file and test on another", options.add_transfer, "evaluate.transfer"
     ),
+    "label": _Command("label sentences, those nearest the threshold first", options.add_label, "label.run"),
     "calibrate": _Command(
         "calibrate scores and choose a threshold on held-out data", options.add_calibrate, "train.calibrate"
     ),
@@ -87,6 +88,8 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
     if args.command in ("adapt", "features"):
         return "; the same command continues after the finished parts"
+    if args.command == "label" and args.output is not None:
+        return f"; {args.output} holds the labels so far, and the same command goes on"
     return ""
 
 

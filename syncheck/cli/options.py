@@ -24,6 +24,7 @@ __all__ = [
     "add_plan",
     "add_score",
     "add_serve",
+    "add_label",
     "add_train",
     "add_transfer",
     "aligner_options",
@@ -376,6 +377,35 @@ def add_features(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th"
     )
+
+
+def add_label(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``label``."""
+    parser.add_argument("input", metavar="INPUT", help="JSON Lines with question, context and response")
+    parser.add_argument(
+        "--output", metavar="FILE", help="labelled JSON Lines; labels that it holds already are kept, and it goes on"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="instead of asking here, write a page that asks offline and saves labels.jsonl"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="for --html: labels from before, which the page goes on from")
+    parser.add_argument("--count", type=count, default=50, metavar="N", help="largest number of labels (%(default)s)")
+    parser.add_argument(
+        "--order",
+        choices=("nearest", "random"),
+        default="nearest",
+        help="nearest: sentences whose scores are nearest the threshold first, for `calibrate --method shift --risk "
+        "none`; random: whole answers drawn at random, for a threshold with a promise (%(default)s)",
+    )
+    parser.add_argument(
+        "--responses",
+        type=count,
+        default=200,
+        metavar="N",
+        help="number of responses drawn at random from INPUT, all of which nearest puts in the output (%(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draw (%(default)s)")
+    _add_model(parser)
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:

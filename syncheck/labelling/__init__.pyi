@@ -44,3 +44,4 @@ from .propositioners import (
     load_propositioner as load_propositioner,
 )
 from .responses import Selection as Selection
+from .sheet import LabelOrder as LabelOrder, LabelSheet as LabelSheet, OpenSentence as OpenSentence

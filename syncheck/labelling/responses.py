@@ -6,11 +6,16 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from syncheck.errors import InputError, RecordError
 from syncheck.files import fields_found, parsed_record, record_lines
 from syncheck.labelling.labels import LabelledSentence, UnfaithfulSpan
+from syncheck.prompts import prompt_from_texts
+from syncheck.types import RagPrompt
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
 
 __all__ = [
     "LabelledResponse",
@@ -18,6 +23,7 @@ __all__ = [
     "Record",
     "ResponseCollection",
     "Selection",
+    "prompt_of",
     "read_records",
     "read_spans",
     "response_from_json",
@@ -179,6 +185,20 @@ def response_from_json(text: str) -> LabelledResponse:
         spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
         sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
     )
+
+
+def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
+    """Build the prompts of a record: its own, or the monitor's template."""
+    if record.prompt_with_context is not None and record.prompt_without_context is not None:
+        return prompt_from_texts(
+            monitor.tokenizer,
+            question=record.question,
+            context=record.passages,
+            with_context=record.prompt_with_context,
+            without_context=record.prompt_without_context,
+            user_turns=record.user_turns,
+        )
+    return monitor.prompt(question=record.question, context=record.passages)
 
 
 class ResponseCollection:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
@@ -19,7 +19,7 @@ from syncheck.spans.words import reading_direction
 if TYPE_CHECKING:
     from syncheck.report.model import Case
 
-__all__ = ["render_fragment", "render_html", "render_spans", "render_spans_fragment"]
+__all__ = ["render_label_page", "render_fragment", "render_html", "render_spans", "render_spans_fragment"]
 
 
 def render_html(
@@ -67,6 +67,23 @@ def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused
     """Draw the same without the page around it, for a notebook."""
     drawn = _spans(answers, method=method, refused=refused)
     return _spans(answers, method=method, prefix=_prefix_of(drawn), refused=refused)
+
+
+def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
+    """Draw a page on which people label sentences; it holds its script and fetches and sends nothing.
+
+    Parameters
+    ----------
+    data
+        ``records`` in the labelled format; ``open``, the sentences to ask for, in order, each with ``response`` and
+        ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, whether all records are
+        saved or those with a label; ``key``, which tells the labels that the browser keeps from those of other pages.
+    name
+        Of the file that is saved.
+    title
+        Heading of the page.
+    """
+    return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 
 
 def _prefix_of(page: str) -> str:

@@ -23,11 +23,12 @@ from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import LabelledResponse, labelled_record, unlabelled_responses
 from syncheck.labelling.labels import LabelledSentence
 from syncheck.labelling.planting import plant_error
+from syncheck.labelling.responses import prompt_of
 from syncheck.lexical import content_words, stem
 from syncheck.monitor import Monitor
 from syncheck.segments import is_checkable
 from syncheck.training.calibrate import sentences_needed
-from syncheck.training.extract import measure, measure_to_parquet, prompt_of
+from syncheck.training.extract import measure, measure_to_parquet
 from syncheck.training.fit import choose_thresholds, fit_measured
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of

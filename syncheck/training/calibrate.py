@@ -255,10 +255,15 @@ def calibrate_monitor(
             trained_on=monitor.trained_on | question_digests(measured.records),
         ),
         raw=raw,
-        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, seed=seed),
+        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=_folds(y, groups), seed=seed),
         y=y,
         curve=curve,
     )
+
+
+def _folds(y: NDArray[np.int64], groups: NDArray[np.str_]) -> int:
+    """Return 5, or as many as few labels allow."""
+    return max(2, min(5, int((y == 1).sum()), int((y == 0).sum()), len(np.unique(groups))))
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:

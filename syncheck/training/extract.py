@@ -26,7 +26,7 @@ from syncheck.errors import (
 from syncheck.files import UNFINISHED, enter_run
 from syncheck.labelling.datasets import LabelledResponse, labelled_responses
 from syncheck.labelling.labels import check_cut
-from syncheck.prompts import prompt_from_texts
+from syncheck.labelling.responses import prompt_of
 from syncheck.replay import GivenResponse
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences, joined
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer
     from syncheck.monitor import Monitor
 
-__all__ = ["Shard", "check_sentences", "measure", "measure_records", "measure_to_parquet", "prompt_of"]
+__all__ = ["Shard", "check_sentences", "measure", "measure_records", "measure_to_parquet"]
 
 
 def measure(
@@ -189,20 +189,6 @@ def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[i
         layer: np.stack([a.get(layer, np.full_like(example, np.nan)) for a in activations])
         for layer, example in found.items()
     }
-
-
-def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
-    """Build the prompts of a record: its own, or the monitor's template."""
-    if record.prompt_with_context is not None and record.prompt_without_context is not None:
-        return prompt_from_texts(
-            monitor.tokenizer,
-            question=record.question,
-            context=record.passages,
-            with_context=record.prompt_with_context,
-            without_context=record.prompt_without_context,
-            user_turns=record.user_turns,
-        )
-    return monitor.prompt(question=record.question, context=record.passages)
 
 
 _RUN = "run.json"

@@ -1,0 +1,157 @@
+"""``syncheck label``: sentences labelled at the keyboard, or on a page that does the same offline."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import TextIO
+
+from syncheck.cli.monitors import scoring_monitor
+from syncheck.cli.outputs import check_file
+from syncheck.errors import InputError
+from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
+from syncheck.printable import printable
+from syncheck.report.html import render_label_page
+from syncheck.report.terminal import wants_colour
+
+__all__ = ["run"]
+
+KEYS = {"s": True, "n": False}
+"""Labels by key: supported, not supported."""
+_HELP = "[s]upported  [n]ot  s[k]ip  [u]ndo  all [p]assages  [q]uit"
+_SIDE_BY_SIDE = 90
+"""Columns from which the evidence stands beside the answer."""
+_GAP = 3
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask for labels, the most telling sentences first, or write the page that asks; returns the exit code."""
+    if (args.output is None) == (args.html is None):
+        raise InputError("pass either --output, to label here, or --html, for a page to label on")
+    for option, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
+        check_file(option, name)
+    if args.labels is not None and args.html is None:
+        raise InputError("--labels is for --html; here, labels that --output holds already are kept")
+    before = args.labels if args.html is not None else args.output
+    kept = load_jsonl(before) if before is not None and Path(before).exists() else []
+    sheet = LabelSheet.of_responses(
+        scoring_monitor(args, "generic"),
+        load_unlabelled(args.input),
+        order=args.order,
+        kept=kept,
+        most=args.responses,
+        seed=args.seed,
+    )
+    for name, reason in sheet.left_out.items():
+        sys.stderr.write(f"{args.input}: {printable(name)}: left out: {printable(reason)}\n")
+    if args.html is not None:
+        Path(args.html).write_text(_page(sheet, args), encoding="utf-8")
+        sys.stderr.write(f"{args.html}: {min(len(sheet.open), args.count)} sentences to label\n")
+        return 0
+    before_now = sheet.labelled()
+    with _keys(sys.stdin) as read:
+        _ask(sheet, args.output, read, sys.stdout, most=args.count)
+    sys.stderr.write(f"{args.output}: {sheet.labelled() - before_now} labels more, {sheet.labelled()} in all\n")
+    return 0
+
+
+def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO, *, most: int) -> None:
+    """Ask until so many labels more are given, nothing is left, or the user leaves."""
+    place = 0
+    labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
+    while place < len(sheet.open) and sum(labelled) < most:
+        asked = sheet.open[place]
+        shown.write(_shown(sheet, asked, colour=wants_colour(shown), of=f"{sum(labelled) + 1} of {most}"))
+        while (key := read()) in ("p", "?"):
+            passages = sheet.responses[asked.response].passages
+            shown.write(f"{printable(chr(10).join(passages))}\n{_HELP} " if key == "p" else f"{_HELP} ")
+            shown.flush()
+        if key in KEYS:
+            sheet.label(asked, KEYS[key])
+            sheet.save(output)
+            labelled.append(True)
+            place += 1
+        elif key == "k":
+            labelled.append(False)
+            place += 1
+        elif key == "u" and place:
+            place -= 1
+            if labelled.pop():
+                sheet.label(sheet.open[place], None)
+                sheet.save(output)
+        elif key in ("q", ""):
+            return
+
+
+def _shown(sheet: LabelSheet, asked: OpenSentence, *, colour: bool, of: str) -> str:
+    """Draw a sentence in its answer, with the evidence beside it; the score is not shown, which would sway."""
+    width = min(shutil.get_terminal_size().columns, 140)
+    before, text, after = map(printable, sheet.text(asked))
+    response = sheet.responses[asked.response]
+    marked = f">> {text} <<"
+    found = asked.evidence
+    evidence = "no evidence found" if found is None else f"passage {found.passage + 1}: {printable(found.text.strip())}"
+    lines = ["", f"-- {of} --", *textwrap.wrap(printable(response.question), width), ""]
+    column = (width - _GAP) // 2 if width >= _SIDE_BY_SIDE else width
+    left = textwrap.wrap(" ".join(f"{before} {marked} {after}".split()), column)
+    right = textwrap.wrap(" ".join(evidence.split()), column)
+    if width >= _SIDE_BY_SIDE:
+        lines += [f"{a:<{column}}{' ' * _GAP}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
+    else:
+        lines += [*left, "", *right]
+    text = "\n".join([*lines, "", f"{_HELP} "])
+    return text.replace(">>", "\x1b[1m>>").replace("<<", "<<\x1b[0m") if colour else text
+
+
+@contextmanager
+def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
+    """Yield what reads the next key: at once from a terminal, otherwise a line; "" at the end."""
+    if not source.isatty():
+        yield lambda: next((line.strip().lower() for line in source if line.strip()), "")
+        return
+    import termios
+    import tty
+
+    handle = source.fileno()
+    before = termios.tcgetattr(handle)
+    tty.setcbreak(handle)  # Ctrl-C still interrupts
+
+    def read() -> str:
+        sys.stdout.flush()
+        key = source.read(1).lower()
+        sys.stdout.write(f"{printable(key)}\n")
+        return "" if key == "\x04" else key
+
+    try:
+        yield read
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _page(sheet: LabelSheet, args: argparse.Namespace) -> str:
+    everything = sheet.whole_records()
+    asked = [
+        {
+            "response": place.response,
+            "sentence": place.sentence,
+            **dict(zip(("before", "text", "after"), sheet.text(place), strict=True)),
+            "evidence": None if place.evidence is None else place.evidence.text,
+        }
+        for place in sheet.open[: args.count]
+    ]
+    content = json.dumps([everything, asked], sort_keys=True)
+    data = {
+        "records": everything,
+        "open": asked,
+        "whole": args.order == "nearest",
+        "key": hashlib.sha256(content.encode()).hexdigest()[:16],
+    }
+    return render_label_page(data, name="labels.jsonl", title="Label sentences")

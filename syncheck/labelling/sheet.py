@@ -1,0 +1,209 @@
+"""Sentences for people to label: those that matter most first, in a file that is whole after every label."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tqdm import tqdm
+
+from syncheck.errors import InputError, PromptError
+from syncheck.files import replaced
+from syncheck.labelling.datasets import labelled_record
+from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.responses import LabelledResponse, prompt_of
+from syncheck.segments import is_checkable
+from syncheck.types import Evidence, SentenceScore
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+    from syncheck.replay import GivenResponse
+    from syncheck.types import RagPrompt
+
+__all__ = ["LabelOrder", "LabelSheet", "OpenSentence"]
+
+LabelOrder = Literal["nearest", "random"]
+"""``nearest``: the sentences whose scores are nearest the monitor's threshold first, for the most from few labels.
+``random``: whole answers in random order, as a threshold with a promise needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSentence:
+    """A sentence to label: its place in the sheet, and the evidence that the monitor's aligner found."""
+
+    response: int
+    sentence: int
+    evidence: Evidence | None
+
+
+class LabelSheet:
+    """Answers whose sentences are being labelled.
+
+    Attributes
+    ----------
+    responses : list of LabelledResponse
+        With the labels so far; None where there is none.
+    open : list of OpenSentence
+        Those without a label, in the order to ask.
+    left_out : dict of str to str
+        Id -> the reason that a response cannot be scored.
+    """
+
+    def __init__(self, responses: Sequence[LabelledResponse], open: Sequence[OpenSentence], order: LabelOrder) -> None:
+        self.responses = list(responses)
+        self.open = list(open)
+        self.left_out: dict[str, str] = {}
+        self._order = order
+
+    @classmethod
+    def of_responses(
+        cls,
+        monitor: Monitor,
+        responses: Sequence[LabelledResponse],
+        *,
+        order: LabelOrder = "nearest",
+        kept: Sequence[LabelledResponse] = (),
+        most: int | None = None,
+        seed: int = 0,
+    ) -> LabelSheet:
+        """Score responses and order their sentences.
+
+        Parameters
+        ----------
+        monitor
+            Cuts and scores the responses; its lower threshold is the one that is meant.
+        responses
+            As :func:`~syncheck.labelling.load_unlabelled` reads them.
+        order
+        kept
+            Responses with labels from before, which stay.
+        most
+            Responses that are drawn at random; None takes all. Those with labels count among them.
+        seed
+            Of the draw and of the random order.
+
+        Raises
+        ------
+        InputError
+            If a response was labelled before with another text, passages or segmentation, or no sentence is left.
+        """
+        known = {response.id: response for response in kept}
+        rng = random.Random(seed)
+        drawn = [response for response in responses if response.id not in known]
+        again = [response for response in responses if response.id in known]
+        rng.shuffle(drawn)
+        if most is not None:
+            drawn = drawn[: max(most - len(again), 0)]
+        found: list[LabelledResponse] = []
+        scored: list[Sequence[SentenceScore]] = []
+        left_out: dict[str, str] = {}
+        for response, sentences in _scored(monitor, [*again, *drawn], left_out):
+            found.append(_with_labels(response, sentences, known.pop(response.id, None)))
+            scored.append(sentences)
+        found += known.values()
+        sheet = cls(found, _ordered(found, scored, order, monitor.config.backtrack_threshold), order)
+        sheet.left_out = left_out
+        if not sheet.open and not kept:
+            raise InputError(f"found no sentence that could be labelled; left out: {left_out}")
+        return sheet
+
+    def text(self, place: OpenSentence) -> tuple[str, str, str]:
+        """Return the response before a sentence, the sentence, and the response after it."""
+        response = self.responses[place.response]
+        sentence = self._sentences(place)[place.sentence]
+        whole = response.response
+        return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
+
+    def label(self, place: OpenSentence, faithful: bool | None) -> None:
+        """Set or, with None, take back the label of a sentence."""
+        sentences = list(self._sentences(place))
+        sentences[place.sentence] = replace(sentences[place.sentence], faithful=faithful)
+        self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the documented records: all responses, or in random order those that have a label."""
+        kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
+        return [labelled_record(response) for response in kept]
+
+    def whole_records(self) -> list[dict[str, Any]]:
+        """Return the records of all responses, with and without labels."""
+        return [labelled_record(response) for response in self.responses]
+
+    def labelled(self) -> int:
+        """Return how many sentences have a label."""
+        return sum(sum(_labels(response)) for response in self.responses)
+
+    def save(self, path: str | Path) -> None:
+        """Write the records; the file is the old one or the new one at any time."""
+        with replaced(Path(path)) as (file, _):
+            for record in self.records():
+                file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+
+    def _sentences(self, place: OpenSentence) -> Sequence[LabelledSentence]:
+        return self.responses[place.response].sentences or ()
+
+
+def _labels(response: LabelledResponse) -> list[bool]:
+    return [sentence.faithful is not None for sentence in response.sentences or ()]
+
+
+def _scored(
+    monitor: Monitor, responses: Sequence[LabelledResponse], left_out: dict[str, str]
+) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
+    kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
+    for response in responses:
+        try:
+            prompt = prompt_of(monitor, response)
+            kept.append((response, prompt, monitor.read(prompt, response.response)))
+        except PromptError as error:
+            left_out[response.id] = str(error)
+    answers = monitor.replay_batch(
+        [prompt for _, prompt, _ in kept],
+        [given for _, _, given in kept],
+        signals=False,
+        batch_size=1,
+    )
+    bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
+    scored = {place: answer.sentences for place, answer in bar}
+    return ((response, scored[place]) for place, (response, _, _) in enumerate(kept))
+
+
+def _with_labels(
+    response: LabelledResponse, scored: Sequence[SentenceScore], before: LabelledResponse | None
+) -> LabelledResponse:
+    bounds = [_trimmed(response.response, s.start, s.end) for s in scored]
+    known = {} if before is None else {(s.start, s.end): s.faithful for s in before.sentences or ()}
+    if before is not None and (
+        (before.response, before.passages) != (response.response, response.passages) or not set(known) <= set(bounds)
+    ):
+        raise InputError(
+            f"response {response.id!r} was labelled before with another text, passages or sentences; pass the same "
+            "input and options, or another output"
+        )
+    sentences = tuple(LabelledSentence(start, end, known.get((start, end))) for start, end in bounds)
+    return replace(response, sentences=sentences)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())
+
+
+def _ordered(
+    responses: Sequence[LabelledResponse], scored: Sequence[Sequence[SentenceScore]], order: LabelOrder, near: float
+) -> list[OpenSentence]:
+    places = []
+    for index, (response, scores) in enumerate(zip(responses, scored, strict=False)):
+        for number, (sentence, score) in enumerate(zip(response.sentences or (), scores, strict=True)):
+            asked = score.score is not None if order == "nearest" else is_checkable(score.text) and response.has_context
+            if asked and sentence.faithful is None:
+                distance = 0.0 if score.score is None else abs(score.score - near)
+                places.append((distance, OpenSentence(index, number, score.evidence)))
+    if order == "nearest":
+        places.sort(key=lambda pair: pair[0])
+    return [place for _, place in places]

@@ -1,0 +1,130 @@
+"""``syncheck label``: keys, a file that loses nothing, the page, and what calibrate makes of it."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from command_runs import read, write
+
+from syncheck import Aggregator
+from syncheck.cli import main
+
+ANSWERS = [
+    {
+        "id": f"r{i}",
+        "question": f"Who opened the bridge of {1900 + i}?",
+        "context": [f"The bridge was opened in {1900 + i} by Anna Kovac. It carries {i + 3} trams."],
+        "response": f"Anna Kovac opened it in {1900 + i}. It carries {i + 3 + 5 * (i % 2)} trams.",
+    }
+    for i in range(6)
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write(tmp_path / "answers.jsonl", *ANSWERS)
+
+
+def label(source, output, keys, monkeypatch, *options):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(keys)))
+    return main(["label", source, "--output", str(output), *options])
+
+
+def labels(path):
+    return [one for record in read(path) for one in record["labels"] if one is not None]
+
+
+def test_keys(source, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "labels.jsonl"
+    assert label(source, output, ["s", "k", "what", "n", "u", "p", "s", "q"], monkeypatch) == 0
+    assert labels(output) == [1, 1] and len(read(output)) == 6
+    shown = capsys.readouterr()
+    assert "The bridge was opened in" in shown.out and ">> " in shown.out
+    assert "2 labels more, 2 in all" in shown.err
+    assert label(source, output, ["n", "n"], monkeypatch) == 0
+    assert sorted(labels(output)) == [0, 0, 1, 1]
+    assert label(source, output, ["n"] * 20, monkeypatch, "--count", "1") == 0
+    assert len(labels(output)) == 5
+
+
+def test_whole_answers_alone_are_written_in_random_order(source, tmp_path, monkeypatch):
+    output = tmp_path / "labels.jsonl"
+    assert label(source, output, ["s", "n", "s", "n"], monkeypatch, "--order", "random", "--count", "4") == 0
+    assert [record["labels"] for record in read(output)] == [[1, 0], [1, 0]]
+
+
+def test_labels_shift_prior_and_thresholds(source, tmp_path, monkeypatch, capsys):
+    output, shifted = tmp_path / "labels.jsonl", tmp_path / "shifted"
+    assert label(source, output, ["s", "s", *"nnnnnnnn"], monkeypatch, "--count", "10") == 0
+    words = ["calibrate", "--monitor", "generic", "--data", str(output), "--method", "shift"]
+    assert main([*words, "--output", str(shifted)]) == 2
+    assert "without. Sentences that were chosen" in capsys.readouterr().err
+    assert main([*words, "--risk", "none", "--thresholds", "chosen", "--output", str(shifted)]) == 0
+    assert "expected faithful" in capsys.readouterr().out
+    found = Aggregator.load(shifted)
+    assert found.calibration.slope == 1.0 and found.calibration.intercept < 0 and found.base_rate < 0.5
+
+
+def test_the_page_asks_offline(source, tmp_path, monkeypatch):
+    page = tmp_path / "label.html"
+    hostile = {**ANSWERS[0], "id": "h", "response": "</script><script>alert(1)</script> is in it. So is this."}
+    assert main(["label", write(tmp_path / "h.jsonl", *ANSWERS, hostile), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text and "http" not in re.sub("http-equiv", "", text)
+    assert "alert(1)</script>" not in text
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.S)
+    held = json.loads(data)
+    assert len(held["records"]) == 7 and len(held["open"]) <= 50
+    first = held["open"][0]
+    sentences = held["records"][first["response"]]["sentences"]
+    assert sentences[first["sentence"]] == first["text"]
+
+
+BROWSER = """
+const store = new Map(), elements = new Map(), saved = [];
+function element() {
+  const held = {textContent: "", acts: {}, addEventListener(name, act) { this.acts[name] = act; }, click() {},
+    replaceChildren(...children) { this.textContent = children.map((c) => c.textContent ?? c).join(""); }};
+  return held;
+}
+globalThis.document = {
+  getElementById(id) { if (!elements.has(id)) elements.set(id, element()); return elements.get(id); },
+  createElement: element,
+};
+globalThis.localStorage = {getItem: (key) => store.get(key) ?? null, setItem: (key, text) => store.set(key, text)};
+globalThis.Blob = class { constructor(lines) { saved.push(lines.join("")); } };
+URL.createObjectURL = () => "blob:x"; URL.revokeObjectURL = () => {};
+let pressed;
+globalThis.addEventListener = (name, act) => { pressed = (key) => act({key}); };
+const fs = require("fs");
+const page = fs.readFileSync(process.argv[2], "utf8");
+const [data, script] = [...page.matchAll(/<script[^>]*>([\\s\\S]*?)<\\/script>/g)].map((m) => m[1]);
+document.getElementById("data").textContent = data;
+new Function(script)();
+for (const key of process.argv[3]) pressed(key);
+new Function(script)();  // loaded again: the labels are kept
+pressed("w");
+process.stdout.write(saved.join(""));
+process.exit(0);
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
+    page, browser, output = tmp_path / "label.html", tmp_path / "browser.js", tmp_path / "labels.jsonl"
+    assert main(["label", source, "--html", str(page)]) == 0
+    browser.write_text(BROWSER, encoding="utf-8")
+    run = subprocess.run(["node", browser, page, "snuksxn"], capture_output=True, text=True, check=True)
+    output.write_text(run.stdout, encoding="utf-8")
+    assert sorted(labels(output)) == [0, 1, 1] and len(read(output)) == 6
+    assert label(source, output, ["s"], monkeypatch, "--count", "1") == 0
+    assert sorted(labels(output)) == [0, 1, 1, 1]
+
+
+def test_options_that_do_not_go_together(source, tmp_path, capsys):
+    assert main(["label", source]) == 2
+    assert main(["label", source, "--output", str(tmp_path / "a"), "--labels", str(tmp_path / "b")]) == 2
+    assert "--labels is for --html" in capsys.readouterr().err

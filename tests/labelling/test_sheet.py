@@ -1,0 +1,84 @@
+"""Sentences to label: their order, the file of labels, and going on from it."""
+
+import pytest
+
+from syncheck.errors import InputError
+from syncheck.labelling import LabelSheet, load_jsonl, unlabelled_responses
+from syncheck.testing import scripted_monitor
+
+TEXTS = {"A is red. B is blue.": (0.9, 0.45), "C is old. D is new.": (0.55, 0.1), "E is up. F is down.": (0.3, 0.7)}
+SUPPORTS = {
+    sentence: score
+    for text, scores in TEXTS.items()
+    for sentence, score in zip((text[: text.index(".") + 1], text[text.index(".") + 2 :]), scores, strict=True)
+}
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    found = scripted_monitor(dict.fromkeys(TEXTS, 1.0), supports=SUPPORTS)
+    assert found.config.backtrack_threshold < found.config.prune_threshold
+    return found
+
+
+@pytest.fixture
+def answers():
+    return unlabelled_responses(
+        {"id": text[0], "question": f"{text[0]}?", "context": text, "response": text} for text in TEXTS
+    )
+
+
+def asked(sheet):
+    return [sheet.text(place)[1] for place in sheet.open]
+
+
+def test_those_nearest_the_threshold_come_first(monitor, answers):
+    near = monitor.config.backtrack_threshold
+    expected = sorted(SUPPORTS, key=lambda text: abs(SUPPORTS[text] - near))
+    assert asked(LabelSheet.of_responses(monitor, answers)) == expected
+
+
+def test_whole_answers_in_random_order(monitor, answers):
+    sheet = LabelSheet.of_responses(monitor, answers, order="random", seed=1)
+    pairs = list(zip(asked(sheet)[::2], asked(sheet)[1::2], strict=True))
+    assert {" ".join(pair) for pair in pairs} == set(TEXTS)
+    assert sheet.records() == []
+    sheet.label(sheet.open[0], True)
+    (record,) = sheet.records()
+    assert record["labels"] == [1, None]
+
+
+def test_the_file_is_read_as_labels_and_gone_on_from(monitor, answers, tmp_path):
+    sheet = LabelSheet.of_responses(monitor, answers)
+    first, second = sheet.open[:2]
+    sheet.label(first, False)
+    sheet.label(second, True)
+    sheet.label(second, None)
+    sheet.save(tmp_path / "labels.jsonl")
+    kept = load_jsonl(tmp_path / "labels.jsonl")
+    labels = {r.response[s.start : s.end]: s.faithful for r in kept for s in r.sentences}
+    assert labels == dict.fromkeys(SUPPORTS) | {sheet.text(first)[1]: False}
+    again = LabelSheet.of_responses(monitor, answers, kept=kept)
+    assert again.labelled() == 1
+    assert asked(again) == asked(sheet)[1:]
+    # Answers that are not drawn any more keep their labels.
+    others = LabelSheet.of_responses(monitor, answers[:1], kept=kept)
+    assert others.labelled() == 1 and len(others.records()) == 3
+
+
+def test_some_answers_are_drawn(monitor, answers):
+    assert len(LabelSheet.of_responses(monitor, answers, most=2).responses) == 2
+
+
+def test_another_text_under_a_known_id_is_refused(monitor, answers):
+    sheet = LabelSheet.of_responses(monitor, answers)
+    changed = unlabelled_responses([{"id": "A", "question": "A?", "context": "x", "response": "C is old. D is new."}])
+    with pytest.raises(InputError, match="'A'"):
+        LabelSheet.of_responses(monitor, changed, kept=sheet.responses)
+
+
+def test_nothing_to_label(monitor):
+    with pytest.raises(InputError, match="no sentence"):
+        LabelSheet.of_responses(
+            monitor, unlabelled_responses([{"question": "q", "context": "", "response": "C is old."}])
+        )
