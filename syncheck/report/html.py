@@ -19,7 +19,7 @@ from syncheck.spans.words import reading_direction
 if TYPE_CHECKING:
     from syncheck.report.model import Case
 
-__all__ = ["render_label_page", "render_fragment", "render_html", "render_spans", "render_spans_fragment"]
+__all__ = ["render_fragment", "render_html", "render_label_page", "render_spans", "render_spans_fragment"]
 
 
 def render_html(
