@@ -18,6 +18,7 @@ from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
 from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
+from fod.exported import custom_generate, export_generate
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.propose import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.search import Propose, search, trace_of, walk
@@ -56,6 +57,8 @@ __all__ = [
     "Thresholds",
     "VerifiedReveal",
     "contrast_scores",
+    "custom_generate",
+    "export_generate",
     "is_near_repeat",
     "nucleus",
     "repair",

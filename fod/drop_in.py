@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = ["AnswerGenerator", "GeneratorOutput", "event_of", "ids_of", "padded", "plan_within", "sampling"]
+__all__ = [
+    "AnswerGenerator",
+    "GeneratorOutput",
+    "check_ids",
+    "event_of",
+    "ids_of",
+    "padded",
+    "plan_within",
+    "prompts_of",
+    "sampling",
+]
 
 
 @dataclass
@@ -195,7 +205,7 @@ class AnswerGenerator(ABC, Generic[O]):
         PromptError
             If a prompt does not fit the model's window.
         """
-        given = _prompts_of(prompts)
+        given = prompts_of(prompts)
         if streamer is not None and len(given) > 1:
             raise InputError(f"a streamer shows one answer; found {len(given)} prompts. Call once for each")
         plan = _for_one_answer(prepare_generation(self.monitor.model, given, **kwargs))
@@ -223,13 +233,14 @@ class AnswerGenerator(ABC, Generic[O]):
         -----
         Do not give that call a streamer: ``model.generate`` writes the prompt to it and keeps it from a callable, so
         that it never gets the answer, nor its end, and whoever reads a ``TextIteratorStreamer`` waits for ever. It
-        cannot be seen from here and so not be refused; pass it to :meth:`generate`, or read :meth:`stream`.
+        cannot be seen from here and so not be refused; pass it to :meth:`generate`, read :meth:`stream`, or let
+        ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which serves it.
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
         plan = _for_one_answer(generation_setup(generation_config, logits_processor, stopping_criteria, None))
-        given = _prompts_of(prompt)
-        _check_ids(input_ids, model_kwargs.get("attention_mask"), given)
+        given = prompts_of(prompt)
+        check_ids(input_ids, model_kwargs.get("attention_mask"), given)
         check_reach(model, given, plan.config.max_length)
         outputs = self._outputs(given, plan, seed, None)
         if generation_config.return_dict_in_generate:
@@ -254,7 +265,7 @@ class AnswerGenerator(ABC, Generic[O]):
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
 
     def _streamed(self, prompt: RagPrompt, kwargs: dict[str, Any], told: Any) -> Iterator[Event]:
-        (one,) = _prompts_of([prompt])
+        (one,) = prompts_of([prompt])
         if kwargs.pop("streamer", None) is not None:
             raise InputError("a stream is read, so it takes no streamer; leave it out, or pass it to generate")
         plan = _for_one_answer(prepare_generation(self.monitor.model, one, **kwargs))
@@ -337,7 +348,8 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
     return output
 
 
-def _prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+    """Return prompts as a list; refuses an empty one, and a prompt without a context."""
     given: list[Any] = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
     if not given:
         raise InputError("expected at least one prompt; found an empty list")
@@ -349,7 +361,8 @@ def _prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
     return given
 
 
-def _check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
+def check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
+    """Refuse ids that are not those of the prompts, padding aside."""
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
     found = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
     if found != [list(prompt.with_context_ids) for prompt in prompts]:

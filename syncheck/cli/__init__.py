@@ -53,6 +53,11 @@ COMMANDS = {
     "plan": _Command("estimate the hours and memory that a corpus takes", options.add_plan, "record_runs.plan"),
     "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),
     "serve": _Command("answer questions over HTTP and score the answers", options.add_serve, "serving.serve"),
+    "export-generate": _Command(
+        "write a folder for model.generate that decodes by FOD",
+        options.add_export_generate,
+        "monitors.export_generate",
+    ),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),

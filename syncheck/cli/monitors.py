@@ -12,6 +12,7 @@ import torch
 
 from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.cli.options import aligner_options
+from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
@@ -25,6 +26,7 @@ __all__ = [
     "aligner_for",
     "check_device",
     "convert_aligner",
+    "export_generate",
     "monitor_to_measure",
     "read_passages",
     "scoring_monitor",
@@ -151,4 +153,17 @@ def convert_aligner(args: argparse.Namespace) -> int:
     """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
     convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
     sys.stderr.write(f"converted; pass --aligner {args.output}\n")
+    return 0
+
+
+def export_generate(args: argparse.Namespace) -> int:
+    """Write a folder for ``model.generate(custom_generate=DIR)``; returns the exit code."""
+    import fod
+
+    check_folder(args.directory)
+    fod.export_generate(args.directory, monitor=args.monitor, monitor_revision=args.revision)
+    sys.stderr.write(
+        f"written; model.generate(custom_generate={args.directory!r}, trust_remote_code=True, tokenizer=..., "
+        "question=..., context=[...])\n"
+    )
     return 0

@@ -18,6 +18,7 @@ __all__ = [
     "add_conversion",
     "add_demo",
     "add_evaluate",
+    "add_export_generate",
     "add_features",
     "add_gateway",
     "add_generate",
@@ -305,6 +306,18 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
     )
+
+
+def add_export_generate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``export-generate``."""
+    parser.add_argument("directory", metavar="DIR", help="folder to write; pass it as custom_generate=DIR")
+    parser.add_argument(
+        "--monitor",
+        default="generic",
+        metavar="DIR",
+        help="a trained monitor's folder, which has to stay where it is, or its repository on the Hub (%(default)s)",
+    )
+    parser.add_argument("--revision", help="branch, tag or commit of the repository (its main branch)")
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,179 @@
+"""FOD in the Hub's form: a folder whose ``custom_generate/generate.py`` is what ``model.generate`` then runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fod.drop_in import check_ids, prompts_of
+from fod.generator import FODGenerator, FODOutput
+from syncheck import Monitor, RagPrompt
+from syncheck.errors import InputError, WrongTypeError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = ["custom_generate", "export_generate"]
+
+GENERIC = "generic"
+_FIRST_LINE = '"""Faithfulness-oriented decoding (FOD), written by `syncheck export-generate`."""'
+_FOLDER = "custom_generate"
+_PARAMETERS = ("backtrack_threshold", "prune_threshold", "beam_size", "samples_per_step", "propose")
+_MODULE = """{first_line}
+
+import fod
+import syncheck  # transformers looks here for what has to be installed
+
+MONITOR = {monitor!r}
+REVISION = {revision!r}
+
+
+def generate(model, **arguments):
+    arguments.setdefault("monitor", MONITOR)
+    arguments.setdefault("monitor_revision", REVISION)
+    return fod.custom_generate(model, **arguments)
+"""
+_CARD = """---
+library_name: transformers
+tags:
+- custom_generate
+- faithfulness
+---
+
+# Faithfulness-oriented decoding
+
+Each sentence of an answer is scored for faithfulness to the passages while it is written; one that scores too low is
+taken back, and the search goes on from there. Needs `pip install syncheck`. Monitor: {described}.
+
+```python
+outputs = model.generate(
+    custom_generate=REPO_OR_FOLDER,
+    trust_remote_code=True,
+    tokenizer=tokenizer,
+    question="When did the bridge open?",
+    context=["The Avon bridge opened in 1967. It has two lanes."],
+    max_new_tokens=200,
+)
+```
+
+| argument | |
+| --- | --- |
+| `question`, `context`, `tokenizer` | the question and its passages, from which the prompt is built |
+| `prompt` | in their place: a prompt from `monitor.prompt(...)`, or a list of them |
+| `monitor`, `monitor_revision` | a `syncheck.Monitor` of this model, or the folder or repository of one |
+| `seed` | of all sampling |
+| {parameters} | as of `fod.FODGenerator` |
+| `streamer` | is given the prompt and then sentences, each when it can no longer be taken back |
+| `return_dict_in_generate` | returns the ids with the report of all sentences and their scores |
+
+All other arguments are those of `model.generate`.
+"""
+
+
+def custom_generate(
+    model: PreTrainedModel,
+    *,
+    prompt: RagPrompt | Sequence[RagPrompt] | None = None,
+    question: str | None = None,
+    context: str | Sequence[str] | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    monitor: Monitor | str = GENERIC,
+    monitor_revision: str | None = None,
+    inputs: Tensor | None = None,
+    input_ids: Tensor | None = None,
+    attention_mask: Tensor | None = None,
+    **kwargs: Any,
+) -> Tensor | FODOutput | list[FODOutput]:
+    """Serve ``model.generate(custom_generate=DIR, trust_remote_code=True, ...)`` of an exported folder.
+
+    Parameters
+    ----------
+    model
+        Whose ``generate`` was called.
+    prompt
+        From ``monitor.prompt``, with a context, or a list of them.
+    question, context
+        In place of ``prompt``.
+    tokenizer
+        The model's; a ``monitor`` that is a :class:`syncheck.Monitor` has its own.
+    monitor, monitor_revision
+        A monitor of this model, ``"generic"`` for the bundled one, or what :meth:`syncheck.Monitor.from_pretrained`
+        loads. Loading takes a moment: for many calls pass a :class:`syncheck.Monitor`.
+    inputs, input_ids, attention_mask
+        Those of the prompt, or None.
+    **kwargs
+        What :meth:`FODGenerator.generate` takes, and the parameters of :class:`FODGenerator` by name.
+
+    Raises
+    ------
+    InputError
+        If neither a prompt nor question, context and tokenizer are given, or the ids are not those of the prompt.
+    WrongTypeError
+        If the monitor is none and no name of one.
+    """
+    known = _monitor_of(model, tokenizer, monitor, monitor_revision)
+    if prompt is None:
+        if question is None or context is None:
+            raise InputError("FOD needs the passages: pass question= and context=, or prompt= from monitor.prompt(...)")
+        prompt = known.prompt(question=question, context=context)
+    elif question is not None or context is not None:
+        raise InputError("pass either prompt=, or question= and context=")
+    ids = inputs if input_ids is None else input_ids
+    if ids is not None:
+        check_ids(ids, attention_mask, prompts_of(prompt))
+    parameters = {name: kwargs.pop(name) for name in _PARAMETERS if name in kwargs}
+    given = {name: value for name, value in kwargs.items() if value is not None}
+    if "stop_strings" in given:
+        given["tokenizer"] = known.tokenizer
+    generator = FODGenerator(model, known.tokenizer, known, **parameters)
+    return generator.generate(prompt, **given)
+
+
+def _monitor_of(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, monitor: Monitor | str, revision: str | None
+) -> Monitor:
+    if isinstance(monitor, Monitor):
+        return monitor
+    if not isinstance(monitor, str | Path):
+        raise WrongTypeError(f"monitor must be a Monitor, or the name of one; found {type(monitor).__name__}")
+    if tokenizer is None:
+        raise InputError("pass tokenizer=..., the model's, or monitor=, a syncheck.Monitor")
+    if monitor == GENERIC:
+        return Monitor(model, tokenizer)
+    return Monitor.from_pretrained(monitor, model=model, tokenizer=tokenizer, revision=revision)
+
+
+def export_generate(
+    directory: str | Path, *, monitor: str | Path = GENERIC, monitor_revision: str | None = None
+) -> None:
+    """Write a folder in the Hub's ``custom_generate`` form that makes FOD the ``generate`` of any model.
+
+    Parameters
+    ----------
+    directory
+        The folder; made if need be.
+    monitor, monitor_revision
+        ``"generic"``, the bundled monitor; a repository with a monitor, and its revision; or a monitor's folder, which
+        is not copied and has to stay where it is.
+
+    Raises
+    ------
+    InputError
+        If another ``generate.py`` is there.
+    """
+    target = Path(directory) / _FOLDER
+    module = target / "generate.py"
+    if module.exists() and not module.read_text(encoding="utf-8").startswith(_FIRST_LINE):
+        raise InputError(f"{str(module)!r} is there and is not ours; remove it, or pass another folder")
+    target.mkdir(parents=True, exist_ok=True)
+    name = str(Path(monitor).resolve()) if Path(monitor).is_dir() else str(monitor)
+    module.write_text(_MODULE.format(first_line=_FIRST_LINE, monitor=name, revision=monitor_revision), encoding="utf-8")
+    (target / "requirements.txt").write_text(f"syncheck>={version('syncheck')}\n", encoding="utf-8")
+    card = _CARD.format(
+        described="the bundled `generic`" if name == GENERIC else f"`{name}`",
+        parameters=", ".join(f"`{parameter}`" for parameter in _PARAMETERS),
+    )
+    (Path(directory) / "README.md").write_text(card, encoding="utf-8")

@@ -1,0 +1,114 @@
+"""An exported folder, run by ``model.generate`` itself: the ids of FODGenerator, and a streamer that is served."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from doubles import PASSAGES, QUESTION
+
+from fod import FODGenerator, export_generate
+from syncheck import Monitor
+from syncheck.cli import main
+from syncheck.errors import InputError, WrongTypeError
+from syncheck.testing import SentenceGrammar
+
+THRESHOLDS = {"backtrack_threshold": 0.5, "prune_threshold": 0.5}
+
+
+class Recorder:
+    def __init__(self):
+        self.parts, self.ended = [], False
+
+    def put(self, value):
+        self.parts.append(value.flatten().tolist())
+
+    def end(self):
+        self.ended = True
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An export; what transformers copies of it goes to a folder of the test."""
+    modules = str(tmp_path / "modules")
+    monkeypatch.setattr("transformers.utils.hub.HF_MODULES_CACHE", modules)
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["export-generate", str(tmp_path / "exported")]) == 0
+    return str(tmp_path / "exported")
+
+
+def options(monitor, prompt):
+    return {
+        "max_new_tokens": 40,
+        "logits_processor": [SentenceGrammar(monitor.tokenizer, prompt.with_context_ids)],
+        "seed": 3,
+    }
+
+
+def test_the_ids_are_those_of_the_generator_and_a_streamer_is_served(folder, monitor, prompt):
+    given = options(monitor, prompt)
+    expected = FODGenerator(monitor.model, monitor.tokenizer, monitor, **THRESHOLDS).generate(prompt, **given)
+    streamer = Recorder()
+    hub = {"custom_generate": folder, "trust_remote_code": True, "monitor": monitor, **THRESHOLDS, **given}
+    found = monitor.model.generate(**prompt.inputs(), prompt=prompt, streamer=streamer, **hub)
+    assert torch.equal(found, expected)
+    assert streamer.ended and streamer.parts[0] == list(prompt.with_context_ids)
+    assert [i for part in streamer.parts for i in part] == expected[0].tolist()
+    output = monitor.model.generate(question=QUESTION, context=PASSAGES, return_dict_in_generate=True, **hub)
+    assert torch.equal(output.sequences, expected) and output.report.sentences
+    with pytest.raises(InputError, match="input_ids"):
+        monitor.model.generate(input_ids=torch.tensor([[1, 2]]), prompt=prompt, **hub)
+
+
+def test_without_a_monitor_it_is_the_bundled_one(folder, monitor, prompt):
+    model, tokenizer = monitor.model, monitor.tokenizer
+    given = {"max_new_tokens": 12}
+    expected = FODGenerator(model, tokenizer, Monitor(model, tokenizer)).generate(prompt, **given)
+    hub = {"custom_generate": folder, "trust_remote_code": True, **given}
+    found = model.generate(question=QUESTION, context=PASSAGES, tokenizer=tokenizer, **hub)
+    assert torch.equal(found, expected)
+    with pytest.raises(InputError, match="tokenizer"):
+        model.generate(question=QUESTION, context=PASSAGES, **hub)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({}, InputError),
+        ({"question": QUESTION}, InputError),
+        ({"question": QUESTION, "context": []}, InputError),
+        ({"question": QUESTION, "context": PASSAGES, "monitor": 3}, WrongTypeError),
+    ],
+)
+def test_what_is_missing_is_said(folder, monitor, given, error):
+    hub = {"custom_generate": folder, "trust_remote_code": True, "monitor": monitor}
+    with pytest.raises(error):
+        monitor.model.generate(**hub | given)
+
+
+def test_transformers_asks_before_it_runs_the_code(folder, monitor):
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        monitor.model.generate(custom_generate=folder, trust_remote_code=False, question=QUESTION, context=PASSAGES)
+
+
+def test_a_folder_of_another_s_is_left_alone(tmp_path):
+    module = tmp_path / "custom_generate" / "generate.py"
+    module.parent.mkdir()
+    module.write_text("def generate(model): ...\n")
+    with pytest.raises(InputError, match=r"generate\.py"):
+        export_generate(tmp_path)
+    assert module.read_text() == "def generate(model): ...\n"
+
+
+def test_an_export_names_its_monitor_and_can_be_written_again(tmp_path):
+    monitor = tmp_path / "it's mine"
+    monitor.mkdir()
+    for name, revision in ((str(monitor), None), ("owner/monitor", "v1")):
+        export_generate(tmp_path / "out", monitor=name, monitor_revision=revision)
+        code = (tmp_path / "out" / "custom_generate" / "generate.py").read_text()
+        shown = subprocess.run(
+            [sys.executable, "-c", f"{code}\nprint(MONITOR, REVISION)"], capture_output=True, text=True, check=True
+        )
+        assert shown.stdout.strip() == f"{name} {revision}"
+        assert name in (tmp_path / "out" / "README.md").read_text()
