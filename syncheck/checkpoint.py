@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from syncheck.monitor import Monitor
 
-__all__ = ["GENERIC", "fingerprint", "generic_parts", "load", "packaged_monitor", "save"]
+__all__ = ["CONFIG", "GENERIC", "REFERENCES", "fingerprint", "generic_parts", "load", "packaged_monitor", "save"]
 
 FORMAT = 2
 GENERIC = "generic"
 """The bundled monitor that serves any model."""
-_CONFIG = "config.json"
-_REFERENCES = "lid_references.safetensors"
+CONFIG = "config.json"
+REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
     "aggregator": (str, NoneType),
     "aligner": (str, NoneType),
@@ -91,7 +91,7 @@ def save(directory: Path, monitor: Monitor) -> None:
     if monitor.aggregator is not None:
         monitor.aggregator.save(directory)
     if monitor.lid_references is not None:
-        monitor.lid_references.save(directory / _REFERENCES)
+        monitor.lid_references.save(directory / REFERENCES)
     config = {
         "format": FORMAT,
         **asdict(monitor.config),
@@ -105,7 +105,7 @@ def save(directory: Path, monitor: Monitor) -> None:
         "trained_on": sorted(monitor.trained_on),
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
     }
-    (directory / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     write_digests(directory, _parts(config))
 
 
@@ -163,7 +163,7 @@ def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, dev
 def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(options) - set(ALIGNER_OPTIONS)):
         raise CheckpointError(
-            f"{directory / _CONFIG} has aligner options {unknown}; load_aligner takes {', '.join(ALIGNER_OPTIONS)}. "
+            f"{directory / CONFIG} has aligner options {unknown}; load_aligner takes {', '.join(ALIGNER_OPTIONS)}. "
             "Load the aligner yourself and pass aligner="
         )
     return options
@@ -171,9 +171,9 @@ def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 def _read_config(directory: Path) -> dict[str, Any]:
     check_folder(directory, written_by="Monitor.save_pretrained")
-    path = directory / _CONFIG
+    path = directory / CONFIG
     if not path.exists():
-        raise CheckpointError(f"{directory} holds no {_CONFIG}; pass a folder written by save_pretrained")
+        raise CheckpointError(f"{directory} holds no {CONFIG}; pass a folder written by save_pretrained")
     config = read_object(path)
     if config.get("format") != FORMAT:
         raise CheckpointError(
@@ -194,7 +194,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
 def _parts(config: dict[str, Any]) -> list[str]:
     """Return the files that belong to a monitor."""
     aggregator = [] if config["aggregator"] is None else file_names(config["aggregator"])
-    return [_CONFIG, *aggregator, *([_REFERENCES] if config["lid_references"] else [])]
+    return [CONFIG, *aggregator, *([REFERENCES] if config["lid_references"] else [])]
 
 
 def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, FeatureSchema]:
@@ -209,12 +209,12 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
             raise InputError(f"template must be one of {get_args(Template)}; found {decided.template!r}")
         return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{directory / _CONFIG} holds a value that cannot be used: {error}") from error
+        raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error
 
 
 def _references(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
     """Read the references and check that they are of this model's activations at the monitor's layers."""
-    path = directory / _REFERENCES
+    path = directory / REFERENCES
     try:
         lid_references = LidReferences.load(path, device=str(model.device))
     except InputError as error:

@@ -646,6 +646,67 @@ class Monitor:
         """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""
         checkpoint.save(Path(directory), self)
 
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        evaluation: Mapping[str, Any] | str | Path | None = None,
+        base_model: str | None = None,
+        licence: str | None = None,
+        private: bool | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        token: str | bool | None = None,
+    ) -> str:
+        """Upload to the Hugging Face Hub what :meth:`save_pretrained` writes, and a card.
+
+        Parameters
+        ----------
+        repo_id
+            ``owner/name``; made if it does not exist.
+        evaluation
+            For the card: the JSON of ``syncheck evaluate --output``, or its file.
+        base_model
+            For the card: the repository of the monitored model; None takes the name that it was loaded by, and for a
+            monitor that reads text alone names none.
+        licence
+            For the card: an identifier of the Hub's, such as ``apache-2.0``.
+        private
+            Whether a new repository is private; None takes the owner's default.
+        revision
+            A branch, made if it does not exist; None is the main one.
+        commit_message
+            None takes "Upload monitor".
+        token
+            None takes that of ``hf auth login``.
+
+        Returns
+        -------
+        str
+            The commit, which :meth:`from_pretrained` takes as ``revision``.
+
+        Raises
+        ------
+        CheckpointError
+            If the Hub cannot be reached or refuses.
+        InputError
+            If the model's repository is not known, the aligner is a folder of this machine, or the evaluation has no
+            table.
+        """
+        from syncheck import hub
+
+        return hub.push(
+            self,
+            repo_id,
+            evaluation=evaluation,
+            base_model=base_model,
+            licence=licence,
+            private=private,
+            revision=revision,
+            commit_message=commit_message,
+            token=token,
+        )
+
     @classmethod
     def from_pretrained(
         cls,
@@ -655,13 +716,15 @@ class Monitor:
         tokenizer: PreTrainedTokenizerBase,
         aligner: Aligner | None = None,
         trusted: Collection[str] = (),
+        revision: str | None = None,
+        **hub_options: Any,
     ) -> Monitor:
-        """Load a folder written by :meth:`save_pretrained`.
+        """Load what :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
 
         Parameters
         ----------
         directory
-            The folder.
+            The folder; or a repository ``owner/name`` of the Hugging Face Hub, where that is no folder here.
         model, tokenizer
             Those the monitor was trained with.
         aligner
@@ -669,17 +732,26 @@ class Monitor:
         trusted
             Types that a scikit-learn classifier of your own may be made of; see
             :meth:`~syncheck.aggregators.Aggregator.load`.
+        revision
+            Branch, tag or commit of a repository; None is its main branch.
+        **hub_options
+            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
 
         Raises
         ------
         UntrustedTypesError
             If such a classifier has other types; lists them.
         CheckpointError
-            If a file is missing or damaged.
+            If a file is missing or damaged, or a repository cannot be fetched.
+        InputError
+            If a revision is given for a folder.
         MismatchError
             If the monitor was trained with another model, tokenizer or aligner.
         """
-        return checkpoint.load(cls, Path(directory), model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)
+        from syncheck import hub
+
+        folder = hub.fetched(directory, revision=revision, **hub_options)
+        return checkpoint.load(cls, folder, model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)
 
 
 def _require_prompt(prompt: object) -> None:

@@ -13,7 +13,7 @@ FOUNDATION = frozenset(
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
-    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "monitor", "kit"),
+    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "kit"),
     *("labelling", "evaluation", "training", "spans", "corpus", "serving", "integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
@@ -21,7 +21,7 @@ RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
 """Modules of a later room that hold nothing but data, which ``report`` draws."""
 REACHES_UP = frozenset(
     {
-        *(("checkpoint", "monitor"), ("replay", "monitor")),
+        *((room, "monitor") for room in ("checkpoint", "hub", "replay")),
         *(("monitor", room) for room in ("labelling", "training", "serving")),
     }
 )

@@ -1,0 +1,244 @@
+"""Monitors on the Hugging Face Hub: fetched only by the name of a repository, pushed with a card; never any code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from syncheck.aggregators.aggregator import file_names
+from syncheck.aggregators.kinds import KINDS
+from syncheck.checkpoint import CONFIG, REFERENCES
+from syncheck.errors import CheckpointError, InputError, WrongTypeError, describe_failure
+from syncheck.files import DIGESTS, read_object
+from syncheck.schemas import needs_signals
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["fetched", "model_card", "push"]
+
+_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_CARD = """
+# {title}
+
+Scores every sentence of a retrieval-augmented answer for faithfulness to its passages: P(faithful), 1 is faithful.
+A monitor of `syncheck` {version}, for {base}.
+
+```python
+from syncheck import Monitor
+
+monitor = Monitor.from_pretrained({repo_id!r}, model=model, tokenizer=tokenizer)
+report = monitor.score(monitor.prompt(question=question, context=passages), answer)
+```
+
+| | |
+| --- | --- |
+| features | `{schema}`, {features} of them |
+| aggregator | {aggregator} |
+| aligner | {aligner} |
+| thresholds | `backtrack_threshold` {backtrack:.3f}, `prune_threshold` {prune:.3f} |
+| trained on | {trained_on} |
+
+## Evaluation
+
+{evaluation}
+"""
+
+
+def fetched(
+    name: str | Path,
+    *,
+    revision: str | None,
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+) -> Path:
+    """Return a monitor's folder: the one named, or that of a repository ``owner/name``, fetched into the Hub's cache.
+
+    A text is taken for a repository only if it is no folder and does not begin with one.
+
+    Raises
+    ------
+    CheckpointError
+        If the repository or its revision cannot be fetched.
+    InputError
+        If a revision of a folder is asked for.
+    """
+    if not _is_repository(name):
+        if revision is not None:
+            raise InputError(
+                f"revision is for a repository, 'owner/name'; found the folder {str(name)!r}. Leave it out"
+            )
+        return Path(name)
+    import huggingface_hub
+
+    files = {CONFIG, DIGESTS, REFERENCES, *(file for kind in KINDS for file in file_names(kind))}
+    try:
+        return Path(
+            huggingface_hub.snapshot_download(
+                str(name),
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+                allow_patterns=sorted(files),
+                library_name="syncheck",
+                library_version=version("syncheck"),
+            )
+        )
+    except (OSError, ValueError) as error:  # those of the Hub and of HTTP are kinds of OSError, a bad name a ValueError
+        raise CheckpointError(
+            f"{str(name)!r} is no folder here, and fetching the repository of that name failed: "
+            f"{describe_failure(error)}. Pass a monitor's folder, or a repository and revision that you can read"
+        ) from error
+
+
+def _is_repository(name: str | Path) -> bool:
+    if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
+        return False
+    return not Path(name).exists() and not Path(name).parent.exists()
+
+
+def push(
+    monitor: Monitor,
+    repo_id: str,
+    *,
+    evaluation: Mapping[str, Any] | str | Path | None,
+    base_model: str | None,
+    licence: str | None,
+    private: bool | None,
+    revision: str | None,
+    commit_message: str | None,
+    token: str | bool | None,
+) -> str:
+    """Upload a monitor with its card; arguments and errors as of :meth:`syncheck.Monitor.push_to_hub`."""
+    import huggingface_hub
+
+    card = model_card(monitor, repo_id, evaluation=evaluation, base_model=base_model, licence=licence)
+    with TemporaryDirectory() as folder:
+        monitor.save_pretrained(folder)
+        (Path(folder) / "README.md").write_text(card, encoding="utf-8")
+        try:
+            huggingface_hub.create_repo(repo_id, private=private, token=token, exist_ok=True)
+            if revision is not None:
+                huggingface_hub.create_branch(repo_id, branch=revision, token=token, exist_ok=True)
+            commit = huggingface_hub.upload_folder(
+                repo_id=repo_id,
+                folder_path=folder,
+                commit_message=commit_message or "Upload monitor",
+                revision=revision,
+                token=token,
+            )
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"cannot push to {repo_id!r}: {describe_failure(error)}. Log in with `hf auth login`, or pass a token "
+                "that may write there"
+            ) from error
+    return str(commit.oid)
+
+
+def model_card(
+    monitor: Monitor,
+    repo_id: str,
+    *,
+    evaluation: Mapping[str, Any] | str | Path | None = None,
+    base_model: str | None = None,
+    licence: str | None = None,
+) -> str:
+    """Return the card of a monitor, with metadata, from what it is and how it was evaluated.
+
+    Raises
+    ------
+    InputError
+        If the repository of its model is unknown, its aligner is a folder that others do not have, or the evaluation
+        has no rows.
+    """
+    from huggingface_hub import ModelCardData
+
+    if needs_signals(monitor.config.schema):
+        base_model = base_model or _repository_of_model(monitor)
+    aligner = None if monitor.aligner is None else monitor.aligner.name
+    if aligner is not None and Path(aligner).exists():
+        raise InputError(
+            f"the monitor's aligner is {aligner!r} on this machine, which others do not have; push the aligner too, "
+            "and train the monitor with it by the name of its repository"
+        )
+    metadata = ModelCardData(
+        base_model=base_model,
+        library_name="syncheck",
+        license=licence,
+        metrics=None if evaluation is None else ["roc_auc"],
+        tags=["faithfulness", "hallucination-detection", "rag"],
+    )
+    aggregator = "none" if monitor.aggregator is None else monitor.aggregator.kind
+    text = _CARD.format(
+        title=repo_id.rpartition("/")[2],
+        version=version("syncheck"),
+        base="any model, whose answers it reads as text" if base_model is None else f"`{base_model}`",
+        repo_id=repo_id,
+        schema=monitor.schema.version,
+        features=len(monitor.schema.names),
+        aggregator=f"`{aggregator}`",
+        aligner="none" if aligner is None else f"`{aligner}`",
+        backtrack=monitor.config.backtrack_threshold,
+        prune=monitor.config.prune_threshold,
+        trained_on=f"{len(monitor.trained_on)} digests of questions" if monitor.trained_on else "not recorded",
+        evaluation="Not evaluated." if evaluation is None else "\n\n".join(_tables(evaluation)),
+    )
+    return f"---\n{metadata.to_yaml()}\n---\n{text}"
+
+
+def _repository_of_model(monitor: Monitor) -> str:
+    name = str(monitor.model.config.name_or_path)
+    if not _is_repository(name):
+        raise InputError(
+            "the monitor measures a model, and its card has to name that model's repository, which is not known here; "
+            "pass base_model='owner/name'"
+        )
+    return name
+
+
+def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
+    """Return a table in Markdown for each set of an evaluation, of all its sentences."""
+    if isinstance(evaluation, str | Path):
+        evaluation = read_object(Path(evaluation))
+    if not isinstance(evaluation, Mapping):
+        raise WrongTypeError(
+            f"evaluation must be the JSON of `syncheck evaluate`, or its file; found {type(evaluation).__name__}"
+        )
+    tables = []
+    for name, found in evaluation.items():
+        rows = found.get("rows") if isinstance(found, Mapping) else None
+        if not rows:
+            continue
+        try:
+            tables.append("\n".join(_table(name, [row for row in rows if row["subset"] == "all"])))
+        except (KeyError, IndexError, TypeError) as error:
+            raise InputError(f"evaluation[{name!r}] is no table of `syncheck evaluate`; pass its --output") from error
+    if not tables:
+        raise InputError("evaluation holds no table; pass the JSON that `syncheck evaluate --output FILE` wrote")
+    return tables
+
+
+def _table(name: str, rows: list[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{name} set: {rows[0]['sentences']} sentences, {rows[0]['unfaithful']} unfaithful; 95 % intervals.\n",
+        "| system | AUROC | average precision (unfaithful) | expected calibration error |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {row['system']} | {_figure(row, 'auroc', '')} | {_figure(row, 'auprc', 'auprc_')} "
+            f"| {_figure(row, 'ece', 'ece_')} |"
+            for row in rows
+        ),
+    ]
+
+
+def _figure(row: Mapping[str, Any], name: str, prefix: str) -> str:
+    value, low, high = row[name], row[f"{prefix}low"], row[f"{prefix}high"]
+    if value is None:
+        return "-"
+    return f"{value:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
