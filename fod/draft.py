@@ -17,7 +17,6 @@ from fod.search import best_of, trace_of, walk
 from fod.types import Beam, Progress, SearchResult
 from syncheck import (
     Event,
-    Evidence,
     Monitor,
     RagPrompt,
     Report,
@@ -93,14 +92,15 @@ class Draft:
         """Return a sentence of the next part as one of the whole: its characters, tokens and evidence."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
-        characters, tokens = len(self.text), len(self.token_ids)
+        characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
         return replace(
             sentence,
             start=sentence.start + characters,
             end=sentence.end + characters,
             token_start=sentence.token_start + tokens,
             token_end=sentence.token_end + tokens,
-            evidence=self._evidence(sentence.evidence, prompt),
+            evidence=evidence and replace(evidence, passage=self._place(evidence.passage, prompt)),
+            contrasts=tuple(replace(c, passage=self._place(c.passage, prompt)) for c in sentence.contrasts),
         )
 
     def placed_event(self, event: SentenceEvent, prompt: RagPrompt) -> SentenceEvent:
@@ -124,12 +124,10 @@ class Draft:
             hidden=tuple(span for part in self._parts for span in part.hidden),
         )
 
-    def _evidence(self, evidence: Evidence | None, prompt: RagPrompt) -> Evidence | None:
-        if evidence is None:
-            return None
-        passage = prompt.passages[evidence.passage]
+    def _place(self, passage: int, prompt: RagPrompt) -> int:
+        """Return the index that a passage of the next part has in the whole."""
         known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
-        return replace(evidence, passage=list(dict.fromkeys(known)).index(passage))
+        return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
 Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]

@@ -13,6 +13,7 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
+from syncheck.features.contrast import contrast_with
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.sentence import EarlierSentences, sentence_features
 from syncheck.features.text import statement, text_features
@@ -21,6 +22,7 @@ from syncheck.lexical import LexicalShares, content_words, stem
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
 from syncheck.types import (
+    Contrast,
     FeatureSchema,
     RagPrompt,
     Remark,
@@ -132,6 +134,7 @@ class SentenceScorer:
         found = [self._status(*each) for each in zip(sentences, foreign, unaligned, strict=True)]
         statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
+        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, strict=True)]
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
             SentenceScore(
@@ -148,11 +151,12 @@ class SentenceScorer:
                 evidence=support.evidence if support else None,
                 latency_ms=latency_ms,
                 truncated=sentence.span.truncated,
-                verdict=self._verdict_on(score, support),
+                verdict=verdict,
                 remarks=self._remarks_on(sentence.text),
+                contrasts=self._contrasts_with(sentence.text, verdict),
             )
-            for sentence, support, values, (status, reason), score, attribution in zip(
-                sentences, supports, features, found, scores, attributions, strict=True
+            for sentence, support, values, (status, reason), score, attribution, verdict in zip(
+                sentences, supports, features, found, scores, attributions, verdicts, strict=True
             )
         )
         return [[next(scored) for _ in answer] for answer in answers]
@@ -248,6 +252,17 @@ class SentenceScorer:
             return ("says_not_stated",)
         stems = {stem(word) for word in content_words(statement(sentence))}
         return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
+
+    def _contrasts_with(self, sentence: str, verdict: Verdict | None) -> tuple[Contrast, ...]:
+        if verdict in (None, "supported") or says_not_stated(sentence) or foreign_language(sentence, {"en"}):
+            return ()
+        stated = statement(sentence)
+        chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
+        compared = contrast_with(stated, [chunk.text for chunk in chunks])
+        return tuple(
+            Contrast(found.kind, found.sentence, found.evidence, chunks[compared.chunk].passage)
+            for found in compared.found
+        )
 
     def _status(
         self, sentence: SentenceSignals, foreign: str | None, unaligned: str | None

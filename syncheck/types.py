@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Bounds",
     "BoundsKind",
+    "Contrast",
+    "ContrastKind",
     "Evidence",
     "FeatureSchema",
     "GeneratorToken",
@@ -42,6 +44,7 @@ Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsu
 of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 BoundsKind = Literal["exact", "bounded", "missing"]
+ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier"]
 Remark = Literal["says_not_stated", "no_passage_touches"]
 
 FloatArray = NDArray[np.float32]
@@ -337,6 +340,27 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Contrast:
+    """A word of a sentence that stands in the place of another of a passage; one of the two may be absent.
+
+    Attributes
+    ----------
+    kind : ContrastKind
+    sentence : str
+        As the sentence has it; ``""`` if only the passage has such a word, a negation for instance.
+    evidence : str
+        As the passage has it; ``""`` if only the sentence has such a word.
+    passage : int
+        Index of the passage, from 0.
+    """
+
+    kind: ContrastKind
+    sentence: str
+    evidence: str
+    passage: int
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """An aligner's finding on one claim.
 
@@ -392,6 +416,9 @@ class SentenceScore:
     remarks : tuple of Remark
         ``says_not_stated``: the sentence is a refusal or says that the passages do not tell something.
         ``no_passage_touches``: no passage holds any of its content words.
+    contrasts : tuple of Contrast
+        Where the sentence says otherwise than the part of the context that agrees best with it, found word by word;
+        looked for in English sentences with a verdict below ``supported``.
     """
 
     text: str
@@ -409,6 +436,7 @@ class SentenceScore:
     truncated: bool = False
     verdict: Verdict | None = None
     remarks: tuple[Remark, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))

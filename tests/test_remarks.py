@@ -5,6 +5,7 @@ import pytest
 from syncheck import load_kit
 from syncheck.features.groundedness import says_not_stated
 from syncheck.report import Case, render_text
+from syncheck.types import Contrast
 
 PASSAGES = ["Refunds are paid within 14 days of the return. Shipping costs are not refunded."]
 
@@ -46,3 +47,24 @@ def test_without_passages_there_are_no_remarks() -> None:
     monitor = load_kit("generic")
     report = monitor.score(monitor.prompt(question="How long?", context=[]), "The moon is cheese.")
     assert [s.remarks for s in report.sentences] == [()]
+
+
+def test_a_sentence_below_supported_says_what_stands_in_the_place_of_what() -> None:
+    monitor = load_kit("generic")
+    bridge = "The bridge over the Save opened in 1967 and was rebuilt by the engineer Anna Kovac."
+    prompt = monitor.prompt(question="When did the bridge open?", context=["Nothing else is known here.", bridge])
+    report = monitor.score(prompt, "The bridge opened in 1976. The bridge over the Save opened in 1967.")
+    wrong, right = report.sentences
+    assert wrong.verdict != "supported" and wrong.contrasts == (Contrast("number", "1976", "1967", 1),)
+    assert right.verdict == "supported" and right.contrasts == ()
+    text = " ".join(render_text([Case.of(report)], width=200).split())
+    assert "The bridge opened in 1976. [passage 2 says “1967”, not “1976”]" in text
+
+
+def test_no_contrast_is_looked_for_in_other_languages_or_in_what_speaks_of_the_passages() -> None:
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="How long do refunds take?", context=PASSAGES)
+    report = monitor.score(
+        prompt, "Die Erstattung wird innerhalb von 30 Tagen bezahlt. The passages do not say that shipping is refunded."
+    )
+    assert [s.contrasts for s in report.sentences] == [(), ()]

@@ -19,7 +19,7 @@ from syncheck.types import RagPrompt
 __all__ = ["RecordScorer", "prompt_for", "score_row", "sentence_dicts"]
 
 _SENTENCE_FIELDS = tuple(
-    "text start end token_start token_end score status verdict remarks features reason evidence".split()
+    "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()
 )
 
 

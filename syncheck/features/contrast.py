@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
-from typing import Literal
 
 from syncheck.features.groundedness import NUMBER_WORDS
 from syncheck.features.opposites import NEGATIVE_PREFIXES, NEGATORS, OPPOSITES, UNITS
 from syncheck.lexical import content_words, stem, words
+from syncheck.types import ContrastKind
 
-__all__ = ["Contrast", "ContrastKind", "Contrasted", "Side", "Token", "contrast_with"]
-
-ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier"]
+__all__ = ["Contrasted", "Difference", "Side", "Token", "contrast_with"]
 
 HELD_ENOUGH = 0.3
 """Share of a sentence's content stems that a chunk must hold to contradict it."""
@@ -70,7 +68,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class Difference:
     """One difference; ``""`` on a side that has no word for it."""
 
     kind: ContrastKind
@@ -91,13 +89,13 @@ class Contrasted:
         in the same order, less the penalties of contrasts; higher is better.
     inverted : float
         Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better.
-    found : tuple of Contrast
+    found : tuple of Difference
     """
 
     chunk: int
     agreement: float
     inverted: float
-    found: tuple[Contrast, ...]
+    found: tuple[Difference, ...]
 
     def count(self, kind: ContrastKind) -> int:
         """Return the number of contrasts of a kind."""
@@ -148,11 +146,11 @@ def _closeness(claim: Side, chunk: Side) -> tuple[float, float]:
     return held + in_order / max(1, len(claim.tokens)) / 2, held
 
 
-def _negations(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _negations(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Difference]:
     """Find a statement that only one side denies, and a word opposite its negative form."""
     ours, theirs = _relevant(claim, chunk), _relevant(chunk, claim)
     if len(ours) % 2 != len(theirs) % 2:  # two negators make none
-        yield Contrast("negation", ours[0] if ours else "", theirs[0] if theirs else "")
+        yield Difference("negation", ours[0] if ours else "", theirs[0] if theirs else "")
         return
     for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
         denied = {token.stem for _, heads in other.denials for token in heads}
@@ -160,7 +158,7 @@ def _negations(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast
             plain = _without_prefix(token.word)
             if plain and token.word not in other.words and plain in other.words and stem(plain) not in denied:
                 met = next(o.text for o in other.tokens if o.word == plain)
-                yield Contrast("negation", *((token.text, met) if is_claim else (met, token.text)))
+                yield Difference("negation", *((token.text, met) if is_claim else (met, token.text)))
 
 
 def _relevant(side: Side, other: Side) -> list[str]:
@@ -182,14 +180,14 @@ def _without_prefix(word: str) -> str:
     return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
 
 
-def _numbers(claim: Side, chunk: Side, context: frozenset[str]) -> Iterator[Contrast]:
+def _numbers(claim: Side, chunk: Side, context: frozenset[str]) -> Iterator[Difference]:
     for is_year in (True, False):
         yield from _misplaced(claim, chunk, "number", partial(_is_number, year=is_year))
     for token in claim.tokens:
         if token.number and token.stem not in context:
             rivals = [o for o in chunk.tokens if _is_number(o, year=_is_year(token)) and o.stem not in claim.stems]
             if not rivals:
-                yield Contrast("number", token.text, "")
+                yield Difference("number", token.text, "")
 
 
 def _is_number(token: Token, *, year: bool) -> bool:
@@ -201,11 +199,11 @@ def _is_year(token: Token) -> bool:
     return bool(_YEAR.fullmatch(token.text))
 
 
-def _name_words(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _name_words(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Difference]:
     yield from _misplaced(claim, chunk, "name", lambda token: token.name and not token.number)
 
 
-def _misplaced(claim: Side, chunk: Side, kind: ContrastKind, of_kind: Callable[[Token], bool]) -> Iterator[Contrast]:
+def _misplaced(claim: Side, chunk: Side, kind: ContrastKind, of_kind: Callable[[Token], bool]) -> Iterator[Difference]:
     """Find items whose place in the evidence is taken by another item of their kind."""
     theirs = [place for place, token in enumerate(chunk.tokens) if of_kind(token)]
     for place, item in enumerate(claim.tokens):
@@ -220,15 +218,15 @@ def _misplaced(claim: Side, chunk: Side, kind: ContrastKind, of_kind: Callable[[
             continue
         best, rival = max(rivals, key=lambda found: found[0], default=(0.0, item))
         if best >= max(FITS, BETTER * same):
-            yield Contrast(kind, item.text, rival.text)
+            yield Difference(kind, item.text, rival.text)
 
 
-def _units(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _units(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Difference]:
     ours, theirs = _measures(claim), _measures(chunk)
     for number, unit in ours.items():
         other = theirs.get(number)
         if other and UNITS[unit.word][0] == UNITS[other.word][0] and UNITS[unit.word][1] != UNITS[other.word][1]:
-            yield Contrast("unit", unit.text, other.text)
+            yield Difference("unit", unit.text, other.text)
 
 
 def _measures(side: Side) -> dict[str, Token]:
@@ -242,7 +240,7 @@ def _measures(side: Side) -> dict[str, Token]:
     return found
 
 
-def _turned(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
+def _turned(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Difference]:
     """Find words whose place in the evidence is taken by their opposite, unless a negator reverses one of them."""
     for place, token in enumerate(claim.tokens):
         if _starts_bound(claim.tokens, place):
@@ -256,7 +254,7 @@ def _turned(claim: Side, chunk: Side, _: frozenset[str]) -> Iterator[Contrast]:
             fits = [(_likeness(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
             best, opposite = max(fits, key=lambda found: found[0], default=(0.0, token))
             if best > BETTER * same and _is_denied(claim, token) == _is_denied(chunk, opposite):
-                yield Contrast(kind, token.text, opposite.text)
+                yield Difference(kind, token.text, opposite.text)
 
 
 def _inverted(claim: Side, chunk: Side) -> float:
@@ -268,7 +266,7 @@ def _inverted(claim: Side, chunk: Side) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[Side, Side, frozenset[str]], Iterator[Contrast]], ...]
+_RULES: tuple[Callable[[Side, Side, frozenset[str]], Iterator[Difference]], ...]
 _RULES = (_negations, _numbers, _units, _name_words, _turned)
 """Each takes the sentence, the chunk, and the stems of all chunks that are compared."""
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import nan
 
-from syncheck.features.contrast import Contrasted, ContrastKind, contrast_with
+from syncheck.features.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness
 from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 from syncheck.schemas import TEXT_FEATURES
+from syncheck.types import ContrastKind
 
 __all__ = ["TextFeatures", "statement", "text_features"]
 

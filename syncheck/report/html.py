@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import VERDICTS, decimal, tint, verdict, why
+from syncheck.report.labels import VERDICTS, contrast_words, decimal, tint, verdict, why
 from syncheck.report.layout import case_view, glossary
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
@@ -145,6 +145,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "contrast": contrast_words,
         "decimal": decimal,
         "direction": reading_direction,
         "tint": tint,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syncheck.schemas import FEATURES, LID
 from syncheck.spans.items import SpanLabels, risk_of
 from syncheck.spans.words import cluster_borders
-from syncheck.types import Remark, SentenceScore, Status, Verdict
+from syncheck.types import Contrast, Remark, SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer
@@ -24,6 +24,7 @@ __all__ = [
     "Tint",
     "VERDICTS",
     "answer_facts",
+    "contrast_words",
     "decimal",
     "feature_label",
     "feature_value",
@@ -130,6 +131,16 @@ def why(sentence: SentenceScore) -> str:
     if sentence.verdict == "supported":
         return f"Its signals speak for it, although no passage says it in so many words; nearest is {passage}:"
     return f"No passage supports it; nearest is {passage}:"
+
+
+def contrast_words(found: Contrast) -> str:
+    """Return a contrast in words, the passage numbered from 1."""
+    passage = f"passage {found.passage + 1}"
+    if not found.sentence:
+        return f"{passage} says “{found.evidence}”, the sentence does not"
+    if not found.evidence:
+        return f"{passage} does not say “{found.sentence}”"
+    return f"{passage} says “{found.evidence}”, not “{found.sentence}”"
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:

@@ -309,6 +309,7 @@ def _sentence_dict(sentence: SentenceScore) -> JsonDict:
         "attribution": _plain(sentence.attribution),
         "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
         "remarks": list(sentence.remarks),
+        "contrasts": [asdict(found) for found in sentence.contrasts],
     }
 
 

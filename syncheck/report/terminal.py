@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from syncheck.printable import printable
-from syncheck.report.labels import REMARKS, answer_facts, feature_label, feature_value, verdict
+from syncheck.report.labels import REMARKS, answer_facts, contrast_words, feature_label, feature_value, verdict
 from syncheck.types import SentenceScore
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str
     if sentence.score is None:
         return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
     bar = pen.paint(_bar(sentence.score), _COLOURS.get(sentence.verdict or "", ""))
-    notes = [REMARKS[remark] for remark in sentence.remarks]
+    notes = [*(REMARKS[remark] for remark in sentence.remarks), *map(contrast_words, sentence.contrasts)]
     notes += ["cut at the limit of tokens"] if sentence.truncated else []
     note = f"  [{'; '.join(notes)}]" if notes else ""
     return pen.wrap(sentence.text + note, f"{number:>3}  {sentence.score:.2f}  {bar} ")

@@ -1,6 +1,6 @@
 import pytest
 
-from syncheck.features.contrast import Contrast, contrast_with
+from syncheck.features.contrast import Difference, contrast_with
 
 LIBRARY = [
     "The city library was founded in 1967 by Anna Keller.",
@@ -33,7 +33,7 @@ LIBRARY = [
     ],
 )
 def test_the_two_words_stand_side_by_side(sentence, evidence, kind, words):
-    assert Contrast(kind, *words) in contrast_with(sentence, [evidence]).found
+    assert Difference(kind, *words) in contrast_with(sentence, [evidence]).found
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_later_sentences_go_on_behind_what_was_written(monitor, prompt):
         assert report.response[sentence.start : sentence.end] == sentence.text
         evidence = sentence.evidence
         assert report.prompt.passages[evidence.passage] == evidence.text
+        assert all(found.evidence in report.prompt.passages[found.passage] for found in sentence.contrasts)
     assert [report.response[a:b] for a, b in report.tokens.char_spans.tolist()]
     # the second sentence was written under the second retrieval's passages
     second = monitor.prompt(question=QUESTION, context=list(PASSAGES))

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import get_args
 
@@ -10,7 +11,7 @@ from report_cases import demo_cases, report, tried
 from syncheck.report import Answer, Case, Report, render_fragment, render_html
 from syncheck.report.labels import VERDICTS, verdict
 from syncheck.report.layout import mark_passage
-from syncheck.types import RagPrompt, SentenceScore, Verdict
+from syncheck.types import Contrast, RagPrompt, SentenceScore, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 # HTML text cannot hold control characters, and surrogates are no characters.
@@ -93,6 +94,18 @@ def test_the_pill_shows_the_worst_sentence(page):
 
 def test_all_signals_are_there_after_those_that_weigh_most(page):
     assert "Show all 13 signals" in page.text("summary")
+
+
+def test_contrasts_stand_below_the_evidence_as_text():
+    made = report("q", ("It opened in 1967.",), [("It opened in <1976>.", 0.1, 0, "It opened in 1967.")])
+    found = Contrast("number", "<1976>", "1967", 0), Contrast("negation", "", "not", 0)
+    sentence = replace(made.sentences[0], contrasts=found)
+    source = render_html([Case.of(replace(made, sentences=(sentence,)))])
+    assert Page(source).texts["li"] == [
+        "Passage 1 says “1967”, not “<1976>”",
+        "Passage 1 says “not”, the sentence does not",
+    ]
+    assert source.index("<q ") < source.index("Passage 1 says")
 
 
 def test_evidence_is_marked_in_its_passage_and_links_back(page):

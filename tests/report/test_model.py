@@ -10,7 +10,7 @@ from report_cases import report, tried
 
 from syncheck.errors import MissingExtraError
 from syncheck.report import Answer, Case, Report
-from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 PROMPT = RagPrompt("Why?", ("Because.",), "with", "without", (1, 2), (1,))
 NAN = float("nan")
@@ -49,6 +49,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         attribution={"min_prob": -0.125},
         evidence=Evidence(0, "Because.", 0.75),
         latency_ms=1.5,
+        contrasts=(Contrast("negation", "", "not", 0),),
     )
     unchecked = SentenceScore("?", 5, 6, 2, 3, None, "not_checkable", {}, reason="no letter or digit")
     made = Report(PROMPT, "Yes. ?", (sentence, unchecked), tokens(), "eos", 2.0).to_dict()
@@ -81,6 +82,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "truncated": False,
                 "verdict": None,
                 "remarks": [],
+                "contrasts": [{"kind": "negation", "sentence": "", "evidence": "not", "passage": 0}],
             },
             {
                 "text": "?",
@@ -98,6 +100,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "truncated": False,
                 "verdict": None,
                 "remarks": [],
+                "contrasts": [],
             },
         ],
         "tokens": [

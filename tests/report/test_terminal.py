@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from report_cases import demo_cases, report
 
 from syncheck.report import Answer, Case, Report, render_text, wants_colour
-from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 EMPTY = np.zeros(0, dtype=np.float32)
@@ -31,6 +31,7 @@ def test_text_of_one_answer_by_hand():
         evidence=Evidence(1, "So.", 0.125),
         latency_ms=2.5,
         verdict="contradicted",
+        contrasts=(Contrast("negation", "not", "", 1),),
     )
     mark = SentenceScore("!", 21, 22, 6, 7, None, "not_checkable", {}, reason="no letter or digit")
     dropped = SentenceScore("Never.", 10, 16, 3, 5, 0.11, "scored", {})
@@ -42,7 +43,7 @@ def test_text_of_one_answer_by_hand():
         "── FOD faithfulness 0.57 · 3 sentences · 0 tokens · 1 dropped · 1.2 s · stop: eos",
         "  1  0.93  █████████░ It is so.",
         "  x  0.11  dropped    Never.",
-        "  2  0.20  ██░░░░░░░░ It is not.",
+        "  2  0.20  ██░░░░░░░░ It is not. [passage 2 does not say “not”]",
         "  3     –  ·········· ! [nothing to check: no letter or digit]",
         "",
         "     lowest: sentence 2, contradicted",
