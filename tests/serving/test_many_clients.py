@@ -1,0 +1,167 @@
+"""Many clients at once, clients that leave, that do not read, and too many of them: nothing crosses, nothing stays."""
+
+import asyncio
+import json
+import socket
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
+
+from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.gateway import Gateway
+from syncheck.testing import scripted_monitor
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return scripted_monitor(ANSWER, supports=SUPPORTS)
+
+
+@contextmanager
+def served(monitor, upstream, config=None, **options):
+    with running(create_app(Gateway(monitor, "http://up/v1", transport=upstream, **options), config)) as address:
+        yield address
+
+
+class Echo(httpx.AsyncBaseTransport):
+    """Answers each request with its own question."""
+
+    async def handle_async_request(self, request):
+        body = json.loads(await request.aread())
+        text = f"Lyon is large. {body['messages'][-1]['content']}"
+        if not body.get("stream"):
+            return httpx.Response(200, json=whole(text))
+        data = sse(chunks_of(text))
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=_Slow(data))
+
+
+class _Slow(httpx.AsyncByteStream):
+    def __init__(self, data):
+        self.data = data
+
+    async def __aiter__(self):
+        for start in range(0, len(self.data), 700):
+            await asyncio.sleep(0)
+            yield self.data[start : start + 700]
+
+
+def gauge(address, name):
+    lines = httpx.get(f"{address}/metrics").text.split("\n")
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
+def until(holds):
+    for _ in range(400):
+        if holds():
+            return True
+        time.sleep(0.025)
+    return False
+
+
+def test_no_answer_reaches_another_client(monitor):
+    async def client(address, number):
+        async with httpx.AsyncClient(timeout=120) as http:
+            for turn in range(3):
+                nonce = f"The nonce is {number}x{turn}."
+                body = asked(messages=[{"role": "user", "content": nonce}], stream=turn != 1)
+                response = await http.post(f"{address}/v1/chat/completions", json=body)
+                assert response.status_code == 200
+                found = {line for line in response.text.replace('"', ".").split(".") if "nonce is" in line}
+                assert {line.strip() for line in found} == {nonce[:-1]}
+
+    async def all_clients(address):
+        await asyncio.gather(*(client(address, number) for number in range(8)))
+
+    with served(monitor, Echo(), ServerConfig(max_running=3, max_waiting=20)) as address:
+        asyncio.run(all_clients(address))
+        assert gauge(address, "syncheck_running") == gauge(address, "syncheck_waiting") == 0
+
+
+def test_more_than_may_wait_are_refused_at_once(monitor):
+    async def held():
+        while not released:
+            await asyncio.sleep(0.01)
+
+    released = []
+    upstream = Upstream(stream=sse(chunks_of([ANSWER])), wait=held)
+
+    async def three(address):
+        async with httpx.AsyncClient(timeout=60) as http:
+            url, body = f"{address}/v1/chat/completions", asked(stream=True)
+            first = asyncio.create_task(http.post(url, json=body))
+            await asyncio.to_thread(until, lambda: gauge(address, "syncheck_running") == 1)
+            second = asyncio.create_task(http.post(url, json=body))
+            await asyncio.to_thread(until, lambda: gauge(address, "syncheck_waiting") == 1)
+            third = await http.post(url, json=body)
+            released.append(True)
+            return [await first, await second, third]
+
+    with served(monitor, upstream, ServerConfig(max_running=1, max_waiting=1)) as address:
+        first, second, third = asyncio.run(three(address))
+    assert (first.status_code, second.status_code, third.status_code) == (200, 200, 429)
+    assert third.headers["retry-after"] and third.json()["error"]["code"] == "too_many_requests"
+
+
+def test_a_client_that_leaves_closes_the_upstream(monitor):
+    async def never():
+        if left:
+            await asyncio.sleep(60)
+
+    left = []
+    upstream = Upstream(
+        stream=sse(chunks_of(["Lyon is large. ", "It is ", *["and is "] * 500])), cuts="all", wait=never
+    )
+
+    async def leave(address):
+        async with httpx.AsyncClient() as http:
+            url = f"{address}/v1/chat/completions"
+            async with http.stream("POST", url, json=asked(stream=True)) as response:
+                async for _ in response.aiter_bytes():
+                    left.append(True)
+                    break
+
+    with served(monitor, upstream) as address:
+        asyncio.run(leave(address))
+        assert until(lambda: upstream.left == 1)
+        assert until(lambda: gauge(address, "syncheck_running") == 0)
+        assert 'syncheck_requests_total{status="client_left"} 1.0' in httpx.get(f"{address}/metrics").text
+
+
+def test_an_answer_that_takes_too_long_ends_with_an_error(monitor):
+    async def never():
+        await asyncio.sleep(60)
+
+    upstream = Upstream(stream=sse(chunks_of([ANSWER])), wait=never)
+    with served(monitor, upstream, ServerConfig(timeout=0.2)) as address:
+        response = httpx.post(f"{address}/v1/chat/completions", json=asked(stream=True))
+    assert response.status_code == 504 and response.json()["error"]["code"] == "timeout"
+
+
+def test_a_client_that_does_not_read_is_left(monitor):
+    text = "a" * 50_000
+    upstream = Upstream(stream=sse([chunk({"content": text})] * 400))  # 20 MB, more than the sockets hold
+    with served(monitor, upstream, ServerConfig(timeout=1.0), failing="open") as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        body = b'{"messages": [{"role": "user", "content": "Q?"}], "stream": true}'
+        with socket.create_connection((host, int(port))) as silent:
+            silent.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+            assert until(lambda: gauge(address, "syncheck_running") == 1)
+            assert until(lambda: gauge(address, "syncheck_running") == 0)
+
+
+def test_a_body_that_never_comes_is_given_up(monitor):
+    with served(monitor, Upstream(), ServerConfig(timeout=0.2)) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as slow:
+            slow.settimeout(10)
+            slow.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 100\r\n\r\n{"
+            )
+            assert b" 408 " in slow.recv(1000).split(b"\r\n")[0]
