@@ -153,7 +153,7 @@ def calibrate_monitor(
     measured
         Held-out sentences as this monitor measured them; LID is taken against the monitor's own references. Sentences
         that get no score do not count. Where some have no label, which may have been chosen by their scores, the share
-        of faithful sentences is that expected of all by the calibration, and no threshold with a promise can be had.
+        of faithful sentences is that expected of all by the calibration, and there can be no promise.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -183,7 +183,7 @@ def calibrate_monitor(
     ------
     InputError
         If the monitor has no aggregator or has seen a question (:func:`seen_records`), calibration is not possible, or
-        a threshold with a promise is asked for and some sentences have no label.
+        a threshold with a promise or by the share of good sentences is asked for and some sentences have no label.
     InsufficientDataError
         If the sentences do not support the promise; with a risk of None they are calibrated nonetheless.
     MismatchError
@@ -200,12 +200,12 @@ def calibrate_monitor(
     scored = np.flatnonzero(measured.checkable)
     labelled = measured.labelled[scored]
     used = scored[labelled]
-    if risk is not None and not labelled.all():
+    if (risk is not None or good_share is not None) and not labelled.all():
         raise InputError(
-            "expected a label of every sentence, for a threshold with a promise; found "
+            "expected a label of every sentence, for a threshold by the share of unfaithful ones; found "
             f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, by their scores say, are "
-            "no random sample: label whole answers that were drawn at random, or calibrate without a threshold "
-            "(risk=None, --risk none)"
+            "no random sample: label whole answers that were drawn at random, or calibrate without such a threshold "
+            "(risk=None, --risk none, without --good-share)"
         )
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw_of_all = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(

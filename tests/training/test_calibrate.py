@@ -503,6 +503,8 @@ def test_no_promise_from_labels_of_chosen_sentences(monitor):
     measured, _, _ = half_labelled()
     with pytest.raises(InputError, match="600"):
         calibrate_monitor(monitor, measured, risk=0.2)
+    with pytest.raises(InputError, match="300 of 600"):
+        calibrate_monitor(monitor, measured, risk=None, good_share=0.8)
 
 
 def test_thresholds_are_carried_or_chosen(monitor):
