@@ -11,6 +11,7 @@ SyncheckError
 │   └── UntrustedTypesError           a saved estimator has types that the caller does not name; lists them
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
 ├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as asked
+├── EndpointError (RuntimeError)          an inference server cannot be asked, refuses, or answers in another form
 ├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
 
@@ -25,6 +26,7 @@ from syncheck.printable import printable
 
 __all__ = [
     "CheckpointError",
+    "EndpointError",
     "InputError",
     "InsufficientDataError",
     "LeftOutWarning",
@@ -113,6 +115,17 @@ class UnsupportedModelError(SyncheckError, ValueError):
 
 class TextGeneratorError(SyncheckError, RuntimeError):
     """A model that was asked for a judgement could not be reached, or its answer has another form."""
+
+
+class EndpointError(SyncheckError, RuntimeError):
+    """An inference server could not be reached in time, refused a request, or answered in another form.
+
+    ``status`` is the HTTP status it answered with; None without an answer.
+    """
+
+    def __init__(self, message: str, *, status: int | None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NotReadyError(SyncheckError, RuntimeError):

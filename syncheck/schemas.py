@@ -15,6 +15,7 @@ __all__ = [
     "LID",
     "SCHEMAS",
     "TEXT_FEATURES",
+    "beyond_endpoints",
     "feature_groups",
     "feature_schema",
     "needs_lid",
@@ -226,6 +227,12 @@ TEXT_FEATURES = (
 )
 """What the text, the context and the aligner decide, without a language model; they carry over to unseen sources."""
 
+_BEYOND_ENDPOINTS = (
+    *(LID, "max_entropy", "mean_entropy"),
+    *("mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl"),
+)
+"""Features that take the whole vocabulary or hidden states, which inference servers do not tell."""
+
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
     "paper-no-lid.v1": tuple(name for name in _PAPER if name != LID),  # Table 4 for Summary and Data2txt
@@ -233,6 +240,7 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
     "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
     "syncheck.v4": TEXT_FEATURES,
+    "endpoint.v1": tuple(name for name in _PAPER + _FIRST + _SECOND + _THIRD if name not in _BEYOND_ENDPOINTS),
 }
 """Features of each released version, in column order; a released version never changes."""
 
@@ -280,6 +288,11 @@ def needs_lid(version: str) -> bool:
         If there is no such version.
     """
     return LID in _names_of(version)
+
+
+def beyond_endpoints(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that an inference server does not measure exactly: entropy, KL and LID."""
+    return tuple(name for name in names if _belongs(name, _BEYOND_ENDPOINTS))
 
 
 def _names_of(version: str) -> tuple[str, ...]:

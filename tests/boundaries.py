@@ -13,8 +13,8 @@ FOUNDATION = frozenset(
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
-    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "kit"),
-    *("labelling", "evaluation", "training", "spans", "corpus", "serving", "integrations", "cli", "testing"),
+    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "endpoints"),
+    *("kit", "labelling", "evaluation", "training", "spans", "corpus", "serving", "integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})

@@ -18,7 +18,7 @@ from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexic
 from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
-__all__ = ["EarlierSentences", "Phrasing", "has_letter", "phrasing", "sentence_features"]
+__all__ = ["EarlierSentences", "Phrasing", "has_letter", "phrasing", "sentence_features", "signal_features"]
 
 
 _SOURCE = re.compile(
@@ -124,7 +124,7 @@ def sentence_features(
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
     values |= {LID.format(k=k): value for k, value in signals.lid.items()}
-    values |= _signal_features(signals)
+    values |= signal_features(signals)
     values |= _lexical_features(signals.text, lexicon, question_words)
     values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
     values |= _previous_features(signals.text, lexicon, earlier)
@@ -133,7 +133,8 @@ def sentence_features(
     return SentenceFeatures(schema, _in_order(values, schema))
 
 
-def _signal_features(signals: SentenceSignals) -> dict[str, float]:
+def signal_features(signals: SentenceSignals) -> dict[str, float]:
+    """Return the features of the signals of at least one token; all that are of entropy or KL rise with it."""
     log_prob = _limited(signals.log_prob)  # (T,)
     gain = log_prob - _limited(signals.log_prob_without_context)  # (T,)
     kl = _limited(signals.kl)  # (T,)

@@ -2,7 +2,7 @@ import pytest
 
 from syncheck import feature_schema
 from syncheck.errors import InputError
-from syncheck.schemas import FEATURES, SCHEMAS, feature_groups, needs_lid, needs_signals
+from syncheck.schemas import FEATURES, SCHEMAS, beyond_endpoints, feature_groups, needs_lid, needs_signals
 
 EARLIER = ("support", "pair_overlap", "copied_run")
 
@@ -35,7 +35,15 @@ def test_released_versions_stay_as_they_are():
         *("contrast_negation", "contrast_number", "contrast_unit"),
         *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
     )
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, False]
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, False, False]
+
+
+def test_what_an_endpoint_measures_is_all_but_entropy_kl_and_lid():
+    beyond = ("max_entropy", "mean_entropy", "lid_layer_2", "mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl")
+    full, measured = (feature_schema(version, (2,)).names for version in ("syncheck.v3", "endpoint.v1"))
+    assert measured == tuple(name for name in full if name not in beyond)
+    assert beyond_endpoints(full) == beyond
+    assert beyond_endpoints(measured) == beyond_endpoints(feature_schema("syncheck.v4", ()).names) == ()
 
 
 def test_which_schemas_need_the_model():

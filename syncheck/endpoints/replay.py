@@ -1,0 +1,316 @@
+"""Given responses measured by an inference server, scored where its measurements are exact and bounded elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.aggregators import score_bounds
+from syncheck.decoding import ScoredAnswer
+from syncheck.decoding.measuring import unmeasured
+from syncheck.decoding.scored import scored_unmeasured
+from syncheck.endpoints.servers import KnownTokens, ReplayServer
+from syncheck.errors import InputError, MismatchError, NotReadyError
+from syncheck.features.sentence import signal_features
+from syncheck.given import check_share
+from syncheck.replay import GivenResponse, read_response, read_responses
+from syncheck.report import Report
+from syncheck.schemas import LID, beyond_endpoints, needs_signals
+from syncheck.scoring import SentenceScorer
+from syncheck.signals import entropy_bounds, kl_bounds
+from syncheck.types import Bounds, RagPrompt, SentenceScore, SentenceSignals, Status
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+
+__all__ = ["CertifiedScore", "EndpointReplay"]
+
+TOP = 20
+"""Likeliest tokens that servers tell of by default (vLLM's ``max_logprobs``)."""
+PARITY_NATS = 5e-5
+"""Most that a server's log-probabilities differ from transformers' in float32; 2.4e-5 was measured with vLLM."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertifiedScore:
+    """Bounds of a sentence's score: that of exact signals lies within, whatever the server did not tell.
+
+    Attributes
+    ----------
+    text : str
+    start, end : int
+        Characters of the response.
+    status : Status
+        Only ``scored`` has bounds.
+    reason : str or None
+        Why there are none.
+    features : Bounds
+        (F,), columns as in the monitor's schema.
+    low, high : float or None
+        ``low <= score <= high``; equal if every feature is exact.
+    """
+
+    text: str
+    start: int
+    end: int
+    status: Status
+    reason: str | None
+    features: Bounds
+    low: float | None
+    high: float | None
+
+    def reaches(self, threshold: float) -> bool | None:
+        """Whether the score is at least a threshold; None if its bounds do not decide, or there are none."""
+        check_share(threshold, "threshold")
+        if self.low is None or self.high is None or self.low < threshold <= self.high:
+            return None
+        return self.low >= threshold
+
+
+class EndpointReplay:
+    """Measures and scores given responses like :meth:`Monitor.replay`, with the log-probabilities of a server.
+
+    The server has to hold the monitor's model. The monitor's own model is only asked for its window and vocabulary, so
+    it may be without weights (on torch's device ``meta``).
+
+    Parameters
+    ----------
+    monitor
+        For exact scores trained on ``endpoint.v1`` or another schema that a server measures.
+    server
+        A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or one of your own.
+    top
+        Likeliest tokens to ask for in each place, for bounds; scores need none.
+    workers
+        Requests at once. Servers batch what comes together.
+    error
+        Nats that a log-probability may be off from the exact one, in bounds.
+
+    Raises
+    ------
+    InputError
+        If ``top`` or ``workers`` is below 1, or ``error`` below 0.
+
+    Examples
+    --------
+    >>> replay = EndpointReplay(monitor, SglangServer(Connection("http://localhost:30000")))  # doctest: +SKIP
+    >>> replay.score(prompt, "He was born in 1952.").sentences[0].score  # doctest: +SKIP
+    0.93
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        server: ReplayServer,
+        *,
+        top: int = TOP,
+        workers: int = 8,
+        error: float = PARITY_NATS,
+    ) -> None:
+        if top < 1 or workers < 1 or error < 0:
+            raise InputError(f"top and workers must be at least 1, error at least 0; found {top}, {workers}, {error}")
+        self.monitor = monitor
+        self.server = server
+        self._top = top
+        self._workers = workers
+        self._error = error
+
+    def score(
+        self,
+        prompt: RagPrompt,
+        response: str | None = None,
+        *,
+        response_token_ids: Sequence[int] | None = None,
+        sentences: Sequence[str] | None = None,
+    ) -> Report:
+        """Score a given response; arguments as in :meth:`Monitor.score`, errors as in :meth:`replay`."""
+        started = time.perf_counter()
+        given = read_response(
+            self.monitor, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences
+        )
+        (answer,) = self.replay([prompt], [given])
+        return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
+
+    def replay(self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]) -> list[ScoredAnswer]:
+        """Measure and score many given responses; entropy, KL and LID, which a server does not tell, are NaN.
+
+        Raises
+        ------
+        MismatchError
+            If the monitor's schema has features that take the whole vocabulary or hidden states: bounds are no
+            substitute for the exact values that it was trained on. See :meth:`certify`.
+        EndpointError
+            If the server cannot be asked, refuses, or answers in another form.
+        InputError
+            As in :meth:`Monitor.score_batch`.
+        """
+        if beyond := beyond_endpoints(self.monitor.schema.names):
+            raise MismatchError(
+                f"schema {self.monitor.schema.version!r} has {', '.join(beyond)}, which no server tells exactly; "
+                "take bounds of the score (certify), or train a monitor on endpoint.v1"
+            )
+        given = read_responses(self.monitor, prompts, responses, None, None)
+        scorers = {prompt: self.monitor.scorer(prompt) for prompt in prompts}
+        known = self._known(prompts, given, top=0) if needs_signals(self.monitor.config.schema) else None
+        measured = [
+            unmeasured(g.token_ids, g.spans, g.transcript)
+            if known is None
+            else _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in known[i]))
+            for i, g in enumerate(given)
+        ]
+        return scored_unmeasured([scorers[prompt] for prompt in prompts], measured)
+
+    def certify(
+        self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
+    ) -> list[list[CertifiedScore]]:
+        """Bound the scores of many given responses; a list of sentences for each.
+
+        Returns
+        -------
+        list of list of CertifiedScore
+            The score of a monitor that measured every signal exactly lies within. LID is not bounded, so a schema
+            without it has narrower scores.
+
+        Raises
+        ------
+        NotReadyError
+            If the monitor has no aggregator.
+        EndpointError, InputError
+            As in :meth:`replay`; also if the aggregator is one whose scores cannot be bounded.
+        """
+        if self.monitor.aggregator is None:
+            raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
+        given = read_responses(self.monitor, prompts, responses, None, None)
+        known = self._known(prompts, given, top=self._top)
+        low, high = zip(*(self._ends(g, *branches) for g, branches in zip(given, known, strict=True)), strict=True)
+        monitor = self.monitor
+        scorers = {
+            prompt: SentenceScorer(prompt, schema=monitor.schema, aggregator=None, aligner=monitor.aligner)
+            for prompt in prompts
+        }
+        answers = scored_unmeasured([scorers[prompt] for prompt in prompts], low)
+        return [
+            [self._certified(*found) for found in zip(answer.sentences, highs, strict=True)]
+            for answer, highs in zip(answers, high, strict=True)
+        ]
+
+    def _known(
+        self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int
+    ) -> list[tuple[KnownTokens | None, KnownTokens | None]]:
+        """Ask for every response with its context and, if there is one, without; None for what is not asked."""
+        branches = [
+            ids
+            for prompt in prompts
+            for ids in (prompt.with_context_ids, prompt.without_context_ids if prompt.has_context else None)
+        ]
+        tokens = [g.token_ids for g in given for _ in range(2)]
+
+        def ask(prompt_ids: tuple[int, ...] | None, token_ids: list[int]) -> KnownTokens | None:
+            if prompt_ids is None or not token_ids:
+                return None
+            return self.server.replay(prompt_ids, token_ids, top=top)
+
+        with ThreadPoolExecutor(self._workers) as pool:
+            found = list(pool.map(ask, branches, tokens))
+        return list(zip(found[::2], found[1::2], strict=True))
+
+    def _ends(
+        self, given: GivenResponse, known: KnownTokens | None, without: KnownTokens | None
+    ) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
+        """Return the sentences with the least and the largest values of entropy and KL."""
+        count = len(given.token_ids)
+        chosen = _chosen(known, count), _chosen(without, count)
+        missing = Bounds.exact(np.full(count, np.nan))
+        entropy = kl = missing
+        if known is not None:
+            ids, log_prob = _joined(known, given.token_ids)
+            entropy = entropy_bounds(
+                log_prob, self._vocab_size, largest_other=np.nanmin(known.top, axis=1), error=self._error
+            )
+            if without is not None:
+                kl = kl_bounds(log_prob, _at(ids, *_joined(without, given.token_ids)), error=self._error)
+        low, high = (_sentences(given, *chosen, *ends) for ends in ((entropy.low, kl.low), (entropy.high, kl.high)))
+        return low, high
+
+    @property
+    def _vocab_size(self) -> int:
+        size: int = self.monitor.model.get_input_embeddings().num_embeddings
+        return size
+
+    def _certified(self, sentence: SentenceScore, high: SentenceSignals) -> CertifiedScore:
+        names = self.monitor.schema.names
+        lower = np.array([np.nan if value is None else value for value in sentence.features.values()], np.float64)
+        upper = lower.copy()
+        if len(high.token_ids):
+            largest = signal_features(high)
+            for place, name in enumerate(names):
+                if name in largest:
+                    upper[place] = largest[name]
+                if name.startswith(LID.format(k="")) and self.monitor.lid_references is not None:
+                    lower[place], upper[place] = -np.inf, np.inf
+        features = Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
+        has_score = sentence.status == "no_aggregator"
+        low = top = None
+        if has_score:
+            assert self.monitor.aggregator is not None
+            found = score_bounds(self.monitor.aggregator, Bounds(features.low[None], features.high[None]))
+            low, top = float(found.low[0]), float(found.high[0])
+        return CertifiedScore(
+            text=sentence.text,
+            start=sentence.start,
+            end=sentence.end,
+            status="scored" if has_score else sentence.status,
+            reason=sentence.reason,
+            features=features,
+            low=low,
+            high=top,
+        )
+
+
+def _chosen(known: KnownTokens | None, count: int) -> Floats:
+    return np.full(count, np.nan) if known is None else known.log_prob
+
+
+def _joined(known: KnownTokens, token_ids: Sequence[int]) -> tuple[NDArray[np.int64], Floats]:
+    """Return ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each of them once."""
+    given = np.asarray(token_ids, np.int64)[:, None]
+    own = np.where((known.top_ids == given).any(axis=1), np.nan, known.log_prob)
+    return np.concatenate([known.top_ids, given], axis=1), np.concatenate([known.top, own[:, None]], axis=1)
+
+
+def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
+    """Return the log-probabilities of the other branch at these ids, (T, K); NaN where it does not tell."""
+    found = np.full(ids.shape, np.nan)
+    for row, (wanted, others, values) in enumerate(zip(ids, other_ids, log_prob, strict=True)):
+        told = ~np.isnan(values)
+        _, here, there = np.intersect1d(wanted, others[told], return_indices=True)
+        found[row, here] = values[told][there]
+    return found
+
+
+def _sentences(
+    given: GivenResponse,
+    log_prob: Floats,
+    without: Floats,
+    entropy: Floats | None = None,
+    kl: Floats | None = None,
+) -> list[SentenceSignals]:
+    """Return the sentences with their part of each column (T,); a column that is not given is not measured."""
+    columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}
+    table: dict[str, Any] = {name: values.astype(np.float32) for name, values in columns.items() if values is not None}
+    return [
+        replace(
+            sentence,
+            measured=True,
+            **{name: values[sentence.span.token_start : sentence.span.token_end] for name, values in table.items()},
+        )
+        for sentence in unmeasured(given.token_ids, given.spans, given.transcript)
+    ]
