@@ -104,7 +104,7 @@ class UntrustedTypesError(CheckpointError):
     def __init__(self, types: Sequence[str]) -> None:
         super().__init__(
             "reading this estimator runs code of types that trusted does not name; if you know them and where the file "
-            f"is from, pass trusted={list(types)}"
+            f"is from, pass trusted={list(types)} (--trust {' '.join(types)})"
         )
         self.types = tuple(types)
 

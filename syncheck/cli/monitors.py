@@ -123,7 +123,9 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     model, tokenizer = load_model(args.model, args.device)
     if args.monitor == GENERIC:
         return Monitor(model, tokenizer)
-    return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
+    return Monitor.from_pretrained(
+        args.monitor, model=model, tokenizer=tokenizer, trusted=getattr(args, "trust", None) or ()
+    )
 
 
 def _features_asked(args: argparse.Namespace) -> bool:

@@ -573,6 +573,13 @@ def _add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None
             metavar="DIR",
             help="a monitor trained for --model, or generic, the bundled one that reads text alone (the kit's own)",
         )
+        group.add_argument(
+            "--trust",
+            nargs="+",
+            metavar="TYPE",
+            help="types that a scikit-learn classifier in --monitor may be made of, by their full names; the error for "
+            "one that is not named lists them",
+        )
     group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
     add_aligner(parser, f"{untrained} (bundled)".lstrip())
