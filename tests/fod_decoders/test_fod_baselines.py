@@ -89,10 +89,10 @@ class TestAbstain:
         assert (out.report.stop == "abstained") == (min(scores) == 0.0)
 
     def test_errors(self, monitor, llama):
-        with pytest.raises(InputError, match=r"threshold must be in \[0, 1\]; found 2"):
+        with pytest.raises(InputError, match="threshold"):
             AbstainGenerator(*models(monitor), threshold=2)
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        with pytest.raises(NotReadyError, match="no aggregator"):
+        with pytest.raises(NotReadyError, match="aggregator"):
             AbstainGenerator(*models(bare))
 
 
@@ -131,10 +131,10 @@ class TestRerank:
             out = run(BestOfNGenerator(*models(monitor), reward=name, samples=4), prompt)
             expected = [rewards(report)[name] for report in out.samples]
             assert out.rewards == pytest.approx(expected, abs=1e-12) and out.chosen == expected.index(max(expected))
-        with pytest.raises(InputError, match="reward must be a callable or one of mean, lowest; found 'best'"):
+        with pytest.raises(InputError, match="reward"):
             BestOfNGenerator(*models(monitor), reward="best")
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        with pytest.raises(NotReadyError, match="no aggregator"):
+        with pytest.raises(NotReadyError, match="aggregator"):
             BestOfNGenerator(*models(bare), reward="lowest")
 
     def test_no_reward_is_worse_than_any(self, monitor, prompt):
@@ -143,13 +143,13 @@ class TestRerank:
         assert (out.chosen, out.rewards) == (1, (None, -5.0, None, -7.0))
 
     def test_errors(self, monitor, llama):
-        with pytest.raises(InputError, match="by must be one of syncheck, likelihood, aligner; found 'length'"):
+        with pytest.raises(InputError, match="by"):
             RerankGenerator(*models(monitor), by="length")
-        with pytest.raises(InputError, match="samples must be at least 1; found 0"):
+        with pytest.raises(InputError, match="samples"):
             RerankGenerator(*models(monitor), samples=0)
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         for by in ("syncheck", "aligner"):
-            with pytest.raises(NotReadyError, match=f"no {'aligner' if by == 'aligner' else 'aggregator'}"):
+            with pytest.raises(NotReadyError, match="aligner" if by == "aligner" else "aggregator"):
                 RerankGenerator(*models(bare), by=by)
 
 
@@ -233,7 +233,7 @@ class TestPassageIndex:
         assert index(self.query("Xylophone", "zzz")) == []
 
     def test_errors(self):
-        with pytest.raises(InputError, match="passages with words in them; found 1"):
+        with pytest.raises(InputError, match="passages"):
             PassageIndex(["..."])
-        with pytest.raises(InputError, match="count must be at least 1"):
+        with pytest.raises(InputError, match="count"):
             PassageIndex(self.PASSAGES, count=0)

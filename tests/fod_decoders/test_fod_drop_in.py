@@ -114,13 +114,13 @@ class TestAll:
 
     def test_refusals(self, monitor, prompt, name):
         fod = generators(monitor)[name]
-        with pytest.raises(InputError, match="num_return_sequences must be 1"):
+        with pytest.raises(InputError, match="num_return_sequences"):
             fod.generate(prompt, num_return_sequences=2, do_sample=True, max_new_tokens=4)
-        with pytest.raises(InputError, match="a streamer shows one answer; found 2 prompts"):
+        with pytest.raises(InputError, match="streamer"):
             fod.generate([prompt, prompt], streamer=Recorder(), max_new_tokens=4)
-        with pytest.raises(InputError, match="at least one prompt"):
+        with pytest.raises(InputError, match="prompt"):
             fod.generate([], max_new_tokens=4)
-        with pytest.raises(InputError, match="the prompt has none"):
+        with pytest.raises(InputError, match="none"):
             fod.generate(monitor.prompt(question="Who?", context=""), max_new_tokens=4)
 
 

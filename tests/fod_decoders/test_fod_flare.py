@@ -159,7 +159,7 @@ class TestOwnPrompts:
     def test_are_refused_before_anything_is_decoded(self, monitor, template, monkeypatch):
         monkeypatch.setattr(monitor.tokenizer, "chat_template", template)
         monkeypatch.setattr(monitor, "session", None)
-        with pytest.raises(InputError, match="found one with texts of its own .*Pass build_prompt"):
+        with pytest.raises(InputError, match="build_prompt"):
             run(monitor, self.own(monitor, QUESTION, PASSAGES), lambda query: FOUND, 0.0)
 
     def test_are_built_again_by_a_callable(self, monitor):
@@ -178,20 +178,20 @@ class TestOwnPrompts:
 
     def test_what_a_callable_returns(self, monitor, prompt):
         empty = monitor.prompt(question=QUESTION, context="")
-        for made, error, message in [("text", WrongTypeError, "found str"), (empty, InputError, "without passages")]:
-            with pytest.raises(error, match=f"build_prompt .*{message}"):
+        for made, error, message in [("text", WrongTypeError, "str"), (empty, InputError, "passages")]:
+            with pytest.raises(error, match=message):
                 run(monitor, prompt, lambda query: FOUND, 1.0, build_prompt=lambda *_, made=made: made)
 
 
 @pytest.mark.parametrize("found", ["a passage", [3]])
 def test_a_retriever_must_return_passages(monitor, prompt, found):
-    with pytest.raises(WrongTypeError, match="a retriever must return a list of strings"):
+    with pytest.raises(WrongTypeError, match="retriever"):
         run(monitor, prompt, lambda query: found, 1.0)
 
 
 def test_errors(monitor):
     models = (monitor.model, monitor.tokenizer, monitor)
-    with pytest.raises(InputError, match=r"threshold must be in \[0, 1\]; found 1.5"):
+    with pytest.raises(InputError, match="threshold"):
         FLAREGenerator(*models, retriever=list, threshold=1.5)
-    with pytest.raises(InputError, match="max_retrievals must be at least 1"):
+    with pytest.raises(InputError, match="max_retrievals"):
         FLAREGenerator(*models, retriever=list, threshold=0.5, max_retrievals=0)

@@ -98,12 +98,12 @@ class TestDropIn:
         assert out.report.sentences == out.search.beam.sentences
 
     def test_custom_generate_without_the_prompt(self, monitor, prompt):
-        with pytest.raises(InputError, match="pass prompt="):
+        with pytest.raises(InputError, match="prompt="):
             monitor.model.generate(**prompt.inputs(), custom_generate=decoder(monitor), max_new_tokens=4)
 
     def test_custom_generate_with_another_prompt(self, monitor, prompt):
         other = monitor.prompt(question="What else?", context=PASSAGES)
-        with pytest.raises(InputError, match="input_ids are not those of the prompt"):
+        with pytest.raises(InputError, match="input_ids"):
             monitor.model.generate(**prompt.inputs(), custom_generate=decoder(monitor), prompt=other, max_new_tokens=4)
 
     def test_no_hooks_stay(self, monitor, prompt):
@@ -263,37 +263,37 @@ class TestSearch:
 class TestErrors:
     def test_no_aggregator(self, llama):
         monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        with pytest.raises(NotReadyError, match="no aggregator"):
+        with pytest.raises(NotReadyError, match="aggregator"):
             FODGenerator(llama.model, llama.tokenizer, monitor)
 
     def test_another_model(self, llama, mistral, make_monitor):
-        with pytest.raises(InputError, match="the one the monitor watches"):
+        with pytest.raises(InputError, match="watches"):
             FODGenerator(mistral.model, mistral.tokenizer, make_monitor(llama))
 
     def test_no_context(self, monitor):
         prompt = monitor.prompt(question=QUESTION, context="")
-        with pytest.raises(InputError, match="the prompt has none"):
+        with pytest.raises(InputError, match="none"):
             decoder(monitor).generate(prompt, max_new_tokens=4)
 
     def test_no_prompt(self, monitor):
-        with pytest.raises(WrongTypeError, match="must be a RagPrompt"):
+        with pytest.raises(WrongTypeError, match="RagPrompt"):
             decoder(monitor).generate("Who is he?", max_new_tokens=4)
 
     @pytest.mark.parametrize("option", ["num_beams", "num_return_sequences"])
     def test_several_sequences(self, monitor, prompt, option):
         options = {option: 2, "max_new_tokens": 4, "do_sample": option != "num_beams"}
-        with pytest.raises(InputError, match=f"{option} must be 1"):
+        with pytest.raises(InputError, match=option):
             decoder(monitor).generate(prompt, **options)
-        with pytest.raises(InputError, match=f"{option} must be 1"):
+        with pytest.raises(InputError, match=option):
             monitor.model.generate(**prompt.inputs(), custom_generate=decoder(monitor), prompt=prompt, **options)
 
     def test_a_prompt_that_fills_the_window(self, monitor, prompt, monkeypatch):
         monkeypatch.setattr(monitor.model.config, "max_position_embeddings", len(prompt.with_context_ids))
-        with pytest.raises(PromptError, match="the model's window"):
+        with pytest.raises(PromptError, match="window"):
             decoder(monitor).generate(prompt, max_new_tokens=4)
 
     def test_thresholds_outside_their_range(self, monitor):
-        with pytest.raises(InputError, match=r"backtrack_threshold must be in \[0, 1\]"):
+        with pytest.raises(InputError, match="backtrack_threshold"):
             decoder(monitor, 1.5)
 
 

@@ -128,12 +128,12 @@ class TestHandover:
         assert asked == [0, 1, 2, 3] and out.report.stop == "nothing_passed"
 
     def test_errors(self, monitor, prompt):
-        with pytest.raises(WrongTypeError, match="must return a RagPrompt, a string or None; found int"):
+        with pytest.raises(WrongTypeError, match="int"):
             run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: 3)
         bare = monitor.prompt(question=QUESTION, context="")
-        with pytest.raises(InputError, match="a prompt without passages"):
+        with pytest.raises(InputError, match="passages"):
             run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: bare)
-        with pytest.raises(InputError, match="on_exhausted must be 'stop', 'abstain', 'annotate' or a callable"):
+        with pytest.raises(InputError, match="on_exhausted"):
             run(monitor, prompt, 1.0, 1.0, on_exhausted="guess")
 
 

@@ -129,28 +129,28 @@ class TestErrors:
             "backtrack": lambda: BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated"),
             "abstain": lambda: AbstainGenerator(*models(monitor), threshold="calibrated"),
         }
-        with pytest.raises(NotReadyError, match="no calibrated threshold.*syncheck calibrate --risk"):
+        with pytest.raises(NotReadyError, match="--risk"):
             make[name]()
 
     def test_a_monitor_without_an_aggregator(self, llama):
         bare = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        with pytest.raises(NotReadyError, match="no aggregator"):
+        with pytest.raises(NotReadyError, match="aggregator"):
             AbstainGenerator(*models(bare), threshold="calibrated")
 
     def test_a_number_below_the_promise(self, promising):
         monitor = promising(0.8)
-        with pytest.raises(InputError, match=r"must reach 0.8; found prune_threshold=0.79"):
+        with pytest.raises(InputError, match="prune_threshold=0.79"):
             FODGenerator(*models(monitor), backtrack_threshold="calibrated", prune_threshold=0.79)
-        with pytest.raises(InputError, match=r"must reach 0.8; found backtrack_threshold=0.5"):
+        with pytest.raises(InputError, match="backtrack_threshold=0.5"):
             FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="calibrated")
 
     def test_annotating_would_break_it(self, promising):
         config = FODConfig(backtrack_threshold="calibrated", on_exhausted="annotate")
-        with pytest.raises(InputError, match="on_exhausted='annotate' keeps sentences below"):
+        with pytest.raises(InputError, match="annotate"):
             FODGenerator(*models(promising(0.8)), config=config)
 
     def test_another_word(self, promising):
-        with pytest.raises(InputError, match="threshold must be a number.*'calibrated' or None; found 'release'"):
+        with pytest.raises(InputError, match="'release'"):
             AbstainGenerator(*models(promising(0.8)), threshold="release")
-        with pytest.raises(InputError, match="prune_threshold must be.*found 'high'"):
+        with pytest.raises(InputError, match="prune_threshold"):
             FODGenerator(*models(promising(0.8)), prune_threshold="high")
