@@ -126,7 +126,7 @@ class BatchWatch(Scoped):
             )
 
     def end(self, row: int = 0, *, tokens: int) -> None:
-        """Declare that a row is over, in a loop written by hand; what the loop feeds to it afterwards is no text.
+        """Declare that a row is over, in a loop written by hand; tokens the loop feeds to it afterwards are not text.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class BatchWatch(Scoped):
         return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
 
     def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
-        """Return how many columns of the final ids have text, and why there are no more."""
+        """Return how many columns of the final ids have text, and the reason why there are no more."""
         over, limit = self._stops.over[row], self._stops.limit
         for column in range(self._width, len(ids) if over is None else min(over, len(ids))):
             if ids[column] in self._end_tokens:

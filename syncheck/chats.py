@@ -1,4 +1,4 @@
-"""Chats written by a tokenizer's template, which is a program of whoever made the tokenizer: bounded.
+"""Chats written by a tokenizer's template, a program by whoever made the tokenizer, run with bounds.
 
 The template runs in a process of its own, which is this module run as a program: one JSON object per line in, one out.
 It is started with the first chat and kept. A loop or a product inside Python's own code can be stopped in no other way,
@@ -171,7 +171,7 @@ def _serve() -> None:
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:
-    """Return a chat as ``text``, or as ``error`` what the template did instead."""
+    """Return a chat as ``text``, or the template's failure as ``error``."""
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 

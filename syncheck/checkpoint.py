@@ -59,7 +59,7 @@ _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy
 
 
 def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return what identifies a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
+    """Return the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
     config = model.config.get_text_config()
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
     return {
@@ -138,7 +138,7 @@ def load(
 
 
 def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, device: torch.device) -> Aligner | None:
-    """Load the aligner that the monitor was trained with, or check that the one given is that one, options included."""
+    """Load the aligner that the monitor was trained with, or check that the given one is the same, options included."""
     name, stored = config["aligner"], config.get("aligner_options", {})  # older files lack the options
     if name is None and given is None:
         return None
@@ -183,7 +183,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
     missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
     if missing:
-        raise CheckpointError(f"{path} lacks {missing}; it is no monitor's config or was cut short")
+        raise CheckpointError(f"{path} lacks {missing}; it is not a monitor's config, or it was cut short")
     wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
     if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
         raise CheckpointError(f"{path} has values of the wrong type in {wrong or 'a list'}; save the monitor anew")

@@ -27,7 +27,7 @@ AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
 
 
 class ProbabilisticClassifier(Protocol):
-    """A classifier with scikit-learn's interface: one of its own, a pipeline, a search."""
+    """A classifier with scikit-learn's interface: one of scikit-learn's own, a pipeline, a search."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Train on rows of features and their labels."""
@@ -68,7 +68,7 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SegmenterConfig:
-    """How text is cut into sentences; the defaults give those of NLTK's untrained Punkt, as in the paper.
+    """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
 
     A monitor keeps the config it was trained with, so that it cuts new text in the same way. Other values than those
     listed raise InputError.
@@ -111,14 +111,14 @@ class SegmenterConfig:
 
 @dataclass(frozen=True, slots=True)
 class MonitorConfig:
-    """Measurements, prompts and thresholds of a monitor; saved beside its aggregator.
+    """Measurements, prompts and thresholds of a monitor; saved with its aggregator.
 
     Raises
     ------
     InputError
         If the schema is unknown, or has LID features and ``layers`` is empty, or a threshold is outside [0, 1].
     WrongTypeError
-        If a threshold is no number, or ``layers`` no sequence.
+        If a threshold is not a number, or ``layers`` not a sequence.
     """
 
     schema: str = DEFAULT_SCHEMA

@@ -114,7 +114,7 @@ class UnsupportedModelError(SyncheckError, ValueError):
 
 
 class TextGeneratorError(SyncheckError, RuntimeError):
-    """A model that was asked for a judgement could not be reached, or its answer has another form."""
+    """A model that was asked for a judgement could not be reached, or its answer has an unexpected form."""
 
 
 class EndpointError(SyncheckError, RuntimeError):
@@ -129,7 +129,7 @@ class EndpointError(SyncheckError, RuntimeError):
 
 
 class NotReadyError(SyncheckError, RuntimeError):
-    """A step was asked for before the one it needs."""
+    """A step was requested before the step it depends on."""
 
 
 class MissingExtraError(SyncheckError, ImportError):

@@ -1,4 +1,4 @@
-"""Files: new ones that exist whole or not at all, JSON Lines record by record, and the checked files of a checkpoint.
+"""Files: new ones that exist complete or not at all, JSON Lines by record, and the checked files of a checkpoint.
 
 A checkpoint may come from anybody: its files are regular and not too large, their JSON finite, their digests kept. A
 digest that lies in the folder reveals damage and half-written copies, not intent, so whatever is read is validated too.
@@ -58,7 +58,7 @@ REMEDY = "copy the folder again or train anew"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
-    """Refuse, by a CheckpointError, what is no file, is too large, or cannot be read to its end, as a pipe or a device.
+    """Refuse, by a CheckpointError, what is not a file, too large, or cannot be read to its end, as a pipe or a device.
 
     A symbolic link counts as its target.
     """
@@ -107,7 +107,7 @@ def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
 
 
 def write_digests(directory: Path, names: Iterable[str]) -> None:
-    """Write the SHA-256 of these files of a folder beside them."""
+    """Write the SHA-256 of these files of a folder next to them."""
     digests = {"format": DIGESTS_FORMAT, "sha256": {name: _sha256(directory / name) for name in sorted(names)}}
     (directory / DIGESTS).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
 
@@ -134,7 +134,7 @@ def _sha256(path: Path) -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _finite(text: str) -> float:
@@ -183,7 +183,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def enter_run(note: Path, facts: Mapping[str, str]) -> None:
-    """Make the folder of a run with a note of what decides its values, or check that it is of this run.
+    """Make the folder of a run with a note of the facts that determine its values, or check that it is of this run.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ _SHOWN = 12
 
 
 def fields_found(name: str, found: Collection[str]) -> str:
-    """Describe which fields a record has that lacks this one, and which of them to rename."""
+    """Describe the fields of a record that lacks this one, and which of them to rename."""
     others = [other for other in found if other != name]
     listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
     renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}

@@ -31,7 +31,7 @@ def has_both_labels(y: ArrayLike) -> bool:
 
 
 def labels_found(y: ArrayLike) -> str:
-    """Describe the labels that there are, for a message."""
+    """Describe the labels found, for a message."""
     values, counts = np.unique(np.asarray(y), return_counts=True)
     found = dict(zip(values.tolist(), counts.tolist(), strict=True))
     if not found:

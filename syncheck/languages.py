@@ -1,4 +1,4 @@
-"""Which language a text is in, where it is surely none of those that an aligner reads."""
+"""The language of a text that is surely in none of the languages that an aligner reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _identifier() -> LanguageIdentifier:
 
 
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
-    """Return the language of a text that is in none of the covered ones, None where that is not sure.
+    """Return the language of a text that is in none of the covered ones, None where that is uncertain.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class ContextLexicon:
 class LexicalShares:
     """Shares of one sentence's wording that the context holds, each in [0, 1]; NaN where there is nothing to count.
 
-    ``novel_words`` alone is no share: ln(1 + distinct stems of content words that the context lacks).
+    ``novel_words`` alone is not a share: ln(1 + distinct stems of content words that the context lacks).
     """
 
     content_overlap: float = nan
@@ -108,7 +108,7 @@ class LexicalShares:
 
 
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
-    """Return which share of a sentence's content words, word pairs, numbers and names the context holds.
+    """Return the share of a sentence's content words, word pairs, numbers and names that the context holds.
 
     Names are the capitalised words after the first word or number, except a lone "I" ("I'm" and "I've" count); the
     context may have them in any case. A word that occurs twice counts twice. ``pair_overlap`` is the share of pairs of
@@ -176,7 +176,7 @@ def share(items: Sequence[object], known: AbstractSet[object]) -> float:
 
 
 def stem(word: str) -> str:
-    """Return the first five characters of a longer word that is no number: a stem that is right often enough."""
+    """Return the first five characters of a longer word that is not a number: a stem that is right often enough."""
     return word if _is_number(word) else word[:_STEM]
 
 

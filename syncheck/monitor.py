@@ -132,7 +132,7 @@ class Monitor:
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
 
     def with_prior(self, prior: float) -> Monitor:
-        """Return this monitor for text of which another share of the sentences is faithful.
+        """Return this monitor for text with another share of faithful sentences.
 
         Parameters
         ----------
@@ -461,7 +461,7 @@ class Monitor:
         sentences: Sequence[str] | None = None,
         signals: bool = False,
     ) -> Report:
-        """Score a given response; for signals, the monitored model stands in for the response's author.
+        """Score a given response; its signals are those of the monitored model, whoever wrote it.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
 
 WORDS = "the water of 1 年 и"
-"""A tokenizer that was not made up knows some of them, at least by their letters."""
+"""A genuine tokenizer knows some of them, at least by their letters."""
 
 MAX_LAYERS = 512
 """Most layers that a config may ask for, in any part of a model: each takes milliseconds to make, before any weight is
@@ -57,7 +57,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     Raises
     ------
     CheckpointError
-        If it is missing, damaged or of a kind unknown to transformers, needs code of its own, has a pipe or a device in
+        If it is missing, damaged or of a kind unknown to transformers, needs its own code, has a pipe or a device in
         place of a file, or its config asks for more than 512 layers.
     """
     require_plain_folder(Path(name))
@@ -69,7 +69,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
             raise
         if "trust_remote_code" in str(error):
             raise CheckpointError(
-                f"cannot load {what} from {str(name)!r}: it brings code of its own, which is never run. Pass a "
+                f"cannot load {what} from {str(name)!r}: it brings its own code, which is never run. Pass a "
                 "checkpoint of an architecture that transformers has, or read the code, load the model yourself and "
                 "pass the objects"
             ) from error
@@ -80,7 +80,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
 
 
 def require_plain_folder(folder: Path) -> None:
-    """Refuse, by a CheckpointError, a folder with a file that is not regular; a name that is no folder passes."""
+    """Refuse, by a CheckpointError, a folder with a file that is not regular; a name that is not a folder passes."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():
@@ -172,8 +172,8 @@ def weights_sha256(model: nn.Module) -> str | None:
 def same_weights(first: str, second: str) -> bool:
     """Return True if two digests are of one checkpoint, whatever floating-point type it was loaded in.
 
-    A checkpoint in half precision is recognised in every type. One in float32 is recognised in float32 beside either
-    half precision, but not in bfloat16 beside float16, which round it differently.
+    A checkpoint in half precision is recognised in every type. One in float32 is recognised in float32 against either
+    half precision, but not in bfloat16 against float16, which round it differently.
     """
     return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
 

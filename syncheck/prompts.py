@@ -212,7 +212,7 @@ def prompt_from_texts(
     PromptError
         If the two are equal although there is a context.
     WrongTypeError
-        If one of them is no string.
+        If one of them is not a string.
     """
     for name, text in (("question", question), ("with_context", with_context), ("without_context", without_context)):
         check_text(text, name)
@@ -256,7 +256,7 @@ def prompt_from_messages(
         If a passage is not found in the messages, nothing remains of them, there is no question, or the two prompts are
         equal although there is a context.
     WrongTypeError
-        If the messages are no list of roles with texts.
+        If the messages are not a list of roles with texts.
     """
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
@@ -288,7 +288,7 @@ def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str
     for number, passage in enumerate(passages, 1):
         if not any(passage in message["content"] for message in messages):
             raise PromptError(
-                f"passage {number}, {passage[:60]!r}..., does not stand in the messages as it was given; pass the "
+                f"passage {number}, {passage[:60]!r}..., is not in the messages as it was given; pass the "
                 "passages as you have put them there, or without=[...], the messages as they are without them"
             )
     left = []

@@ -116,7 +116,7 @@ def read_responses(
 def replay(
     monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
 ) -> list[ScoredAnswer]:
-    """Score responses in one batch; the model is asked if its signals are wanted or the schema needs them."""
+    """Score responses in one batch; the model runs if its signals are wanted or the schema needs them."""
     if signals or needs_signals(monitor.config.schema):
         with monitor.session(prompts) as watched:
             watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
@@ -135,7 +135,7 @@ def replay_batches(
     batch_size: int,
     on_failure: Failed | None = None,
 ) -> Iterator[tuple[int, ScoredAnswer, float]]:
-    """Score many responses; returns the place, the answer and the seconds of its batch, as each batch is done."""
+    """Score many responses; yield the place, the answer and the seconds of its batch, as each batch is done."""
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1; found {batch_size}")
     batches = list(_batches_of_like_length(monitor.model, prompts, given, batch_size))
@@ -222,8 +222,8 @@ def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, cut: int = 0) 
 
 
 def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
-    """Return what stands before a token in a text; all of it if the tokenizer put the token after the text."""
-    if place is None:  # a slow tokenizer does not tell where, but the token stands in the text as it is called
+    """Return the text before a token; all of it if the tokenizer put the token after the text."""
+    if place is None:  # a slow tokenizer gives no place, but the token is in the text under its name
         return text.partition(tokenizer.convert_ids_to_tokens(token_id))[0]
     start, stop = place
     return text[:start] if start < stop else text

@@ -41,7 +41,7 @@ class Feature:
     direction : int
         +1 if higher means more faithful, -1 if less, 0 if neither is expected.
     cost : str
-        Computation needed beside the model's own forward pass.
+        Computation needed in addition to the model's own forward pass.
     """
 
     name: str
@@ -268,7 +268,7 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def needs_signals(version: str) -> bool:
-    """Whether a schema version has features of the language model's signals, which take a forward pass.
+    """Return whether a schema version has features of the language model's signals, which take a forward pass.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def needs_signals(version: str) -> bool:
 
 
 def needs_lid(version: str) -> bool:
-    """Whether a schema version has LID features, and so needs reference activations.
+    """Return whether a schema version has LID features, and so needs reference activations.
 
     Raises
     ------

@@ -88,7 +88,7 @@ class SentenceScorer:
 
     @property
     def has_scores(self) -> bool:
-        """Whether there is an aggregator, without which no sentence has a score."""
+        """True if there is an aggregator, without which no sentence has a score."""
         return self._aggregator is not None
 
     def __call__(
@@ -211,7 +211,7 @@ class SentenceScorer:
         return self._not_read("\n".join(self.prompt.passages), "context")
 
     def _foreign(self, sentence: str) -> str | None:
-        """Return in which language, not read by the aligner, the sentence or the context is."""
+        """Return the language of the sentence or the context if the aligner does not read it."""
         if self._languages is None or not is_checkable(sentence):
             return None
         return self._foreign_context or self._not_read(sentence, "sentence")
@@ -224,7 +224,7 @@ class SentenceScorer:
     def _supports(
         self, texts: Sequence[str], foreign: Sequence[str | None]
     ) -> tuple[list[Support | None], list[str | None]]:
-        """Align what can be checked; returns the support of each text, and why one that was asked for is missing."""
+        """Align what can be checked; return the support of each text, and the reason why a requested one is missing."""
         supports: list[Support | None] = [None] * len(texts)
         unaligned: list[str | None] = [None] * len(texts)
         wanted = [i for i, text in enumerate(texts) if is_checkable(text) and foreign[i] is None]
@@ -267,7 +267,7 @@ class SentenceScorer:
     def _status(
         self, sentence: SentenceSignals, foreign: str | None, unaligned: str | None
     ) -> tuple[Status, str | None]:
-        """Return the status, and why there is no score."""
+        """Return the status, and the reason why there is no score."""
         broken = not_finite(sentence, has_context=self.prompt.has_context) if sentence.measured else None
         if broken is not None:
             return "failed", broken
@@ -305,14 +305,14 @@ def _log_odds(support: Support) -> float:
 
 
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
-    """Return what is not finite of what the model put out for a sentence, so that no score may rest on it.
+    """Return which of the model's outputs for a sentence are not finite, so that no score may rest on them.
 
     Parameters
     ----------
     sentence
         Its signals.
     has_context
-        Whether there is a branch without the context; NaN is what its signals are where there is none.
+        Whether there is a branch without the context; its signals are NaN where there is none.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Doubles with exact behaviour, for tests of code that uses a monitor: no download, no training, no chance.
+"""Doubles with exact behaviour, for tests of code that uses a monitor: no download, no training, no randomness.
 
 Start with :func:`scripted_monitor`. Its model writes given answers, with probabilities that can be worked out on paper,
 and its sentences have the scores that the test gives. The other doubles go with any model: processors that let it write
@@ -106,7 +106,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
     answers
         Answers with their weights; a text alone is the only answer.
     seen, unseen
-        Probability of the answers' next token if it stands in the text before it, the passages and the question
+        Probability of the answers' next token if it is in the text before it, the passages and the question
         included, and if it does not. The rest goes to all V tokens evenly, so that the token of a single answer has the
         probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
 
@@ -246,7 +246,7 @@ class Script(LogitsProcessor):  # type: ignore[misc]
 
 
 class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
-    """Lets a random model choose words, but only such that they make sentences.
+    """Lets a random model choose words, but only such as form sentences.
 
     A sentence is a capitalised word, words, and a full stop after ``shortest`` to ``longest`` words. Between sentences
     the text may end, once there are ``least_sentences`` of them. The grammar looks at the ids after the prompt's last
@@ -323,7 +323,7 @@ class WordAligner:
 class ScriptedAligner(WordAligner):
     """Support is given by ``supports``, claim to support in [0, 1], or else that of :class:`WordAligner`.
 
-    ``asked`` has the claims of each call so far; a claim is a sentence's text as it stands in a report.
+    ``asked`` has the claims of each call so far; a claim is a sentence's text as it is in a report.
     """
 
     supports: Mapping[str, float]
@@ -342,7 +342,7 @@ class ScriptedAligner(WordAligner):
 
 
 class BrokenAligner:
-    """Raises whenever it is asked."""
+    """Raises whenever it is called."""
 
     name = "broken"
 

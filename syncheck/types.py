@@ -117,7 +117,7 @@ class PromptBatch(tuple[RagPrompt, ...]):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorToken:
-    """A token of the model that wrote an answer, as that model's server tells it.
+    """A token of the model that wrote an answer, as that model's server reports it.
 
     Attributes
     ----------
@@ -399,7 +399,7 @@ class SentenceScore:
     features : mapping of str to float or None
         Values by name; None means not measured.
     reason : str or None
-        Why there is no score, when there is none.
+        The reason why there is no score, when there is none.
     attribution : mapping of str to float
         What each feature contributes to the score, in nats of log-odds, above 0 for faithful; see
         ``Aggregator.attribution``. Empty without an aggregator.

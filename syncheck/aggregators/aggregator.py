@@ -387,7 +387,7 @@ def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_u
 
 
 def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median of what was measured, column by column; NaN for a column without any."""
+    """Median of the measured values, column by column; NaN for a column without any."""
     columns = (column[~np.isnan(column)] for column in rows.T)
     return np.array([np.median(column) if column.size else np.nan for column in columns])
 
@@ -409,7 +409,7 @@ def check_folder(directory: Path, *, written_by: str) -> None:
 
 
 def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
-    """Raise MismatchError unless the features passed are those trained on, in the same order."""
+    """Raise MismatchError unless the features passed are those of training, in the same order."""
     if passed is None or (passed.version, passed.names) == (trained.version, trained.names):
         return
     raise MismatchError(

@@ -76,7 +76,7 @@ class IsotonicCalibration:
         return np.asarray(np.interp(np.asarray(raw, np.float64), self.scores, self.probabilities))
 
     def raw(self, probability: ArrayLike) -> Floats:
-        """Return the raw score of a calibrated one; the nearest knot's beyond those."""
+        """Return the raw score of a calibrated one; beyond the knots, that of the nearest one."""
         return np.asarray(np.interp(np.asarray(probability, np.float64), self.probabilities, self.scores))
 
 
@@ -247,13 +247,13 @@ class RiskControlledThreshold:
     risk : float
         Largest share of released sentences that may be unfaithful, in (0, 1).
     confidence : float
-        Probability, over the choice of the held-out sentences, that the promise holds; in (0, 1).
+        Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1).
     sentences, released, unfaithful : int
         Held-out sentences it was chosen on, those of them that it releases, and those of these that are unfaithful.
     bound : float
         Clopper-Pearson upper bound, at ``confidence``, of the share of released sentences that are unfaithful.
     one_per_question : bool
-        Whether it was chosen on one random sentence of each question. If not, the promise assumes that the sentences
+        Whether it was chosen on one random sentence of each question. If not, the guarantee assumes that the sentences
         were independent of each other, which those of one question are not; it may then be broken more often than
         stated. False too in files that do not say.
     """

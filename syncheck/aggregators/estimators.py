@@ -150,7 +150,7 @@ def _named(schema: Any) -> Iterator[str]:
 
 
 def is_balanced(estimator: Any) -> bool:
-    """Return True if each class counts one half in training, so that P(faithful) is the one at equal shares."""
+    """Return True if each class counts one half in training, so that P(faithful) is that at equal shares."""
     parameters = {name.rpartition("__")[2]: value for name, value in estimator.get_params().items()}
     return parameters.get("class_weight") == "balanced" or parameters.get("balanced") is True
 

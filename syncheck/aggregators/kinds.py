@@ -181,7 +181,7 @@ def _fit_classifier(kind: ClassifierKind, X: Floats, y: NDArray[np.int64], seed:
 
     estimator.set_params(classify__batch_size=min(MLP_BATCH, len(X)))
     with warnings.catch_warnings():
-        # 300 epochs are the paper's training budget: using them up is no fault.
+        # 300 epochs are the paper's training budget: using them up is not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return Network.from_pipeline(estimator.fit(X, y))
 
@@ -207,7 +207,7 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
 
 
 def prior_weight(name: str) -> float:
-    """Return the weight that a feature's is pulled towards in ``monotone``."""
+    """Return the weight towards which a feature's weight is pulled in ``monotone``."""
     if name == "align_logit":
         return ALIGNER_WEIGHT
     return CONTRAST_WEIGHT if name.startswith("contrast_") else PRIOR_WEIGHT

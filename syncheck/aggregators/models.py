@@ -1,4 +1,4 @@
-"""Stored models of an aggregator: a dense network, an ensemble, and one signal taken as it is.
+"""Stored models of an aggregator: a dense network, an ensemble, and a single signal as the score.
 
 Scoring with plain arrays instead of the scikit-learn pipeline they come from makes the saved model the same as the
 trained one and independent of scikit-learn's version. Boosted trees are in :mod:`syncheck.aggregators.trees`.
@@ -66,7 +66,7 @@ class Network:
     fill : ndarray of shape (F,), float64
         Replaces missing values.
     flagged : ndarray of shape (I,), int64
-        Features whose absence is an input of its own, in order.
+        Features whose absence is a separate input, in order.
     mean, scale : ndarray of shape (F + I,), float64
     weights : tuple of ndarray, (F + I, H) to (H, 1), float64
     biases : tuple of ndarray, (H,) to (1,), float64
@@ -111,7 +111,7 @@ class Network:
         return _expit(self.log_odds(X))
 
     def log_odds(self, X: Floats) -> Floats:
-        """Return ln(p / (1 - p)), (N,) float64, in nats; a row's does not depend on the rows beside it.
+        """Return ln(p / (1 - p)), (N,) float64, in nats; a row's value does not depend on the other rows.
 
         BLAS would round a row differently in another batch; ``einsum`` sums each in the same order.
         """
@@ -238,7 +238,7 @@ class Ensemble:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Takes one of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap.
+    """One of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap.
 
     Attributes
     ----------

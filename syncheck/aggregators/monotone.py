@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of two classes in which each feature raises or lowers P(second class), in a direction that is fixed.
+    """A classifier of two classes in which each feature raises or lowers P(second class), in a fixed direction.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         How strongly: 0 not at all. It counts the same for any number of rows.
     fill : float or None, default None
         Stands for NaN, which means not measured; None takes the mean of what was measured of the column in training, so
-        that a feature that was not measured says nothing.
+        that a feature that was not measured has no effect.
     balanced : bool, default True
         Whether each class counts one half in the loss, so that the probability is the one at equal shares.
     max_iter : int, default 200

@@ -57,7 +57,7 @@ _ORDER = (
 
 
 class _Inert:
-    """Stands in for anything a pickle names: keeps the arguments and the state, does nothing."""
+    """Placeholder for anything a pickle names: keeps the arguments and the state, does nothing."""
 
     def __init__(self, *args: object) -> None:
         self.args = args
@@ -80,7 +80,7 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
     Raises
     ------
     CheckpointError
-        If the file is missing or cannot be read, is no such pickle, or names anything outside the allow-list.
+        If the file is missing or cannot be read, is not such a pickle, or names anything outside the allow-list.
     MismatchError
         If ``schema`` has other features.
     """
@@ -162,7 +162,7 @@ def _array(pickled: _Inert) -> Floats:
     """Read a pickled float64 array: state is (version, shape, dtype, column-major, bytes)."""
     _, shape, dtype, column_major, data = pickled.state
     if not isinstance(shape, tuple) or not all(isinstance(length, int) for length in shape):
-        raise ValueError("the shape of its weights is no tuple of whole numbers")
+        raise ValueError("the shape of its weights is not a tuple of whole numbers")
     if not isinstance(data, bytes):
         raise ValueError(f"its weights are a {type(data).__name__}, expected bytes")
     if dtype.args[0] != "f8" or dtype.state[1] != "<":

@@ -132,7 +132,7 @@ class Trees:
 
     @classmethod
     def from_booster(cls, booster: Any) -> Self:  # noqa: ANN401 (XGBoost has no types)
-        """Take the arrays out of a ``xgboost.Booster`` with logistic output."""
+        """Take the arrays out of an ``xgboost.Booster`` with logistic output."""
         learner = json.loads(bytes(booster.save_raw("json")))["learner"]
         trees = learner["gradient_booster"]["model"]["trees"]
         orders = [_breadth_first(tree) for tree in trees]
@@ -157,7 +157,7 @@ class Trees:
         )
 
     def to_booster(self) -> Any:  # noqa: ANN401 (XGBoost has no types)
-        """Rebuild a ``xgboost.Booster`` of the same predictions and attributions, of one thread."""
+        """Rebuild an ``xgboost.Booster`` with the same predictions and attributions, for one thread."""
         from xgboost import Booster
 
         booster = Booster({"nthread": 1})
@@ -230,7 +230,7 @@ class Trees:
 
 
 def _numbers(singles: Singles) -> list[float]:
-    """Return float64 values whose JSON has the fewest digits that tell the float32 from its neighbours."""
+    """Return float64 values whose JSON has the fewest digits that distinguish the float32 from its neighbours."""
     return [float(str(value)) for value in singles]
 
 
@@ -250,7 +250,7 @@ def _renumbered(children: Sequence[int], order: Sequence[int]) -> Ints:
 
 
 def _fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return what keeps arrays from being those of :class:`Trees`, if anything."""
+    """Return why arrays are not those of :class:`Trees`, None if they are."""
     return _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays)
 
 
@@ -271,7 +271,7 @@ def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return which value is beyond its range, if any."""
+    """Return which value is out of range, if any."""
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():
@@ -286,7 +286,7 @@ def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _links_fault(trees: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return what keeps arrays of the right lengths from being trees, if anything."""
+    """Return why arrays of the right lengths are not trees, None if they are."""
     sizes = trees["sizes"].astype(np.int64)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (N,) root of each node's tree
     left, right = trees["left"].astype(np.int64), trees["right"].astype(np.int64)

@@ -59,7 +59,7 @@ class AlignScoreAligner:
         averaged over the sentences. Without, context and claim are one pair.
     overflow
         Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
-        sentence of more than 192 tokens that does not fit beside the longest chunk is cut too, and its parts are
+        sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are then
         those that the published aggregators were trained on. Both agree where every pair fits.
     device
@@ -144,7 +144,7 @@ class AlignScoreAligner:
         return [_support(held, part.view(len(held), -1)) for (held, _), part in zip(asked, own, strict=True)]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
@@ -168,7 +168,7 @@ class AlignScoreAligner:
         return sentences
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
-        """Cut the sentences of each claim, and the chunks beside them, where their pairs exceed the window.
+        """Cut the sentences of each claim, and the chunks paired with them, where their pairs exceed the window.
 
         No claim depends on another. The room left for a chunk comes in steps, so that claims of about one length share
         its parts.

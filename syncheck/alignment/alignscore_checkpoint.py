@@ -72,8 +72,8 @@ def load_alignscore(
         A ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face hub, or a folder.
     backbone
         For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
-        model that the checkpoint's hyper-parameters name: the folder of that name beside the file if there is one,
-        ``roberta-base/`` beside ``AlignScore-base.ckpt``, otherwise the model of that name where the cache has it.
+        model that the checkpoint's hyper-parameters name: the folder of that name next to the file if there is one,
+        ``roberta-base/`` next to ``AlignScore-base.ckpt``, otherwise the model of that name where the cache has it.
         No backbone is downloaded unless its name is given.
 
     Raises
@@ -142,7 +142,7 @@ def _file(path: Path | str) -> Path:
         return Path(hf_hub_download(f"{owner}/{repository}", name))
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"cannot load {str(path)!r}: there is no such file here, and the file {name!r} cannot be had from the "
+            f"cannot load {str(path)!r}: there is no such file here, and the file {name!r} cannot be fetched from the "
             f"repository '{owner}/{repository}' of the Hugging Face hub: {error}. Pass the path of a .ckpt file, or "
             "owner/repository/file.ckpt of one that can be downloaded or is in the cache"
         ) from error

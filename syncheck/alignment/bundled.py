@@ -42,7 +42,7 @@ class _Window:
 
 
 class BundledAligner:
-    """Scores a claim against the few sentences of the context that share most of its words.
+    """Scores a claim against the few sentences of the context that share the most words with it.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class BundledAligner:
         return [self._support(index, parts, offset) for parts, offset in zip(best, offsets, strict=True)]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]], offset: float) -> Support:
@@ -151,7 +151,7 @@ class BundledAligner:
         return Support(score, evidence, log_odds=logit)
 
     def _offset(self, index: EvidenceIndex, claim: str) -> float:
-        """Return what plain wording adds to the scaled logit."""
+        """Return the term that shared wording adds to the scaled logit."""
         novel = novel_pairs(claim, index.lexicon)
         return self._coverage * index.coverage(claim) + self._novel_pairs * novel + self._shift
 

@@ -101,7 +101,7 @@ class ClassifierAligner:
         return [_support(found) for found in best]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._scorer)
 
     def _parts(self, claim: str) -> list[str]:
@@ -143,7 +143,7 @@ class ClassifierAligner:
 
 
 def _support(found: Mapping[str, tuple[float, _Premise]]) -> Support:
-    """Return the lowest score over the parts of a claim, and the chunk that shares most with that part."""
+    """Return the lowest score over the parts of a claim, and the chunk that shares the most words with that part."""
     part, (score, premise) = min(found.items(), key=lambda item: item[1][0])
     (best,) = EvidenceIndex.of_chunks(premise.chunks).best(part, 1)
     chunk = premise.chunks[best]

@@ -99,7 +99,7 @@ class CriticAligner:
         return self._pairs.align(passages, claims)
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
 

@@ -127,7 +127,7 @@ class LocalTextGenerator:
         return answer
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _ids(self, prompt: str) -> list[int]:
@@ -274,14 +274,14 @@ class SpanAligner:
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
 
-        A context without text supports nothing: score 0, and nobody is asked.
+        A context without text supports nothing: score 0, and no model is called.
 
         Raises
         ------
         InputError
             A claim is blank, or does not fit the evaluator's window together with the context.
         TextGeneratorError
-            The evaluator cannot be asked, or its answer is no list of spans of the claim.
+            The evaluator cannot be reached, or its answer is not a list of spans of the claim.
         """
         check_asked(passages, claims)
         if not any(passage.strip() for passage in passages):
@@ -290,7 +290,7 @@ class SpanAligner:
         return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:

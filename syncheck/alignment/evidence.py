@@ -40,7 +40,7 @@ _WORD = regex.compile(
     rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
 )
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
-"""A sentence without white space after its full stop, with the quotes and brackets that close behind it."""
+"""A sentence without white space after its full stop, with the closing quotes and brackets after it."""
 FUNCTION_WORDS = frozenset(
     "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
     "its may not of on or she so such than that the their them then there these they this those to was we "
@@ -105,7 +105,7 @@ class EvidenceIndex:
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
-        """Index chunks of a context that was cut before."""
+        """Index chunks of a context that is already cut."""
         index = cls(())
         index._add(chunks)
         return index

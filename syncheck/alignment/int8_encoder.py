@@ -281,7 +281,7 @@ def read_packed(folder: Traversable) -> PackedAligner:
 
 
 def is_packed(folder: Path) -> bool:
-    """Whether a folder is of this format."""
+    """Return whether a folder is of this format."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

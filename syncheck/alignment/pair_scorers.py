@@ -99,7 +99,7 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
 
 def _writes_text(path: Path | str) -> bool:
-    """Whether a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
+    """Return whether a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
     try:
         config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
     except CheckpointError as error:
@@ -188,7 +188,7 @@ class SequenceClassificationScorer:
         return values
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
 
@@ -239,7 +239,7 @@ class MiniCheckScorer:
         return values
 
     def weights_sha256(self) -> str | None:
-        """Return what tells the weights from others; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
+        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_sha256(self._model)
 
     def _prompt(self, premise: str, claim: str) -> str:

@@ -88,12 +88,12 @@ class IndexedAligner(Aligner, Protocol):
 
 @runtime_checkable
 class ConfiguredAligner(Aligner, Protocol):
-    """An aligner whose scores depend on options beside the checkpoint that its name says.
+    """An aligner whose scores depend on options in addition to the checkpoint that it is named after.
 
     Attributes
     ----------
     options : mapping from str to str or int
-        Stored with a monitor beside the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`.
+        Stored with a monitor next to the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`.
     """
 
     options: Mapping[str, str | int]
@@ -125,7 +125,7 @@ def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
     InputError
         If a claim is blank, or a text holds half of a character (a lone surrogate).
     WrongTypeError
-        If either is no sequence of strings.
+        If either is not a sequence of strings.
     """
     check_texts(passages, "passages")
     check_texts(claims, "claims")
@@ -162,7 +162,7 @@ def weights_of(part: object) -> str | None:
 
 
 def is_same_aligner(first: Aligner, second: Aligner) -> bool:
-    """Whether two aligners have one name or the same weights.
+    """Return whether two aligners have the same name or the same weights.
 
     A copy of a checkpoint in another folder is the same aligner, and so is one of other options or another calibration:
     its errors are the same network's. Aligners that do not know their weights, such as one behind an endpoint, are told
@@ -176,7 +176,7 @@ def is_same_aligner(first: Aligner, second: Aligner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unaligned:
-    """Why there is no support of a claim."""
+    """The reason why a claim has no support."""
 
     reason: str
 
@@ -204,17 +204,17 @@ class AskedAligner:
         self._told: Aligner | None = None
 
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
-        """Return the support of each claim, or why there is none.
+        """Return the support of each claim, or the reason why there is none.
 
         Where the answer does not have one result for each claim, or there is none, that is the reason for all of them;
-        a result that is no support is the reason for its own claim.
+        a result without support is the reason for its own claim.
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
             found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # a panic of compiled code, for one, is no Exception
+        except BaseException as error:  # a panic of compiled code, for example, is not an Exception
             logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
             return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
         if len(found) != len(claims):
@@ -246,7 +246,7 @@ class AskedAligner:
 
 
 def _checked(result: object, passages: int) -> Support | Unaligned:
-    """Return a result with plain numbers, or what is wrong with it."""
+    """Return a result with plain numbers, or the reason why it is invalid."""
     if not isinstance(result, Support):
         return Unaligned(f"expected a Support; found {_shown(result)}")
     if not _is_share(result.score):

@@ -66,7 +66,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     args = _parser().parse_args(argv)
     try:
         with one_line_logs():
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _kept(args: argparse.Namespace) -> str:
-    """Say what an interrupted run leaves, and how to continue."""
+    """Print what an interrupted run leaves, and how to continue."""
     if args.command in ("score", "generate") and args.output.endswith("/"):
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":

@@ -1,4 +1,4 @@
-"""``syncheck evaluate``, ``ablate`` and ``transfer``: how much a monitor's signals are worth on labelled responses."""
+"""``syncheck evaluate``, ``ablate`` and ``transfer``: the value of a monitor's signals on labelled responses."""
 
 from __future__ import annotations
 
@@ -460,6 +460,6 @@ def _runs(args: argparse.Namespace) -> tuple[int, bool]:
 
 
 def _folds(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the folds that are asked for, as the functions of :mod:`syncheck.evaluation` take them."""
+    """Return the folds that the options ask for, as the functions of :mod:`syncheck.evaluation` take them."""
     repeats, same_folds = _runs(args)
     return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}

@@ -143,7 +143,7 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
 
 
 def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
-    """Build the decoder; options that were not given have its own defaults."""
+    """Build the decoder; options that were not given have the decoder's defaults."""
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
@@ -169,7 +169,7 @@ def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]
 
 
 def _trace(output: Any) -> dict[str, Any]:
-    """Return how the answer came about, as far as its decoder says."""
+    """Return how the answer came about, as far as its decoder reports it."""
     found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
     if output.message is not None:
         found["message"] = output.message

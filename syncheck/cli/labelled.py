@@ -1,4 +1,4 @@
-"""The labelled responses that a command's ``--data`` asks for, as they are measured and judged."""
+"""The labelled responses that a command's ``--data`` names, measured and judged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def chosen_responses(
     """Return the labelled responses at a path that the options ask for.
 
     ``aligner`` returns the one that will measure them, which may not be the judge that labels them. Labels that a
-    propositioner or a judge makes are kept beside ``output``, where there is one, as they are made.
+    propositioner or a judge makes are kept next to ``output``, where there is one, as they are made.
     """
     selection = _selection(args)
     if output is not None and (args.propositioner, args.judge) != (None, None) and path.is_file():
@@ -114,7 +114,7 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monito
     Raises
     ------
     InputError
-        If nothing is to be measured and an option says how to.
+        If nothing is to be measured and an option says how to measure.
     """
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
@@ -167,7 +167,7 @@ def measured_by(
 
 
 def report_left_out(measured: MeasuredSentences, path: Path) -> None:
-    """Say on standard error which responses of a file do not count, and why, and whose labels were carried over."""
+    """Print on standard error which responses of a file do not count, and why, and whose labels were carried over."""
     carried = carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
     for line in [*left_out_lines(measured), *([] if carried is None else [carried])]:
         sys.stderr.write(f"{path}: {printable(line)}\n")
@@ -192,7 +192,7 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
 def _kept_labels(
     args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], Aligner | None]
 ) -> list[LabelledResponse]:
-    """Return the labelled responses of a file; those labelled in an earlier run are read from beside ``output``.
+    """Return the labelled responses of a file; those labelled in an earlier run come from next to ``output``.
 
     Each record is kept as it is labelled. The name of the file tells the options, the version, the name of the data
     and the aligner that measures, which must not be the judge; its lines tell the passages and the output they were

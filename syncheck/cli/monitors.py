@@ -1,4 +1,4 @@
-"""The models and the monitor that the options name and its passages; ``syncheck convert-aligner``."""
+"""The models, the monitor and the passages that the options name; ``syncheck convert-aligner``."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def aligner_for(args: argparse.Namespace) -> Aligner | None:
 
 
 def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
-    """Return how text is to be cut into sentences; None without any such option."""
+    """Return the segmentation that the options ask for; None without any such option."""
     options: dict[str, Any] = {
         "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
         "line_breaks": args.line_breaks,

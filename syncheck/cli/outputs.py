@@ -1,4 +1,4 @@
-"""What a command writes: files that no other run writes and nothing else reads, logs of one line, and how it ends."""
+"""What a command writes: files that no other run writes and nothing else reads, logs of one line, and exit codes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_files(args: argparse.Namespace) -> None:
     Raises
     ------
     InputError
-        If a folder does not exist, a plot's format is unknown, or an output is what another option names too.
+        If a folder does not exist, a plot's format is unknown, or another option names the same path as an output.
     MissingExtraError
         If a plot is asked for and matplotlib is not installed.
     """
@@ -68,7 +68,7 @@ def check_files(args: argparse.Namespace) -> None:
             clash = next((other for other, known in taken if _is_same(path, known)), None)
             if clash is not None:
                 raise InputError(
-                    f"{option} {str(path)!r} is what {clash} names, and would overwrite it; pass another path"
+                    f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
                 )
             taken.append((option, path))
     for option, path in taken:
@@ -90,7 +90,7 @@ def held(args: argparse.Namespace) -> Iterator[None]:
     """Keep other runs from the outputs of a command until the block ends, or the process.
 
     Beside each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
-    system's: one that a killed process has left behind holds nothing and is taken over.
+    system's: one left by a killed process holds nothing and is taken over.
 
     Raises
     ------
@@ -107,12 +107,12 @@ def held(args: argparse.Namespace) -> Iterator[None]:
 
 
 def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
-    """Yield the regular files and folders that an option names, there or not; no standard stream and no device."""
+    """Yield the regular files and folders that an option names, existing or not; no standard stream and no device."""
     given = getattr(args, name, None)
     for value in given if isinstance(given, list) else [given]:
         if value in (None, "-"):
             continue
-        path = Path(value)  # as given: where /dev/stdout leads is no file to look for
+        path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
         if path.is_file() or path.is_dir() or not path.exists():
             yield f"--{name.replace('_', '-')}", path.resolve()
 
@@ -127,7 +127,7 @@ def _is_same(path: Path, known: Path) -> bool:
 def _is_standard_output(path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
-    except (OSError, ValueError):  # standard output is closed, or is no file of the system's
+    except (OSError, ValueError):  # standard output is closed, or is not a file of the system
         return False
 
 
@@ -166,7 +166,7 @@ def _lock(option: str, path: Path, lock: Path) -> int:
 
 
 def check_file(option: str, name: str | None) -> None:
-    """Refuse a file whose folder does not exist, or that is a folder itself; None is no file."""
+    """Refuse a file whose folder does not exist, or that is a folder itself; None names no file."""
     if name is None:
         return
     if not Path(name).parent.is_dir():
@@ -176,7 +176,7 @@ def check_file(option: str, name: str | None) -> None:
 
 
 def check_folder(path: str | None) -> None:
-    """Refuse an ``--output`` that is no folder and cannot be made one; None is no folder."""
+    """Refuse an ``--output`` that is not a folder and cannot be made one; None names no folder."""
     if path is None:
         return
     place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
@@ -192,13 +192,13 @@ def check_folder(path: str | None) -> None:
 
 
 def write_json(path: str | None, values: Mapping[str, object]) -> None:
-    """Write what a command found, if a file was named."""
+    """Write the results of a command, if a file was named."""
     if path is not None:
         Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def reader_left() -> int:
-    """Let what is still to be written go nowhere, without a word; returns the exit code."""
+    """Discard silently whatever is still to be written; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -209,7 +209,7 @@ def reader_left() -> int:
 
 
 class _OneLine(logging.Formatter):
-    """Says of an error that was logged what it is, without its traceback."""
+    """Formats a logged error with its type and message, without its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()

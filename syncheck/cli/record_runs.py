@@ -46,7 +46,7 @@ _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
-    """Return all that decides a line of output beside its record, by name.
+    """Return everything that determines a line of output apart from its record, by name.
 
     Files count by what is in them, wherever they lie; the model and its aligner by their weights.
     """
@@ -70,7 +70,7 @@ def _content(place: Path) -> str:
 
 
 def is_store(output: str) -> bool:
-    """Whether an output is a folder, there already or named with a slash at its end."""
+    """Return whether an output is a folder, an existing one or one named with a slash at its end."""
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
@@ -151,7 +151,7 @@ def _engine(args: argparse.Namespace) -> Engine:
 
 
 def plan(args: argparse.Namespace) -> int:
-    """Print what a corpus would take; returns the exit code."""
+    """Print the cost of a corpus; return the exit code."""
     check_file("--output", args.output)
     rates = load_rates(args.rates or BUNDLED_RATES)
     found = estimate(
@@ -245,7 +245,7 @@ def _refused(line: Line, row: JsonDict) -> RefusedRecord:
 
 
 def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[tuple[Line, JsonDict]]:
-    """Yield what a file holds of this run, taking the lines of its records; a last line that was cut off is dropped."""
+    """Yield a file's lines of this run, taking those of its records; a last line that was cut off is dropped."""
     if run is None or target == "-":
         raise InputError("expected a file to go on after; --resume needs --output FILE")
     if not Path(target).exists():

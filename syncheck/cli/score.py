@@ -53,7 +53,7 @@ def _worker(args: argparse.Namespace) -> RecordScorer:
 
 
 def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:
-    """Return what scores records as the options say, and adds those of a page to ``cases``."""
+    """Return the function that scores records as the options say, and adds those of a page to ``cases``."""
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
@@ -83,7 +83,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
-    """Return what finds wrong characters, and what gives it the monitored model's signals where it reads any."""
+    """Return the detector of wrong characters, and the source of the monitored model's signals where it reads any."""
     if args.spans is None:
         return None, None
     replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
@@ -91,7 +91,7 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
 
 
 class _Gate:
-    """Counts what misses the threshold of ``--fail-under`` in the lines that are written.
+    """Counts sentences and records that miss the threshold of ``--fail-under`` in the lines that are written.
 
     A sentence without a letter or digit, such as a bullet, says nothing that could be wrong, and does not count. Any
     other sentence without a score does, and so does a record with an error or without any sentence that was scored:
@@ -118,7 +118,7 @@ class _Gate:
             self.unscored["records without a sentence to check"] += 1
 
     def missed(self, *, allow_unscored: bool) -> str | None:
-        """Return what missed the threshold, None if nothing did; that there was no record at all is a miss too."""
+        """Return what missed the threshold, None if nothing did; a run without any record is a miss too."""
         unscored = {} if allow_unscored else dict(self.unscored)
         if not allow_unscored and not self.scored and not unscored:
             unscored = {"records": 0}

@@ -56,7 +56,7 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
 
 
 def add_word_sources(parser: argparse.ArgumentParser) -> None:
-    """Add the options of word sources beside texts and the signals of a language model."""
+    """Add the options of word sources other than texts and the signals of a language model."""
     group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
     group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
     group.add_argument(

@@ -103,7 +103,7 @@ def score(args: argparse.Namespace) -> int:
 
 
 def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
-    """Return the fields of an item's record that name what a language model has not read; none if it has read all."""
+    """Return the fields of an item's record that name the texts a language model has not read; none if it read all."""
     if replay is None:
         return {}
     if not replay.fits(item):  # word risks and hallurag go on without it; refind has refused the item
@@ -184,11 +184,11 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
 }
 
 
-# Word sources, and the instruct model that is asked
+# Word sources, and the instruct model
 
 
 def check_asked(args: argparse.Namespace) -> None:
-    """Refuse options that name two instruct models, half of one, or one that the method does not ask."""
+    """Refuse options that name two instruct models, half of one, or one that the method does not use."""
     of_endpoint = any([args.endpoint, args.endpoint_model, args.api_key_variable])
     if args.llm is None and not of_endpoint:
         return

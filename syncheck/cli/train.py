@@ -45,7 +45,7 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 
 
 def train(args: argparse.Namespace) -> int:
-    """Train a monitor, print what its kind of aggregator is worth and save it; returns the exit code."""
+    """Train a monitor, print the figures of its kind of aggregator and save it; returns the exit code."""
     check_folder(args.output)
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
     untrained = Monitor(
@@ -113,7 +113,7 @@ def features(args: argparse.Namespace) -> int:
     check_file("--output", args.output)
     if args.data.endswith(".parquet"):
         raise InputError(
-            f"--data {args.data!r} is what features writes; pass the RAGTruth folder or JSON Lines to measure"
+            f"--data {args.data!r} is a file that features writes; pass the RAGTruth folder or JSON Lines to measure"
         )
     monitor = cache(lambda: monitor_to_measure(args))  # the data are read before a model is loaded
     records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))
@@ -138,7 +138,7 @@ def features(args: argparse.Namespace) -> int:
 def _compared(
     measured: MeasuredSentences, args: argparse.Namespace
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
-    """Return the kind to train, how well the kinds that may be do on folds of the data, and its scores there."""
+    """Return the kind to train, the figures of the candidate kinds on folds of the data, and its scores there."""
     chosen = LabelledSet(
         measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable & measured.labelled)
     )
@@ -201,17 +201,17 @@ def _table(found: Calibrated, *, questions: int) -> str:
         ("thresholds", f"backtrack {config.backtrack_threshold:.3f}, prune {config.prune_threshold:.3f}"),
         ("ECE before", f"{found.ece_before:.3f}"),
         ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
-        *(_promise(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),
+        *(_guarantee(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),
     ]
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
 
 
-def _promise(promise: RiskControlledThreshold) -> list[tuple[str, str]]:
-    share = promise.released / promise.sentences
-    drawn = ", one of each question" if promise.one_per_question else ", taken to be independent of each other"
+def _guarantee(guarantee: RiskControlledThreshold) -> list[tuple[str, str]]:
+    share = guarantee.released / guarantee.sentences
+    drawn = ", one of each question" if guarantee.one_per_question else ", taken to be independent of each other"
     return [
-        ("calibrated threshold", f"{promise.threshold!r}, chosen on {promise.sentences} sentences{drawn}"),
-        ("released", f"{share:.3f}, {promise.released} of {promise.sentences} sentences"),
-        ("unfaithful of these", f"{promise.observed:.4f}, {promise.unfaithful} of {promise.released} sentences"),
-        ("upper bound", f"{promise.bound:.4f} with confidence {promise.confidence:g}; allowed: {promise.risk:g}"),
+        ("calibrated threshold", f"{guarantee.threshold!r}, chosen on {guarantee.sentences} sentences{drawn}"),
+        ("released", f"{share:.3f}, {guarantee.released} of {guarantee.sentences} sentences"),
+        ("unfaithful of these", f"{guarantee.observed:.4f}, {guarantee.unfaithful} of {guarantee.released} sentences"),
+        ("upper bound", f"{guarantee.bound:.4f} with confidence {guarantee.confidence:g}; allowed: {guarantee.risk:g}"),
     ]

@@ -1,4 +1,4 @@
-"""The arguments of ``generate``, prepared once, and the stopping criteria of a ``generate`` that is overheard."""
+"""The arguments of ``generate``, prepared once, and the stopping criteria of an observed ``generate``."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", de
 
 
 class OverheardStops:
-    """Records where ``model.generate`` takes each row for over; loops written by hand tell it nothing.
+    """Records where ``model.generate`` considers each row over; loops written by hand report nothing to it.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ class OverheardStops:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Overhear a ``generate`` that is called inside, from this thread or asyncio task."""
+        """Observe a ``generate`` that is called inside, from this thread or asyncio task."""
         if not self.model.can_generate():
             yield  # only loops written by hand
             return
@@ -276,7 +276,7 @@ class OverheardStops:
             _end(self.model)
 
     def begin(self, criteria: StoppingCriteriaList) -> None:
-        """Take the criteria with which ``generate`` begins."""
+        """Take the criteria that ``generate`` begins with."""
         ends = [criterion.eos_token_id for criterion in criteria if isinstance(criterion, EosTokenCriteria)]
         self.end_tokens = tuple(int(token) for tokens in ends for token in tokens.flatten().tolist())
         self.over = [None] * len(self.over)
@@ -304,7 +304,7 @@ class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
 
 
 def _begin(model: PreTrainedModel) -> None:
-    """Let a model's ``generate`` be overheard; transformers has no public place to see its criteria at work."""
+    """Make a model's ``generate`` observable; transformers has no public place to see its criteria at work."""
     with _lock:
         _listeners[model] = _listeners.get(model, 0) + 1
         if _listeners[model] > 1:

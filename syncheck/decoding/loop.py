@@ -1,4 +1,4 @@
-"""The step that every decoder takes, and the loop of plain decoding."""
+"""The step shared by all decoders, and the loop of plain decoding."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) 
 
 
 def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
-    """Log each row that goes on with logits (B, V) that are no distribution, once."""
+    """Log, once, each row that goes on with logits (B, V) that are not a distribution."""
     for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
         if not is_finite and stops[row] is None and row not in warned:
             warned.add(row)

@@ -88,7 +88,7 @@ def measure_tokens(
 def _transferred(
     values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
 ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Bring everything that is kept from the device at once."""
+    """Copy everything that is kept from the device at once."""
     tensors = [values, *states, *lids]
     flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])

@@ -21,7 +21,7 @@ __all__ = ["Row", "Scoped", "Sequences"]
 
 
 class Scoped(ABC):
-    """A context manager that leaves what it has entered in reverse order, also if entering breaks off."""
+    """A context manager that leaves what it has entered in reverse order, even if entering fails midway."""
 
     _scope: ExitStack
 
@@ -38,7 +38,7 @@ class Scoped(ABC):
 
     @abstractmethod
     def _enter(self, scope: ExitStack) -> None:
-        """Enter the parts, and register what is to be undone."""
+        """Enter the parts, and register their exits."""
 
 
 _SPARE_COLUMNS = 64

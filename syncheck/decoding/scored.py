@@ -24,7 +24,7 @@ __all__ = ["ScoredAnswer", "ScoredSession", "check_stop_below", "falls_below", "
 
 
 class ScoredAnswer:
-    """One answer as far as it is scored: its ``scorer``, its ``sentences``, and the ``signals`` of each."""
+    """One answer as scored so far: its ``scorer``, its ``sentences``, and the ``signals`` of each."""
 
     def __init__(self, scorer: SentenceScorer) -> None:
         self.scorer = scorer
@@ -56,7 +56,7 @@ class ScoredAnswer:
 
 
 def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
-    """Refuse a threshold that is none, or that no sentence could be compared with."""
+    """Refuse an invalid threshold, or one that no sentence could be compared with."""
     if stop_below is None:
         return
     check_share(stop_below, "stop_below")
@@ -65,7 +65,7 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
-    """Whether a sentence claims something and does not reach a score, or has none."""
+    """Return whether a sentence claims something and has a score below the threshold, or none."""
     if sentence.status == "not_checkable":
         return False
     return sentence.score is None or sentence.score < threshold
@@ -136,7 +136,7 @@ class ScoredSession(Scoped):
         return stops
 
     def cut_below(self, threshold: float | None) -> bool:
-        """End each row with its first sentence that falls below a score; returns whether that has ended one.
+        """End each row with its first sentence that falls below a score; return whether any row ended so.
 
         A row that has come to its own end with that sentence stays as it is.
         """

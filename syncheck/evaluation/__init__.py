@@ -1,4 +1,4 @@
-"""How good scores are: AUROC with intervals, cross-validation, importance, transfer, reliability."""
+"""Evaluation of scores: AUROC with intervals, cross-validation, importance, transfer, reliability."""
 
 import lazy_loader
 

@@ -33,7 +33,7 @@ class Folding(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FittedFold:
-    """A model fitted on all folds but one, with that one to try it on.
+    """A model fitted on all folds but one, with that one to test it on.
 
     Attributes
     ----------

@@ -238,7 +238,7 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float, Floats]:
-    """Return the share of the chosen that are told right, and that of each resample; ``right`` (N,) is in [0, 1]."""
+    """Return the share of the chosen classified correctly, and that of each resample; ``right`` (N,) is in [0, 1]."""
     groups = draws.counts.shape[1]
     sizes = np.bincount(draws.group[chosen], minlength=groups).astype(np.float64)
     hits = np.bincount(draws.group[chosen], weights=right[chosen], minlength=groups)
@@ -248,5 +248,5 @@ def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float
 
 
 def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]) -> Floats:
-    """Return NaN if the sentences needed are all in one group, which says nothing of other groups."""
+    """Return NaN if the sentences needed are all in one group, which says nothing about other groups."""
     return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)

@@ -85,7 +85,7 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
 def cross_fitted_calibration(
     scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
 ) -> Floats:
-    """Calibrate each sentence by a map that was fitted without its group, which shows what a calibration is worth.
+    """Calibrate each sentence by a map that was fitted without its group, an honest test of a calibration.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
     lines = 1 + sum(1 + name.count("\n") for name in names.values())
     figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="a score is what it says")
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="perfectly calibrated")
     for name, found in bins.items():
         total = sum(b.sentences for b in found)
         scores, shares = [b.mean_score for b in found], [b.faithful for b in found]

@@ -62,7 +62,7 @@ class System:
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """Return the systems worth comparing that the columns ``names`` allow, the cheapest first.
+    """Return the systems to compare that the columns ``names`` allow, the cheapest first.
 
     A signal is worth its cost by what it adds to the first, content-word overlap.
     """

@@ -85,7 +85,7 @@ class EvaluationRow:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTable:
-    """Rows by subset, then system; the first system is the one that the others are compared with."""
+    """Rows by subset, then system; the others are compared with the first system."""
 
     rows: tuple[EvaluationRow, ...]
 
@@ -189,7 +189,7 @@ def _cut(
     folds: NDArray[np.int64] | None,
     given: Mapping[str, float | Floats],
 ) -> Floats | None:
-    """Return the thresholds of a system's sentences, (R, N); None if there is nothing to choose them by."""
+    """Return the thresholds of a system's sentences, (R, N); None if there is no data to choose them on."""
     if name in given:
         cuts = np.asarray(given[name])
         if cuts.shape not in ((), (len(scores),)):

@@ -53,7 +53,7 @@ class Token:
 
     @property
     def number(self) -> bool:
-        """Whether it is a number, in figures or spelled out."""
+        """True if it is a number, in figures or spelled out."""
         return self.word[0].isdigit()
 
 
@@ -284,7 +284,7 @@ def _side_of(text: str) -> Side:
 
 
 def _starts_bound(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a token is the "no" of a bound such as "no more than"."""
+    """Return whether a token is the "no" of a bound such as "no more than"."""
     return tokens[place].word == "no" and any(after.word in IN_BOUNDS for after in tokens[place + 1 : place + 2])
 
 
@@ -326,5 +326,5 @@ def _likeness(claim: Side, place: int, chunk: Side, other: int) -> float:
 
 
 def _is_denied(side: Side, token: Token) -> bool:
-    """Whether a negator comes shortly before a word."""
+    """Return whether a negator comes shortly before a word."""
     return any(token in heads for _, heads in side.denials)

@@ -161,7 +161,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
 
 
 def says_not_stated(sentence: str) -> bool:
-    """Whether an English sentence says that something is not stated, such as "The passages do not mention a price."."""
+    """Return whether an English sentence calls something not stated, such as "The passages do not mention a price."."""
     return bool(_NOT_STATED.search(sentence))
 
 

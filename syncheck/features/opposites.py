@@ -11,7 +11,7 @@ NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
     "refused deny denies denied lack lacks lacked unable".split()
 )
-"""Words that deny what follows, beside every word that ends in n't."""
+"""Words that deny what follows, in addition to every word that ends in n't."""
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 

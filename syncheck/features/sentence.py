@@ -43,7 +43,7 @@ class Phrasing:
 
 
 def has_letter(sentence: str) -> bool:
-    """Whether a sentence has a letter of any script; one without, such as the number of a list item, says nothing."""
+    """Return whether a sentence has a letter of any script; one without, such as a list number, claims nothing."""
     return any(map(str.isalpha, sentence))
 
 
@@ -171,7 +171,7 @@ def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
 
 
 def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
-    """Measure the sentence before: errors come in rows, and a sentence without a letter has nothing else to go by."""
+    """Measure the sentence before: errors come in runs, and a sentence without a letter has no other evidence."""
     shares = LexicalShares() if lexicon is None else lexical_shares(earlier.last, lexicon)
     previous = {
         "support": earlier.supports[-1] if earlier.supports else nan,

@@ -1,4 +1,4 @@
-"""Where labels come from: RAGTruth, JSON Lines, biographies, propositions."""
+"""Sources of labels: RAGTruth, JSON Lines, biographies, propositions."""
 
 import lazy_loader
 

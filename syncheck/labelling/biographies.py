@@ -41,7 +41,7 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class _Biography:
-    """A record with the passages that count and the propositions it gives, None if it gives none."""
+    """A record with the passages that count and its propositions, None if it has none."""
 
     record: Record
     passages: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Biography:
 
     @property
     def key(self) -> str:
-        """Digest of all that models are given of it."""
+        """Digest of everything that models read of it."""
         asked = [self.passages, self.record.get("output", str), self.record.values.get("propositions")]
         return f"sha256:{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}"
 
@@ -247,7 +247,7 @@ def _unjudged(record: Record, place: str) -> RecordError:
 def _labelled(
     found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
 ) -> tuple[Proposition, ...]:
-    """Have the output cut if it has no propositions, and those judged that have no label."""
+    """Split the output if it has no propositions, and judge those without a label."""
     record, propositions = found.record, found.given
     if propositions is None:
         assert propositioner is not None

@@ -114,7 +114,7 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -
     -----
     The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word are
     not paired, since some are one person ("Mozart", "Wolfgang Amadeus Mozart"); an occurrence is the whole name between
-    characters that are no letters or digits, whatever its case, in title or text.
+    characters other than letters and digits, whatever its case, in title or text.
     """
     topics = [request.topic for request in requests]
     _check_entities(topics)

@@ -50,7 +50,7 @@ class UnfaithfulSpan:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSentence:
-    """Characters ``start`` to ``end`` of a response, without white space around them; None stands for no label."""
+    """Characters ``start`` to ``end`` of a response, without white space around them; None means no label."""
 
     start: int
     end: int

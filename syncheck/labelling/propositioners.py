@@ -70,7 +70,7 @@ class RuleBasedPropositioner:
 
 
 class InstructPropositioner:
-    """An instruction-tuned model that is asked for the propositions of a text as a JSON list.
+    """An instruction-tuned model that writes the propositions of a text as a JSON list.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class InstructPropositioner:
         self._evaluator = evaluator
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none and is not asked about."""
+        """Return the propositions in order; a blank text has none and is not sent to the model."""
         if not text.strip():
             return ()
         answer = self._evaluator(INSTRUCTION.format(text=text))
@@ -189,7 +189,7 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
     name
         ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. An
         encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
-        ``chentong00/propositionizer-wiki-flan-t5-large``; any other model is asked in words.
+        ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
     device
 
     Raises
@@ -225,7 +225,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 
 def _strings(text: str) -> tuple[str, ...] | None:
-    """Parse a JSON list of strings, without blank ones; None if it is no such list."""
+    """Parse a JSON list of strings, without blank ones; None if it is not such a list."""
     try:
         values = json.loads(text)
     except ValueError:

@@ -89,7 +89,7 @@ def load_ragtruth(
         Whether spans count that come from a null in a business record: the model reads an unknown as a "no".
     prompts
         ``monitor`` leaves those of ``QA`` to the monitor's template; ``task`` takes the corpus's own, as the paper
-        does. The other two tasks are no questions, and have their own prompts either way.
+        does. The other two tasks are not questions, and have their own prompts either way.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def _check_choices(
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
-    """Return the facts of a response that a selection goes by."""
+    """Return the facts of a response that a selection is based on."""
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
@@ -211,7 +211,7 @@ def _described(record: Record) -> _Source:
 
 
 def _pieces(business: Mapping[str, Any]) -> tuple[str, ...]:
-    """Cut a record into parts that can be held against a sentence; each value is in one of them."""
+    """Cut a record into parts that can be compared with a sentence; each value is in one of them."""
     plain = {key: value for key, value in business.items() if not isinstance(value, dict | list)}
     parts: list[Mapping[str, Any]] = [plain] if plain else []
     for key, value in business.items():

@@ -1,4 +1,4 @@
-"""Labelled responses: how records of them are read, and which of them count."""
+"""Labelled responses: their records, and the selection of those that count."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class LabelledResponse:
 
     @property
     def has_context(self) -> bool:
-        """Whether any passage holds more than white space; without, no sentence gets a score."""
+        """True if any passage holds more than white space; without one, no sentence gets a score."""
         return any(passage.strip() for passage in self.passages)
 
 
@@ -202,7 +202,7 @@ def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
 
 
 class ResponseCollection:
-    """The responses of a file, of which no two have one id."""
+    """The responses of a file, with unique ids."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, LabelledResponse] = {}
@@ -242,7 +242,7 @@ def read_spans(
 
 
 _FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators": "generator"}
-"""What is asked for, and the field of a response that answers."""
+"""What can be selected, and the field of a response that it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)

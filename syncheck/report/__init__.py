@@ -1,4 +1,4 @@
-"""What is shown of a scored response: dictionaries, tables, text for a terminal and one HTML file."""
+"""Views of a scored response: dictionaries, tables, text for a terminal and one HTML file."""
 
 import lazy_loader
 

@@ -103,7 +103,7 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def verdict(sentence: SentenceScore) -> str:
-    """Return a sentence's verdict, or why it has none, with the remarks on it."""
+    """Return a sentence's verdict, or the reason why it has none, with the remarks on it."""
     words = sentence.verdict or _STATUS_WORDS[sentence.status]
     if sentence.verdict is not None:
         words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])

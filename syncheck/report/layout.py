@@ -1,4 +1,4 @@
-"""Cases as the page draws them: decides what stands where, and measures what the templates only colour and write."""
+"""Cases as the page draws them: the layout and the measures, which the templates only colour and write."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SentenceView:
 
     @property
     def unfolded(self) -> bool:
-        """Whether the sentence is shown with its signals from the start."""
+        """True if the sentence is shown with its signals from the start."""
         return self.is_lowest and self.scored.verdict != "supported"
 
 

@@ -1,4 +1,4 @@
-"""Reports: what was said, how it scored, and how it was searched for."""
+"""Reports: responses, their scores, and the search that found them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TraceNode:
     reason : str
         Why, in words.
     children : tuple of TraceNode
-        What was tried behind it.
+        The continuations tried after it.
     """
 
     text: str
@@ -72,7 +72,7 @@ class TraceNode:
 
 @dataclass(frozen=True, slots=True)
 class HiddenSpan:
-    """Text that the model wrote and read on from, and that is no part of the response.
+    """Text that the model wrote and continued from, and that is not part of the response.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ _COLUMNS = tuple("text start end token_start token_end status verdict reason tru
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One response with what was measured on it.
+    """One response with its measurements.
 
     Attributes
     ----------

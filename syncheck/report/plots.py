@@ -58,7 +58,7 @@ def check_plot(path: str | Path) -> None:
 
 
 def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: str, title: str = "") -> None:
-    """Draw panels below each other, one row a name, and write them to a file.
+    """Draw panels one below the other, a row for each name, and write them to a file.
 
     ``label`` names the values, with their unit; the ending of ``path`` is the format: ``.png``, ``.pdf``, ``.svg``.
 
@@ -153,7 +153,7 @@ def wrapped(text: str, characters: int) -> str:
 
 
 def _rows(panel: IntervalPanel) -> float:
-    """Return how many rows of one line a panel is as high as; each of its own takes what the longest name does."""
+    """Return the height of a panel in rows of one line; each of its rows takes as many lines as the longest name."""
     name_breaks = max(wrapped(name, _NAME_CHARACTERS).count("\n") for name in panel.names)
     title_breaks = wrapped(panel.title, _PANEL_TITLE_CHARACTERS).count("\n")
     return len(panel.names) * (1 + _LINE_ROWS * name_breaks) + 1 + _LINE_ROWS * title_breaks

@@ -59,7 +59,7 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
 
 
 class _Pen:
-    """Colours, or leaves alone, and wraps."""
+    """Colours text, or leaves it plain, and wraps it."""
 
     def __init__(self, *, colour: bool, width: int) -> None:
         self.colour = colour

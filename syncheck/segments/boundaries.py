@@ -1,4 +1,4 @@
-"""Ends of sentences in a text that grows: each as soon as the text after it cannot change it."""
+"""Ends of sentences in a growing text: each as soon as the text after it cannot change it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NEXT = " A"
 """Follows a block when Punkt reads it; at the end of a text Punkt would take "!!" apart."""
 
 _WORDS = 2
-"""Punkt is asked at the start of so many words after a full stop: its answer may depend on the whole of the first."""
+"""Punkt runs at the start of so many words after a full stop: its answer may depend on the whole of the first."""
 
 
 class Boundary(NamedTuple):
@@ -83,10 +83,10 @@ class BoundaryFinder:
         self._block = 0  # nothing before it is looked at
         self._seen = 0  # characters looked at
         self._armed = False  # white space and only undecided characters since
-        self._words_left = 0  # at whose start Punkt is to be asked
+        self._words_left = 0  # at whose start Punkt is to run
 
     def restart(self, char: int, *, block: int) -> None:
-        """Look at the text anew from a character where a sentence starts; see :class:`Boundary`."""
+        """Read the text again from a character where a sentence starts; see :class:`Boundary`."""
         self._tail = self._seen = char
         self._block = block
         self._clear()

@@ -1,4 +1,4 @@
-"""Sentences of a response that comes token by token."""
+"""Sentences of a response that arrives token by token."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class IncrementalSegmenter:
         return twin
 
     def _restart(self, char: int, block: int) -> None:
-        """Open a sentence here and look at the text after it anew."""
+        """Open a sentence here and read the text after it again."""
         self._char_start, self._block = char, block
         self._complete = 0
         self._finder.restart(char, block=block)

@@ -1,4 +1,4 @@
-"""Text of token ids as they come, and which tokens belong to a sentence.
+"""Text of token ids as they arrive, and the tokens that belong to a sentence.
 
 A token whose text ends at or before the next sentence's first character belongs to the earlier sentence.
 One that starts there, or holds only the space before it and its text, belongs to the later. One with text of
@@ -106,7 +106,7 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
     """Return the index of the token whose text reaches the sentence's end: its hidden state is taken.
 
-    Trailing white space and special tokens come after it. A sentence without tokens of its own, since one token holds
+    Trailing white space and special tokens come after it. A sentence without its own tokens, since one token holds
     several sentences, gives that token.
     """
     reaches = bisect_left(char_spans, span.end, key=lambda chars: chars[1])

@@ -1,4 +1,4 @@
-"""How a causal language model of transformers is called: its arguments, and the lengths at which it encodes anew.
+"""Calls of a causal language model of transformers: its arguments, and the lengths at which it encodes anew.
 
 LongRoPE (Phi-3 and its kin) turns keys and queries by one set of frequencies in a short text and by another in a long
 one, and "dynamic" RoPE by ever slower ones past the window. What was cached before the switch is not what the model
@@ -41,7 +41,7 @@ _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
 
 
 class ForwardArguments:
-    """The keyword arguments of a model's forward beside ``input_ids``.
+    """The keyword arguments of a model's forward apart from ``input_ids``.
 
     ``cache`` is the name of its cache argument, and ``takes_positions`` says whether it takes each token's position.
 

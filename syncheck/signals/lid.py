@@ -259,7 +259,7 @@ class LidReferences:
 
 
 def _estimates(squares: Tensor, excluded: Tensor | None, variant: LidVariant) -> Tensor:
-    """Compute LID from squared distances (..., T), without the excluded ones."""
+    """Compute LID from squared distances (..., T), excluded ones left out."""
     if not squares.shape[-1]:
         return squares.new_full(squares.shape[:-1], torch.nan)
     count = squares.shape[-1] if excluded is None else (~excluded).sum(-1)

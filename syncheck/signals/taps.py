@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Taps", "decoder_blocks"]
 
 _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
-"""The taps that record what runs in this context. A thread has a context of its own, and so has an asyncio task."""
+"""The taps that record what runs in this context. A thread has its own context, and so has an asyncio task."""
 
 
 class Taps:

@@ -1,4 +1,4 @@
-"""Continuations of one prompt as a tree of tokens: what they share is held and read once.
+"""Continuations of one prompt as a tree of tokens: shared tokens are held and read once.
 
 The cache has one row. Each of its columns is a token of one continuation or of several, and a mask says which tokens
 see it (the tree attention of speculative decoding: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing,

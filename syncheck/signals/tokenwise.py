@@ -22,7 +22,7 @@ _CSR_FLOOR = 1e-8
 class TokenStatistics:
     """Five (T,) float32 tensors, one value per token.
 
-    A value is NaN if a row of logits it needs is no distribution: it holds NaN or +inf, or excludes every entry.
+    A value is NaN if a row of logits it needs is not a distribution: it holds NaN or +inf, or excludes every entry.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor
 
 
 def _columns(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, vocab_size: int | None) -> int:
-    """Check the arguments and return how many columns count."""
+    """Check the arguments and return the number of columns that count."""
     expected = (len(token_ids), logits.shape[-1])
     for name, given in (("logits", logits), ("logits_without", logits_without)):
         if given is not None and tuple(given.shape) != expected:

@@ -1,4 +1,4 @@
-"""Span detection: which words of a response are wrong, by which method, and how well."""
+"""Span detection: the wrong words of a response, by several methods, and their scores."""
 
 import lazy_loader
 

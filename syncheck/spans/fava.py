@@ -1,4 +1,4 @@
-"""FAVA (Mishra et al., 2024): a model edits the response by the references; what it removes was wrong."""
+"""FAVA (Mishra et al., 2024): a model edits the response by the references; the words it removes are wrong."""
 
 from __future__ import annotations
 

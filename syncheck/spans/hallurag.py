@@ -201,7 +201,7 @@ def joined_spans(spans: Spans, response: str) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class AskedSource:
-    """Whether an instruct model lists a word as unsupported (HalluRAG's prompt), a :class:`~syncheck.spans.WordSource`.
+    """An instruct model's list of unsupported words (HalluRAG's prompt), a :class:`~syncheck.spans.WordSource`.
 
     Two models are told apart by their names.
     """

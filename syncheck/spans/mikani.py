@@ -216,7 +216,7 @@ def merged_risk(
     characters
         Length of the response, C.
     rule
-        ``lower``: every gap gets the lower risk of the words beside it. ``mikani``: a gap of fewer than three
+        ``lower``: every gap gets the lower risk of the words around it. ``mikani``: a gap of fewer than three
         characters between words whose risks differ by at most 0.15 gets the higher one, every other gap 0.
 
     Notes
@@ -246,7 +246,7 @@ _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
 
 
 def reads_signals(path: str | Path) -> bool:
-    """Whether the regression at this path needs the signals of a language model; False if there is none."""
+    """Return whether the regression at this path needs the signals of a language model; False if there is none."""
     file = _BUNDLED.get(str(path), Path(path)) / _CONFIG
     try:
         return SIGNALS in [record["name"] for record in read_object(file)["sources"]]
@@ -310,7 +310,7 @@ def _config(path: Path) -> Mapping[str, Any]:
         wrong += ["sources"] if any(_is_wrong(record) for record in config["sources"]) else []
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
-            f"{path} is no folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
+            f"{path} is not a folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
             "SpanRegressor.save wrote"
         ) from error
     if wrong:
@@ -325,7 +325,7 @@ def _is_wrong(record: Mapping[str, Any]) -> bool:
 
 
 def _source_record(source: WordSource) -> dict[str, Any]:
-    """Return the name, columns and fingerprint of a source as JSON gives them back."""
+    """Return the name, columns and fingerprint of a source as they come back from JSON."""
     record = {"name": source.name, "columns": source.columns, "fingerprint": dict(source.fingerprint)}
     return dict(json.loads(json.dumps(record)))
 

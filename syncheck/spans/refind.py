@@ -75,7 +75,7 @@ TooLong = Literal["refuse", "leave_out"]
 
 
 class TokenReplay:
-    """Measures responses of any model with a causal language model, under REFIND's prompts; a text is never cut.
+    """Measures responses of any model with a causal language model, under REFIND's prompts; texts are never cut.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ class TokenReplay:
         ------
         PromptError
             If passages, question and response do not fit the model's window; under ``leave_out``, if question and
-            response do not fit, or no passage fits beside them.
+            response do not fit, or no passage fits with them.
         """
         left_out = self.left_out(item)
         passages = self._read(item, left_out)
         if left_out and not passages:
             raise PromptError(
                 f"none of the {len(left_out)} retrieved texts fits the model's window of "
-                f"{window_of(self._monitor.model)} tokens beside question and response, which take "
+                f"{window_of(self._monitor.model)} tokens with question and response, which take "
                 f"{self._tokens(item, ())}; pass shorter texts, or a model with a longer window"
             )
         prompt = prompt_from_texts(
@@ -130,7 +130,7 @@ class TokenReplay:
     def left_out(self, item: SpanItem) -> tuple[int, ...]:
         """Return the 0-based indices of the passages that are not read; none under ``refuse``.
 
-        A passage is left out if it does not fit beside question, response and the passages before it that do.
+        A passage is left out if it does not fit with question, response and the passages before it that do.
         """
         window = window_of(self._monitor.model)
         if self._too_long == "refuse" or window is None or self._tokens(item, item.passages) <= window:
@@ -145,7 +145,7 @@ class TokenReplay:
         return tuple(left_out)
 
     def fits(self, item: SpanItem) -> bool:
-        """Whether the item can be measured: with all its passages, or under ``leave_out`` with one of them."""
+        """Return whether the item can be measured: with all its passages, or under ``leave_out`` with one of them."""
         left_out, window = self.left_out(item), window_of(self._monitor.model)
         passages = self._read(item, left_out)
         return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)

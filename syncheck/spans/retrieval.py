@@ -166,7 +166,7 @@ _RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokeni
 def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
     """Return multilingual-e5-large from the local Hugging Face cache, None if it is incomplete or not there.
 
-    Nothing is downloaded, and no server is asked for a newer version.
+    Nothing is downloaded, and no server is queried for a newer version.
     """
     found = [try_to_load_from_cache(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
     if not all(isinstance(file, str) for file in found):  # None, or an object for a file known not to exist

@@ -1,4 +1,4 @@
-"""Any Hugging Face token classifier, such as the shared task's XLM-R baseline, as a detector and as a word source."""
+"""Hugging Face token classifiers, such as the shared task's XLM-R baseline, as detectors and as word sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word sources: columns for each word of a response beside those of its texts, from signals, taggers or other models.
+"""Word sources: columns for each word of a response in addition to its text features, from signals or other models.
 
 W is the number of words, F the number of columns.
 """

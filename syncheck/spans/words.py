@@ -1,4 +1,4 @@
-"""Words of a text, its clusters of characters, how rare a word is, and where a response's tokens lie in it."""
+"""Words of a text, its clusters of characters, the frequency of words, and the places of a response's tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Kind = Literal["letters", "number", "ideograph", "symbol"]
 class Word:
     """Characters ``start`` to ``end`` (half-open) of a text, as written, and their kind.
 
-    A ``symbol`` is no punctuation: a currency sign, an operator, an emoji.
+    A ``symbol`` is not punctuation: a currency sign, an operator, an emoji.
     """
 
     start: int
@@ -68,7 +68,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def normalised(word: str) -> str:
-    """Return a word as it is compared: compatibility forms and case folded, digits of any script as 0 to 9."""
+    """Return a word's form for comparisons: compatibility forms and case folded, digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
 

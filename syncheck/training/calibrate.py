@@ -1,4 +1,4 @@
-"""Calibration of a trained monitor on held-out sentences, and the threshold with its promise."""
+"""Calibration of a trained monitor on held-out sentences, and the threshold with its guarantee."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
-    """A calibrated monitor, and how its scores do on the held-out sentences.
+    """A calibrated monitor, and the quality of its scores on the held-out sentences.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Calibrated:
 
     @property
     def threshold(self) -> RiskControlledThreshold | None:
-        """The threshold with its promise; None if none was asked for."""
+        """The threshold with its guarantee; None if none was requested."""
         assert self.monitor.aggregator is not None
         return self.monitor.aggregator.calibrated_threshold
 
@@ -153,15 +153,15 @@ def calibrate_monitor(
     measured
         Held-out sentences as this monitor measured them; LID is taken against the monitor's own references. Sentences
         that get no score do not count. Where some have no label, which may have been chosen by their scores, the share
-        of faithful sentences is that expected of all by the calibration, and there can be no promise.
+        of faithful sentences is that expected of all by the calibration, and there can be no guarantee.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
         See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
     every_sentence
         Chooses the threshold on all sentences as if they were independent. Those of one question are not, and the
-        promise may then be broken more often than stated. Without it one random sentence of each question counts, and
-        the promise is for a random sentence of a random question. The calibration is fitted to all of them either way.
+        guarantee may then be broken more often than stated. Without it one random sentence of each question counts, and
+        the guarantee is for one random sentence of a question. The calibration is fitted to all of them regardless.
     thresholds
         Of FOD and of the verdicts: ``carried`` to the calibrated scores, where they part the same sentences, or
         ``chosen`` anew by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
@@ -183,9 +183,9 @@ def calibrate_monitor(
     ------
     InputError
         If the monitor has no aggregator or has seen a question (:func:`seen_records`), calibration is not possible, or
-        a threshold with a promise or by the share of good sentences is asked for and some sentences have no label.
+        a threshold with a guarantee or by the share of good sentences is requested and some sentences have no label.
     InsufficientDataError
-        If the sentences do not support the promise; with a risk of None they are calibrated nonetheless.
+        If the sentences do not support the guarantee; with a risk of None they are calibrated nonetheless.
     MismatchError
         If they were measured by another model or aligner, or otherwise.
     """
@@ -317,7 +317,7 @@ def choose_risk_controlled_threshold(
     confidence
         Probability with which that holds, in (0, 1).
     seed
-        Of the draw from each question. Settle it beforehand: trying draws until a threshold pleases breaks its promise.
+        Of the draw from each question. Settle it beforehand: trying draws until one pleases breaks the guarantee.
 
     Returns
     -------
@@ -329,7 +329,7 @@ def choose_risk_controlled_threshold(
     InputError
         If the shapes differ, a value is out of range, or a label is neither 0 nor 1.
     InsufficientDataError
-        If not even the strictest threshold keeps the promise. It says how many more questions, or sentences, would be
+        If not even the strictest threshold keeps the guarantee. It says how many more questions, or sentences, would be
         needed at the rate observed, if any number would do.
 
     Notes
@@ -338,10 +338,10 @@ def choose_risk_controlled_threshold(
     thresholds are tried: above the first are 10 % of the sentences, and at least as many as make two unfaithful ones
     tolerable (105 for 5 % and 90 %); each next has another hundredth above it; the last releases all. From the
     strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and the
-    first failure ends the search. No correction for the number of thresholds is needed: a wrong promise takes a wrong
+    first failure ends the search. No correction for the number of thresholds is needed: a wrong guarantee takes a wrong
     test of the first threshold that breaks it.
 
-    The promise holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
+    The guarantee holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
     independently in the same way: the same questions, retriever, generators and annotators. It is exact if the share of
     unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, as it does if scores rise with
     faithfulness; where it passes ``risk`` more than once it holds nearly.
@@ -386,7 +386,7 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
 def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     """Return the index of one sentence of each group, drawn at random, in rising order.
 
-    Draw once: trying seeds until a threshold pleases breaks its promise.
+    Draw once: trying seeds until a threshold pleases breaks its guarantee.
     """
     names = np.asarray(groups)
     order = np.random.default_rng(seed).permutation(len(names))
@@ -426,7 +426,7 @@ def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: flo
     """Return the fewest released sentences of which so many may be unfaithful under a bound of ``risk``.
 
     It is the number by which one more has come, at a share of ``risk``, with ``confidence``: how many labels a
-    threshold with a promise takes at least.
+    threshold with a guarantee takes at least.
     """
     from scipy.stats import nbinom
 
@@ -436,23 +436,23 @@ def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: flo
 def _refusal(
     count: int, released: int, unfaithful: int, *, risk: float, confidence: float, unit: str
 ) -> InsufficientDataError:
-    promise = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
+    guarantee = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
     if unfaithful == released == 0:
         needed = sentences_needed(risk=risk, confidence=confidence)
         return InsufficientDataError(
-            f"expected held-out {unit}, found none; {promise} needs {needed} at least", more_needed=needed
+            f"expected held-out {unit}, found none; {guarantee} needs {needed} at least", more_needed=needed
         )
     drawn = "" if unit == "sentences" else ", one of each question"
     found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
     if more is None:
         return InsufficientDataError(
-            f"no threshold keeps the promise of {promise}: {found}, and at this rate no feasible number of further "
+            f"no threshold keeps the guarantee of {guarantee}: {found}, and at this rate no feasible number of further "
             f"{unit} would do; allow a higher risk, or train a better aggregator",
             more_needed=None,
         )
     return InsufficientDataError(
-        f"no threshold keeps the promise of {promise}: {found}; at this rate about {more} more held-out {unit} are "
+        f"no threshold keeps the guarantee of {guarantee}: {found}; at this rate about {more} more held-out {unit} are "
         "needed. Label more, or allow a higher risk or a lower confidence",
         more_needed=more,
     )

@@ -183,7 +183,7 @@ def _measured(
 
 
 def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[int, NDArray[np.float32]]:
-    """By layer (N, H); NaN for a sentence that has no token of its own."""
+    """By layer (N, H); NaN for a sentence without its own token."""
     found = next((a for a in activations if a), {})
     return {
         layer: np.stack([a.get(layer, np.full_like(example, np.nan)) for a in activations])
@@ -298,7 +298,7 @@ def _check(output: Path, part_size: int, batch_size: int) -> None:
 
 
 def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size: int) -> dict[str, str]:
-    """Return the facts that decide the values of a run, by name."""
+    """Return the facts that determine the values of a run, by name."""
     corpus = hashlib.sha256()
     for record in records:
         content = {name: value for name, value in asdict(record).items() if name not in ("source", "line")}

@@ -51,7 +51,7 @@ class Thresholds:
 
 
 def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
-    """Choose both thresholds by how many faithful sentences they may cost.
+    """Choose both thresholds by the share of faithful sentences they may cost.
 
     Each is the largest score of a faithful sentence with at most 10 % (backtrack) or 25 % (prune) of the faithful
     sentences below it. The rule needs no calibrated scores, and a stricter aggregator gives no more alarms.

@@ -47,7 +47,7 @@ class MeasuredSentences:
         LID is against the monitor's references, NaN without any; :meth:`features` takes references from a part of these
         sentences instead.
     activations : mapping of int to ndarray of shape (N, H), float32
-        By decoder block; NaN for a sentence without a token of its own.
+        By decoder block; NaN for a sentence without its own token.
     bounds : ndarray of shape (N, 2), int64
         Characters of each sentence in its response.
     texts : tuple of str
@@ -97,23 +97,23 @@ class MeasuredSentences:
 
     @property
     def with_letter(self) -> NDArray[np.bool_]:
-        """Which sentences contain a letter: the strict benchmark set, (N,)."""
+        """True for sentences that contain a letter: the strict benchmark set, (N,)."""
         return np.array([has_letter(text) for text in self.texts], dtype=np.bool_)
 
     @property
     def checkable(self) -> NDArray[np.bool_]:
-        """Which sentences have a letter or digit, and a context, and so get a score, (N,)."""
+        """True for sentences that have a letter or digit, and a context, and so get a score, (N,)."""
         return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Which sentences have a label, (N,); all but those that the record's own labels leave out."""
+        """True for sentences that have a label, (N,): all but those that the record's own labels leave out."""
         found: NDArray[np.bool_] = self.labels() != UNLABELLED
         return found
 
     @property
     def with_context(self) -> NDArray[np.bool_]:
-        """Which sentences are of a response with a context, (N,)."""
+        """True for sentences of a response with a context, (N,)."""
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
@@ -138,7 +138,7 @@ class MeasuredSentences:
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return (N, F) features whose LID references come from the sentences ``train`` alone.
 
-        A sentence is never held against references of its own group, so that a training sentence is measured as a new
+        A sentence is never compared with references of its own group, so that a training sentence is measured as a new
         one will be.
         """
         values = self.values.copy()
@@ -227,7 +227,7 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
 
 
 def _given_label(record: LabelledResponse, start: int, end: int) -> bool | None:
-    """Carry the labels of a record's own sentences over: unfaithful where one that is overlaps, None beside one."""
+    """Carry over the labels of a record's own sentences: unfaithful where an unfaithful one overlaps, None near one."""
     shared = [s for s in record.sentences or () if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
         raise InputError(
@@ -243,7 +243,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def left_out_lines(measured: MeasuredSentences) -> list[str]:
-    """Say which responses do not count: one line for each reason, with their ids.
+    """Describe the responses that do not count: one line for each reason, with their ids.
 
     Those without a context, which get no score, come first. Reasons that differ in numbers alone are given once, for
     the first response.

@@ -40,7 +40,7 @@ def write_parquet(
 
     The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
     a sentence go into the file's metadata, so that :func:`read_parquet` gives back all of it. The file is written
-    beside its place and checked before it is put there, so it is never incomplete.
+    next to its place and checked before it is moved there, so it is never incomplete.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
 
 
 def provenance_of(path: str | Path) -> dict[str, str]:
-    """Return what the values of a file were measured with; empty for a file without a note of it.
+    """Return the provenance of a file's values; empty for a file without a note of it.
 
     Errors as in :func:`read_parquet`.
     """

@@ -1,4 +1,4 @@
-"""What measured a file of sentences, and what a monitor was trained on."""
+"""Provenance: the instrument that measured a file of sentences, and the training data of a monitor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 
 
 def instrument_of(monitor: Monitor) -> dict[str, str]:
-    """Return the facts that decide, with the schema and the segmentation, a monitor's measurements, by name.
+    """Return the facts that, with the schema and the segmentation, determine a monitor's measurements, by name.
 
     A digest of weights is left out where it is None.
     """
@@ -79,7 +79,7 @@ DIGITS = 16
 
 
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
-    """Return digests that tell the questions of these records from others, for a monitor's ``trained_on``.
+    """Return digests that identify the questions of these records, for a monitor's ``trained_on``.
 
     Two for each question: of it with its passages, and with its group. Another answer has the same digests; ids and
     white space make no difference.
@@ -108,7 +108,7 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
 
 
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Return those of the records whose question a monitor was trained, or calibrated, on.
+    """Return the records whose questions a monitor was trained, or calibrated, on.
 
     A question is known if it was asked over the same passages, or within the same group. Older monitors kept the ids of
     their records, and know a record by its id.

@@ -188,7 +188,7 @@ def test_a_risk_controlled_threshold_says_what_it_was_chosen_on():
     assert not RiskControlledThreshold.from_dict(before).one_per_question
 
 
-def test_a_risk_controlled_threshold_that_breaks_its_promise_is_refused():
+def test_a_risk_controlled_threshold_that_breaks_its_guarantee_is_refused():
     with pytest.raises(InputError, match="risk"):
         replace(PROMISE, bound=0.06)
     with pytest.raises(InputError, match="released"):

@@ -1,4 +1,4 @@
-"""``syncheck calibrate``: from held-out labelled answers to a monitor with a promise."""
+"""``syncheck calibrate``: from held-out labelled answers to a monitor with a guarantee."""
 
 import pytest
 from command_runs import LLAMA, read, write
@@ -57,10 +57,15 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     assert table["held-out sentences"] == "40 of 20 questions, 0.125 unfaithful"
     assert {"ECE before", "ECE after", "calibrated threshold", "released", "upper bound"} <= set(table)
     assert plot.read_bytes().startswith(b"\x89PNG") and curve.read_bytes().startswith(b"\x89PNG")
-    promise = Aggregator.load(output).calibrated_threshold
-    assert (promise.risk, promise.confidence, promise.sentences, promise.one_per_question) == (0.2, 0.8, 40, False)
+    chosen = Aggregator.load(output).calibrated_threshold
+    assert (chosen.risk, chosen.confidence, chosen.sentences, chosen.one_per_question) == (
+        0.2,
+        0.8,
+        40,
+        False,
+    )
     assert "independent" in table["calibrated threshold"]
-    assert float(table["calibrated threshold"].partition(",")[0]) == promise.threshold
+    assert float(table["calibrated threshold"].partition(",")[0]) == chosen.threshold
     for data in (trained[1], held_out[0]):
         assert main(["calibrate", *MODEL, "--monitor", str(output), "--data", data]) == 2
         assert "questions" in capsys.readouterr().err
@@ -68,19 +73,19 @@ def test_a_calibrated_monitor(trained, held_out, tmp_path, capsys):
     scored = ["score", *MODEL, "--monitor", str(output), "--input", held_out[0], "--output", str(tmp_path / "out")]
     assert main(scored) == 0
     rows = read(tmp_path / "out")
-    assert sum(s["score"] >= promise.threshold for row in rows for s in row["sentences"]) == promise.released
+    assert sum(s["score"] >= chosen.threshold for row in rows for s in row["sentences"]) == chosen.released
     # a file of features says the same
     capsys.readouterr()
     assert main([*trained[0], "--data", held_out[1], *options[:5], "--good-share", "0.9"]) == 0
     assert capsys.readouterr().out == shown
 
 
-def test_what_cannot_be_promised_is_refused_and_nothing_is_saved(trained, held_out, tmp_path, capsys):
+def test_what_cannot_be_guaranteed_is_refused_and_nothing_is_saved(trained, held_out, tmp_path, capsys):
     output = tmp_path / "calibrated"
     options = ["--risk", "0.001", "--output", str(output)]
     assert main([*trained[0], "--data", held_out[1], *options]) == 2
     error = capsys.readouterr().err
-    assert "promise" in error and "--risk" in error
+    assert "guarantee" in error and "--risk" in error
     assert not output.exists()
 
 

@@ -1,4 +1,4 @@
-"""Calibration on held-out answers, and the risk-controlled threshold: exact bounds, the search, its promise."""
+"""Calibration on held-out answers, and the risk-controlled threshold: exact bounds, the search, its guarantee."""
 
 from dataclasses import replace
 
@@ -195,7 +195,7 @@ def test_lid_of_a_file_made_without_the_monitor_is_by_the_monitors_references(ll
     assert found.raw == pytest.approx(scores, abs=1e-6) and np.ptp(scores) > 1e-3
 
 
-def test_the_promise_is_by_question_unless_told_otherwise(monitor):
+def test_the_guarantee_is_by_question_unless_told_otherwise(monitor):
     measured, scores, y = overconfident()
     found = calibrate_monitor(monitor, measured, risk=0.2, seed=5)
     assert (found.threshold.sentences, found.threshold.one_per_question) == (300, True)
@@ -218,12 +218,12 @@ def test_what_the_data_cannot_support_is_refused_with_the_way_out(monitor):
 
 def test_calibration_alone(monitor):
     measured, scores, y = overconfident()
-    promised = calibrate_monitor(monitor, measured, risk=0.2)
+    guaranteed = calibrate_monitor(monitor, measured, risk=0.2)
     alone = calibrate_monitor(monitor, measured, risk=None)
     assert alone.threshold is None and alone.monitor.aggregator.calibrated_threshold is None
     assert alone.monitor.aggregator.calibration == fit_calibration(scores, y)
-    assert alone.monitor.config == promised.monitor.config
-    assert (alone.ece_before, alone.ece_after) == (promised.ece_before, promised.ece_after)
+    assert alone.monitor.config == guaranteed.monitor.config
+    assert (alone.ece_before, alone.ece_after) == (guaranteed.ece_before, guaranteed.ece_after)
 
 
 def test_a_monitor_without_scores_is_refused(llama):
@@ -267,12 +267,12 @@ def too_lax(scores, y):
     return scores[order][np.flatnonzero(shares <= RISK)[-1]]
 
 
-def broken_promises(choose, draws=600, count=600):
+def broken_guarantees(choose, draws=600, count=600):
     rng = np.random.default_rng(7)
     return sum(risk_above(choose(*draw(rng, count))) > RISK for _ in range(draws)) / draws
 
 
-def test_the_promise_holds():
+def test_the_guarantee_holds():
     """Three standard deviations of 600 draws above 10 % are 13.7 %."""
 
     def choose(scores, y):
@@ -281,14 +281,14 @@ def test_the_promise_holds():
         except InsufficientDataError:
             return 1.0  # nothing is released, so nothing is broken
 
-    assert broken_promises(choose) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 600)
+    assert broken_guarantees(choose) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 600)
 
 
 def test_a_rule_that_is_too_lax_breaks_it():
-    assert broken_promises(too_lax) > 0.3
+    assert broken_guarantees(too_lax) > 0.3
 
 
-def test_the_promise_is_not_bought_by_releasing_nothing():
+def test_the_guarantee_is_not_bought_by_releasing_nothing():
     """Half of the sentences could be released; with 20,000 to choose on nearly all of them are."""
     scores, y = draw(np.random.default_rng(0), 20_000)
     chosen = independent_threshold(scores, y)
@@ -324,7 +324,7 @@ def test_all_are_released_when_all_may_be():
     assert (chosen.threshold, chosen.released, chosen.unfaithful) == (0.0, 200, 0)
 
 
-def test_a_bound_equal_to_the_risk_keeps_the_promise():
+def test_a_bound_equal_to_the_risk_keeps_the_guarantee():
     y = np.ones(500)
     y[:10] = 0
     risk = unfaithful_bound(10, 500, confidence=CONFIDENCE)
@@ -454,7 +454,7 @@ def test_groups_must_be_one_for_each_sentence():
 
 
 @pytest.mark.slow
-def test_the_promise_holds_for_dependent_sentences_by_question_alone():
+def test_the_guarantee_holds_for_dependent_sentences_by_question_alone():
     """Sentences of a question share their fate: ten copies are no ten times the evidence."""
     rng = np.random.default_rng(11)
     every = by_question = 0
@@ -499,7 +499,7 @@ def test_sentences_without_a_label_count_as_expected(monitor):
     assert (config.backtrack_threshold, config.prune_threshold) == (thresholds.backtrack, thresholds.prune)
 
 
-def test_no_promise_from_labels_of_chosen_sentences(monitor):
+def test_no_guarantee_from_labels_of_chosen_sentences(monitor):
     measured, _, _ = half_labelled()
     with pytest.raises(InputError, match="600"):
         calibrate_monitor(monitor, measured, risk=0.2)
