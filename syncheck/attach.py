@@ -1,4 +1,4 @@
-"""Watching a generation loop that is not ours: ``model.generate`` or one written by hand."""
+"""Watching a generation loop of the caller's: ``model.generate`` or one written by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
 
 
 class BatchWatch(Scoped):
-    """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one a row.
+    """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one per row.
 
     Like :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
     padded on the left and keep their places: beam search, which moves text between rows, is refused.
@@ -142,7 +142,7 @@ class BatchWatch(Scoped):
         """
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:
-            raise InputError(f"row {row} cannot end after {tokens} tokens: {fed} were fed; say it before that")
+            raise InputError(f"row {row} cannot end after {tokens} tokens: {fed} were fed; call end() before that")
         self._stops.over[row] = self._width + tokens
         self._end_rows()
 

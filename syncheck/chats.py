@@ -1,6 +1,6 @@
 """Chats written by a tokenizer's template, a program by whoever made the tokenizer, run with bounds.
 
-The template runs in a process of its own, which is this module run as a program: one JSON object per line in, one out.
+The template runs in a separate process, which is this module run as a program: one JSON object per line in, one out.
 It is started with the first chat and kept. A loop or a product inside Python's own code can be stopped in no other way,
 on whatever thread it runs.
 """
@@ -29,7 +29,7 @@ MAX_SECONDS = 5.0
 """Longest that one chat may take to write; ordinary ones take less than a millisecond."""
 
 MAX_CHARACTERS = 10_000_000
-"""Longest chat that is taken."""
+"""Longest chat that is accepted."""
 
 START_SECONDS = 60.0
 """Longest that the process may take to start; one to two seconds are usual."""
@@ -38,7 +38,7 @@ MAX_MEMORY_BYTES = 2 << 30
 """Address space of the process, on systems that can limit it (not Windows)."""
 
 ORPHAN_SECONDS = 60
-"""Time on one chat after which the process ends itself, should nobody be left to stop it."""
+"""Time on one chat after which the process ends itself if nobody is left to stop it."""
 
 REMEDY = "leave the system prompt out, use template='plain', or write prompts of your own with prompt_from_texts"
 
@@ -57,7 +57,7 @@ def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, 
     try:
         template = tokenizer.get_chat_template()
     except ValueError as error:  # several templates, none of which is the default
-        raise InputError(f"the tokenizer has no chat template of its own choice: {error}; {REMEDY}") from error
+        raise InputError(f"the tokenizer has no default chat template: {error}; {REMEDY}") from error
     request = {
         "turns": [dict(turn) for turn in turns],
         "template": template,
@@ -83,7 +83,7 @@ class _Worker:
             try:
                 process = self._started()
                 answer = _exchanged(process, request, MAX_SECONDS)
-            except BaseException:  # Ctrl-C, for one: the answer to this would be taken for that to the next
+            except BaseException:  # Ctrl-C, for example: this answer would be taken for that to the next chat
                 self.stop()
                 raise
             if answer is None:

@@ -2,7 +2,7 @@
 
 SyncheckError
 ├── InputError (ValueError)           a value the caller passed cannot be used
-│   ├── InsufficientDataError         too few labelled sentences for what was asked; knows how many more
+│   ├── InsufficientDataError         too few labelled sentences for the request; knows how many more
 │   ├── PromptError                   prompts that are equal, empty or longer than the window
 │   └── RecordError                   one record of a file; knows file, line and field
 ├── WrongTypeError (TypeError)        a value of the wrong type
@@ -10,9 +10,9 @@ SyncheckError
 │   ├── MismatchError                 a checkpoint made for another model, tokenizer or schema
 │   └── UntrustedTypesError           a saved estimator has types that the caller does not name; lists them
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
-├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as asked
-├── EndpointError (RuntimeError)          an inference server cannot be asked, refuses, or answers in another form
-├── NotReadyError (RuntimeError)      a step was asked for before the one it needs
+├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as expected
+├── EndpointError (RuntimeError)          an inference server cannot be reached, refuses, or answers in another form
+├── NotReadyError (RuntimeError)      a step was requested before the one it needs
 └── MissingExtraError (ImportError)   an optional package is not installed
 
 LeftOutWarning (UserWarning)          labelled responses are not trained on, and why
@@ -110,7 +110,7 @@ class UntrustedTypesError(CheckpointError):
 
 
 class UnsupportedModelError(SyncheckError, ValueError):
-    """A model or cache cannot be monitored, or cannot be rewound, in the way asked for."""
+    """A model or cache cannot be monitored, or cannot be rewound, in the way requested."""
 
 
 class TextGeneratorError(SyncheckError, RuntimeError):
@@ -133,7 +133,7 @@ class NotReadyError(SyncheckError, RuntimeError):
 
 
 class MissingExtraError(SyncheckError, ImportError):
-    """An optional ``package`` is not installed; ``extra`` is the extra of ``syncheck`` that brings it."""
+    """An optional ``package`` is not installed; ``extra`` is the extra of ``syncheck`` that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")

@@ -190,7 +190,7 @@ def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     note
         The file of the note, in the folder.
     facts
-        What decides the values, by name.
+        The facts that determine the values, by name.
 
     Raises
     ------
@@ -215,12 +215,12 @@ def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     try:
         found = dict(json.loads(note.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
-        raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start anew") from error
+        raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
     changed = [name for name in {**facts, **found} if found.get(name) != facts.get(name)]
     if changed:
         raise MismatchError(
-            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on with "
-            "what the run began with, delete the folder to start anew, or pass another output"
+            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on "
+            "with what the run began with, delete the folder to start again, or pass another output"
         )
 
 

@@ -62,7 +62,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     ----------
     purpose
         ``generation`` to watch or steer the kit's own model, ``generic`` to score answers of other models from their
-        text alone, as ``Monitor(model, tokenizer)`` does for a model of your own.
+        text alone, as ``Monitor(model, tokenizer)`` does for your own model.
     device
         ``cpu`` or ``cuda``.
 

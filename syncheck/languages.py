@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["foreign_language"]
 
 SURE_NATS = 4.0
-"""How much likelier another language must be than all covered ones, in nats, the length of the text evened out.
+"""How much likelier another language must be than all covered ones, in nats, normalised for the length of the text.
 
 Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
 pattern.") stay below it.

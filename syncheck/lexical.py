@@ -146,7 +146,7 @@ def _word_pattern() -> re.Pattern[str]:
     """Return the pattern of words and numbers, made at first use since it looks at 130,000 characters."""
     # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
-    # What letters continue with; a zero-width (non-)joiner stands inside a word, not at its end.
+    # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
     more = rf"['\u2019][^\W\d_]+|[{marks}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{marks}]){_LETTER}*"
     return re.compile(
         # Most words end before an ASCII character, which is quicker to see than that nothing continues.

@@ -74,7 +74,9 @@ class Monitor:
     MismatchError
         If the aggregator reads other features than the config's schema has, or in another order.
 
-    Notes ----- Threads may share a monitor, or a model, and get the answers that one thread would get, to the last bit.
+    Notes
+    -----
+    Threads may share a monitor, or a model, and get the answers that one thread would get, to the last bit.
     A stream may be advanced by another thread each time, but by one at a time. A watch belongs to the thread, or the
     asyncio task, that enters its ``with`` block, or to a worker that is given its context, as ``asyncio.to_thread``
     does.
@@ -564,7 +566,7 @@ class Monitor:
         responses
             Texts, or responses from :meth:`read`.
         on_failure
-            None raises the error of a forward. Otherwise a batch that fails, for want of memory say, is replayed in
+            None raises the error of a forward. Otherwise a batch that fails, for lack of memory say, is replayed in
             halves, and this is called with the index and the reason of a response that fails alone.
 
         Returns

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 SAMPLED_WEIGHTS = 1024
-"""Values of each weight matrix, evenly spaced, that tell one model's weights from another's."""
+"""Values of each weight matrix, evenly spaced, that distinguish one model's weights from another's."""
 
 WORDS = "the water of 1 年 и"
 """A genuine tokenizer knows some of them, at least by their letters."""

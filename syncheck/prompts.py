@@ -158,7 +158,7 @@ def build_prompt(
     Raises
     ------
     InputError
-        If the template is unknown, ``chat`` is asked for without a chat template, the chat template takes no system
+        If the template is unknown, ``chat`` is requested without a chat template, the chat template takes no system
         prompt, or a text holds a lone surrogate.
     WrongTypeError
         If question or context have another type.
@@ -243,7 +243,7 @@ def prompt_from_messages(
     context
         The passages that sentences are compared with.
     without
-        The chat without the passages. None takes them out of ``messages``, wherever they stand as given, and leaves out
+        The chat without the passages. None takes them out of ``messages``, wherever they occur as given, and leaves out
         a message of which nothing remains; headings such as ``Passage 1:`` stay.
     question
         What the answer is to; None takes the last user message without the passages.
@@ -284,7 +284,7 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
 
 
 def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
-    """Take the passages out of the messages, the longest first, and leave out messages that they were all of."""
+    """Take the passages out of the messages, the longest first, and leave out messages that held nothing else."""
     for number, passage in enumerate(passages, 1):
         if not any(passage in message["content"] for message in messages):
             raise PromptError(

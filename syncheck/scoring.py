@@ -115,7 +115,7 @@ class SentenceScorer:
         answers
             The sentences of each answer, in order.
         earlier
-            What each answer's sentences before them were scored as.
+            The scores of each answer's earlier sentences.
         since
             The ``time.perf_counter()`` at which they were known to be complete, None for given responses.
 

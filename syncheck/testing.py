@@ -115,7 +115,9 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
     InputError
         If there is no answer, a weight is not above 0, or a probability is not between 0 and 1.
 
-    Notes ----- It is a Llama with cache, masks and hooks. The keys and values of its first block are the ids of the
+    Notes
+    -----
+    It is a Llama with cache, masks and hooks. The keys and values of its first block are the ids of the
     tokens, so that the text before a token is read from the cache, however that was cut back, forked or padded.
     """
 

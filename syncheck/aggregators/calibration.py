@@ -87,7 +87,7 @@ class PlattCalibration:
     Attributes
     ----------
     slope : float
-        Above 0; below 1 for an aggregator that is too sure of itself.
+        Above 0; below 1 for an overconfident aggregator.
     intercept : float
     """
 
@@ -129,14 +129,14 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     method
-        ``isotonic``: any rising shape; needs some hundred sentences of either label. ``platt``: two numbers, for fewer.
-        ``shift``: Platt's map with the slope 1, one number, for some ten labels of sentences with like scores.
+        ``isotonic``: any rising shape; needs a few hundred sentences of each label. ``platt``: two numbers, fewer.
+        ``shift``: Platt's map with the slope 1, one number, for about ten labels of sentences with similar scores.
 
     Raises
     ------
     InputError
-        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or, but for ``shift``,
-        the scores do not rise with faithfulness, so that no rising map would tell sentences apart.
+        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or, except for ``shift``,
+        the scores do not rise with faithfulness, so that no rising map would separate the sentences.
 
     Notes
     -----

@@ -25,9 +25,9 @@ __all__ = ["FittedEstimator", "is_balanced", "types_of"]
 Floats = NDArray[np.float64]
 
 CLOSEST = 1e-6
-"""Nearest that a probability comes to 0 and 1 where its log-odds are taken: forests give both."""
+"""Smallest distance of a probability from 0 and 1 where its log-odds are taken: forests give both values."""
 HARMLESS = ("builtins", "numpy")
-"""Where plain containers and arrays are from, unless skops itself does not trust them."""
+"""Packages of plain containers and arrays, unless skops itself does not trust them."""
 NEEDS_IMPUTER = (
     "it has to take NaN, which means that a feature was not measured. Begin it with an imputer, as in make_pipeline("
     "SimpleImputer(add_indicator=True, keep_empty_features=True), classifier), or pass one that takes NaN, such as "
@@ -65,7 +65,7 @@ class FittedEstimator:
             remedy = f"; {NEEDS_IMPUTER}" if np.isnan(X).any() else ""
             raise InputError(f"{name} cannot be trained ({describe_failure(error)}){remedy}") from error
         if sorted(fitted.estimator.classes_) != [0, 1]:
-            raise InputError(f"{name} must tell classes 0 and 1; found {fitted.estimator.classes_}")
+            raise InputError(f"{name} must distinguish classes 0 and 1; found {fitted.estimator.classes_}")
         fitted.probability(np.full((1, X.shape[1]), np.nan))
         return fitted
 

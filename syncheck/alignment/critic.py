@@ -52,9 +52,9 @@ class CriticAligner:
 
     Notes
     -----
-    The score is P([Fully supported]) over the sum of the three tokens' probabilities, right after the claim. The paper
-    divides by the sum of the other two, which is the odds of the same share: it ranks sentences alike, but is no
-    probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
+    The score is P([Fully supported]) over the sum of the three tokens' probabilities, right after the claim. The
+    paper divides by the sum of the other two, which is the odds of the same share: it ranks sentences alike, but is not
+    a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
     """
 
     def __init__(

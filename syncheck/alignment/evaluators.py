@@ -225,7 +225,7 @@ class EndpointTextGenerator:
             raise TextGeneratorError(f"{self._url} answered with status {error.code}: {said}") from error
         except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
             raise TextGeneratorError(
-                f"{self._url} could not be asked ({error}); check base_url and the network"
+                f"{self._url} could not be reached ({error}); check base_url and the network"
             ) from error
 
     def _unusable(self, answer: bytes) -> TextGeneratorError:

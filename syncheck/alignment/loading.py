@@ -69,7 +69,7 @@ _STRONGER = (
     _Published("minicheck", "minicheck:lytang/MiniCheck-RoBERTa-Large", "lytang/MiniCheck-RoBERTa-Large"),
     _Published("minicheck", "minicheck:lytang/MiniCheck-DeBERTa-v3-Large", "lytang/MiniCheck-DeBERTa-v3-Large"),
     _Published("alignscore", "yzha/AlignScore/AlignScore-large.ckpt", "yzha/AlignScore", needs="roberta-large"),
-    _Published("hhem", "hhem", _HHEM, revision="hhem-1.0-open"),  # later ones bring code of their own
+    _Published("hhem", "hhem", _HHEM, revision="hhem-1.0-open"),  # later ones bring their own code
     _Published("alignscore", "yzha/AlignScore/AlignScore-base.ckpt", "yzha/AlignScore", needs="roberta-base"),
     *(
         _Published("nli", name, name)
@@ -213,7 +213,7 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
     if kind == "spans":
         if path.startswith(("http://", "https://")):
             raise InputError(
-                f"{name!r} asks an endpoint, which is never done unasked; pass "
+                f"{name!r} asks an endpoint, which is done only on request; pass "
                 "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
         return alignment.SpanAligner(alignment.LocalTextGenerator.load(path, device=device))

@@ -30,7 +30,7 @@ MINICHECK_SUPPORTED = 1
 """Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
 MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
 """Encoder-decoders that may have been trained as MiniCheck's, whose positions are relative."""
-MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit of their own
+MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
 UNSTATED_WINDOW = 512
 """Of a classifier whose network has no limit of positions, as XLNet, and whose tokenizer states none."""
 
@@ -84,7 +84,7 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
     Raises
     ------
     CheckpointError
-        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or has not two classes.
+        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or does not have two classes.
     """
     if _writes_text(path):
         return _encoder_decoder(path, device)

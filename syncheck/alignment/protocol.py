@@ -53,7 +53,7 @@ class Aligner(Protocol):
         Parameters
         ----------
         passages
-            The context, of any length; nothing is cut in silence.
+            The context, of any length; nothing is cut silently.
         claims
             Sentences to check; an empty list gives an empty list.
 
@@ -165,8 +165,8 @@ def is_same_aligner(first: Aligner, second: Aligner) -> bool:
     """Return whether two aligners have the same name or the same weights.
 
     A copy of a checkpoint in another folder is the same aligner, and so is one of other options or another calibration:
-    its errors are the same network's. Aligners that do not know their weights, such as one behind an endpoint, are told
-    apart by their names alone.
+    its errors are the same network's. Aligners that do not know their weights, such as one behind an endpoint, are
+    distinguished by their names alone.
     """
     if first is second or first.name == second.name:
         return True
@@ -192,7 +192,7 @@ class AskedAligner:
     aligner
         The aligner.
     question
-        Told to it if it wants to know; see :class:`~syncheck.alignment.QuestionAligner`.
+        Passed to it if it takes one; see :class:`~syncheck.alignment.QuestionAligner`.
     index
         The passages, cut and indexed, for an aligner that reads these; see :class:`~syncheck.alignment.IndexedAligner`.
     """

@@ -140,7 +140,7 @@ def _source_names(args: argparse.Namespace) -> list[str]:
     names = [Path(path).stem for path in args.data]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"files are told apart by their names; found {', '.join(twice)} more than once in --data")
+        raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
     return names
 
 
@@ -167,7 +167,7 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
 
 
 def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
-    """Keep groups apart that happen to have one name in two sources."""
+    """Keep apart groups that happen to have the same name in two sources."""
     records = tuple(replace(record, group=f"{source}: {record.group}") for record in measured.records)
     return replace(measured, records=records)
 
@@ -176,7 +176,7 @@ def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tupl
     """Join files; returns a set, grouped by question, and the file of each of its sentences."""
     everything = joined(list(measured.values()))
     files = np.repeat(list(measured), [len(found.texts) for found in measured.values()])
-    # Files name their groups each in its own way.
+    # Each file names its groups in its own way.
     chosen = labelled_set(replace(everything, records=grouped_by_question(everything.records)), name)
     return chosen, files[chosen.used]
 

@@ -194,8 +194,8 @@ def _kept_labels(
 ) -> list[LabelledResponse]:
     """Return the labelled responses of a file; those labelled in an earlier run come from next to ``output``.
 
-    Each record is kept as it is labelled. The name of the file tells the options, the version, the name of the data
-    and the aligner that measures, which must not be the judge; its lines tell the passages and the output they were
+    Each record is kept as it is labelled. The name of the file identifies the options, the version, the data's name
+    and the aligner that measures, which must not be the judge; its lines identify the passages and the output they were
     made from. The models are loaded only where there is something to label.
     """
     measuring = None if args.judge is None else aligner()

@@ -60,7 +60,7 @@ def check_files(args: argparse.Namespace) -> None:
     InputError
         If a folder does not exist, a plot's format is unknown, or another option names the same path as an output.
     MissingExtraError
-        If a plot is asked for and matplotlib is not installed.
+        If a plot is requested and matplotlib is not installed.
     """
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
@@ -89,7 +89,7 @@ def check_files(args: argparse.Namespace) -> None:
 def held(args: argparse.Namespace) -> Iterator[None]:
     """Keep other runs from the outputs of a command until the block ends, or the process.
 
-    Beside each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
+    Next to each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
     system's: one left by a killed process holds nothing and is taken over.
 
     Raises
@@ -158,7 +158,7 @@ def _lock(option: str, path: Path, lock: Path) -> int:
                 f"{option} {str(path)!r} is being written by another run, process {holder}; wait for it, stop it, or "
                 "pass another path"
             ) from None
-        # Who held it until now has removed it, and a third may have made it anew.
+        # Its former holder has removed it, and a third process may have made it again.
         if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
             os.truncate(handle, 0)
             return handle

@@ -41,7 +41,7 @@ _IDLE = frozenset(
     input output html resume fail_under allow_unscored model aligner engine workers part_size
     """.split()
 )
-"""Options that change no line of the output, and those whose weights are told by :func:`instrument_of`."""
+"""Options that change no line of the output, and those whose weights are identified by :func:`instrument_of`."""
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
@@ -88,11 +88,11 @@ def answer_records(
     ----------
     args
     monitor
-        What answers in this process.
+        The monitor that answers in this process.
     work
         Answers a record, for JSON Lines.
     make_worker
-        Builds what answers records of a corpus, in this process or another.
+        Builds the worker that answers records of a corpus, in this process or another.
     seen
         Called with each line of output or row of the store, also with those of an earlier run.
     """
@@ -102,7 +102,7 @@ def answer_records(
         run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen)
     if args.resume:
-        raise InputError("a store always goes on after what it holds; leave --resume out")
+        raise InputError("a store always continues after what it holds; leave --resume out")
     refused: list[RefusedRecord] = []
 
     def told(table: pa.Table) -> None:
@@ -198,7 +198,7 @@ def process(
         Takes a record and returns the output; any error it raises, and an output that JSON cannot carry, goes to the
         output as ``{"id", "line", "error"}``.
     run
-        What tells the options of this run from others; each line of output then has a ``digest`` of them and its
+        Identifies the options of this run; each line of output then has a ``digest`` of them and its
         record. None leaves it out.
     resume
         Go on after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
@@ -213,7 +213,7 @@ def process(
     Raises
     ------
     InputError
-        If a file cannot be opened, or the two are one: the output would overwrite the input. When resuming, if
+        If a file cannot be opened, or the two are the same: the output would overwrite the input. When resuming, if
         ``target`` holds lines that are not of this run's records, in their order, with its options.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
@@ -224,7 +224,7 @@ def process(
         seen(row)
         if "error" in row:
             refused.append(_refused(line, row))
-    first = next(lines, None)  # what cannot be read is said before an earlier output is overwritten
+    first = next(lines, None)  # unreadable input is reported before an earlier output is overwritten
     given = lines if first is None else chain([first], lines)
     with _writable(target, "a" if resume else "w") as output:
         for line in tqdm(given, desc="records", unit=" records", disable=None):
@@ -281,7 +281,7 @@ def _row(written: bytes) -> JsonDict:
 def _writable(name: str, mode: str) -> Iterator[IO[str]]:
     """Open an output in UTF-8; half a character that a message quotes is written as JSON escapes it."""
     if name == "-":
-        if isinstance(sys.stdout, TextIOWrapper):  # UTF-8 whatever the locale says
+        if isinstance(sys.stdout, TextIOWrapper):  # UTF-8 whatever the locale is
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         yield sys.stdout
         return

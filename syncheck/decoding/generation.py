@@ -137,7 +137,7 @@ def _configured_ends(generation_config: GenerationConfig) -> tuple[int, ...]:
 def _check_cache(implementation: str | None) -> None:
     if implementation not in (None, "dynamic"):
         raise InputError(
-            f"cache_implementation must be left out; found {implementation!r}: decoding keeps caches of its own, which "
+            f"cache_implementation must be left out; found {implementation!r}: decoding keeps its own caches, which "
             "grow without copies and can be cut back. To use another, attach the monitor to model.generate"
         )
 
@@ -175,11 +175,11 @@ def prepare_generation(
         If a prompt does not fit the model's window, or :func:`check_reach` refuses.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
-    check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns of it
+    check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns about it
     foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
     if foreign:
         raise InputError(
-            f"{' and '.join(foreign)} must be left out: decoding keeps caches of its own and takes one token a step. "
+            f"{' and '.join(foreign)} must be left out: decoding keeps its own caches and takes one token a step. "
             "To use generate's own loop, attach the monitor to it"
         )
     config = kwargs.get("generation_config") or model.generation_config
@@ -212,7 +212,7 @@ def prepare_generation(
 def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
     """Refuse responses that may grow past a length at which the model encodes every token anew.
 
-    Models with LongRoPE (Phi-3 and its kin) do so past ``original_max_position_embeddings``; signals measured before
+    Models with LongRoPE (such as Phi-3) do so past ``original_max_position_embeddings``; signals measured before
     that length are not valid after it.
 
     Parameters
@@ -238,7 +238,7 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 _lock = Lock()
 _listeners: WeakKeyDictionary[PreTrainedModel, int] = WeakKeyDictionary()
 _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", default=())
-"""Listeners of this context: a thread, or an asyncio task, overhears its own ``generate`` alone."""
+"""Listeners of this context: a thread, or an asyncio task, observes its own ``generate`` alone."""
 
 
 class OverheardStops:

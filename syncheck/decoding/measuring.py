@@ -104,7 +104,7 @@ def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
 def unmeasured(
     token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, start: int = 0
 ) -> list[SentenceSignals]:
-    """Return sentences of the tokens from ``start`` on without asking a language model: every signal is NaN."""
+    """Return sentences of the tokens from ``start`` on without running a language model: every signal is NaN."""
     table = np.full((4, len(token_ids)), np.nan, np.float32)
     ids = np.asarray(token_ids, np.int64)
     return [replace(_sentence(span, transcript, ids, table, {}, {}, start), measured=False) for span in spans]
@@ -257,7 +257,7 @@ class Columns:
 
 
 def _spread(values: Tensor, rows: Sequence[int], count: int) -> Tensor:
-    """Put (b, n, W) values of some rows where they belong among ``count``; zeros elsewhere."""
+    """Put (b, n, W) values of some rows in their places among ``count``; zeros elsewhere."""
     spread = values.new_zeros((count, *values.shape[1:]))
     spread[list(rows)] = values
     return spread

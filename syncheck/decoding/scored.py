@@ -74,7 +74,7 @@ def falls_below(sentence: SentenceScore, threshold: float) -> bool:
 def scored_unmeasured(
     scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
 ) -> list[ScoredAnswer]:
-    """Score given answers without asking a language model; those of one scorer together."""
+    """Score given answers without running a language model; those of one scorer together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
     _score(answers, dict(enumerate(measured)), since=None)
     return answers
@@ -125,7 +125,7 @@ class ScoredSession(Scoped):
         Returns
         -------
         sequence of StopReason
-            Why each row has stopped.
+            Reason why each row has stopped.
         """
         stops: Sequence[StopReason | None] = ()
         for step in decode(self.decoding, plan, generator=generator):
@@ -138,7 +138,7 @@ class ScoredSession(Scoped):
     def cut_below(self, threshold: float | None) -> bool:
         """End each row with its first sentence that falls below a score; return whether any row ended so.
 
-        A row that has come to its own end with that sentence stays as it is.
+        A row that ended by itself with that sentence stays as it is.
         """
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
             below = (

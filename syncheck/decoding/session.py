@@ -41,14 +41,14 @@ REPLAYED_BYTES = 64 * 2**20
 """Logits of given responses that a branch computes at once; the fewer passes, the less a replay costs."""
 
 FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
-"""Tokens of each row that are fed at once, whatever the logits take."""
+"""Tokens of each row that are fed at once, whatever the size of the logits."""
 
 
 class DecodingSession(Scoped):
     """B continuations, decoded in lockstep and measured sentence by sentence.
 
     Use as a context manager: hidden-state hooks are attached inside and removed on exit. A round lasts from one
-    :meth:`advance` or :meth:`select` to the next; what this table has not raises ``NotReadyError``:
+    :meth:`advance` or :meth:`select` to the next; what is not in this table raises ``NotReadyError``:
 
     ========  ================================  =============================================================
     state     may be called                     what follows
@@ -66,7 +66,7 @@ class DecodingSession(Scoped):
     ========  ================================  =============================================================
 
     The logits may be read in any state. After ``fork``, rows that are kept whole have closed their sentence, and the
-    round ends with ``select``. :meth:`replay` is all that is called of a session that measures given
+    round ends with ``select``. Only :meth:`replay` is called on a session that measures given
     responses. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses
     ``select`` and ``replay``.
 
@@ -86,7 +86,7 @@ class DecodingSession(Scoped):
     segmenter
         How sentences are found.
     observed
-        Another loop runs the model with the context, and says by :meth:`observe` what it has seen.
+        Another loop runs the model with the context, and passes its outputs to :meth:`observe`.
 
     Attributes
     ----------
@@ -97,9 +97,9 @@ class DecodingSession(Scoped):
     PromptError
         If a prompt does not fit the model's window.
     InputError
-        If the model encodes some of the prompts in another way, being longer.
+        If the model encodes some of the prompts in another way, because they are longer.
     UnsupportedModelError
-        If the model's state is not in a cache of its own.
+        If the model's state is not in its cache.
 
     Notes
     -----
@@ -277,7 +277,7 @@ class DecodingSession(Scoped):
         Raises
         ------
         UnsupportedModelError
-            If tokens are to be taken back of a model whose state cannot be rewound.
+            If tokens are to be taken back from a model whose state cannot be rewound.
         """
         kept = [self._closed_columns(r) if keep_sentences else self.rows[r].start - self._firsts[r] for r in rows]
         self._check_measured(keep_sentences and any(self.rows[r].closed for r in rows))
@@ -305,7 +305,7 @@ class DecodingSession(Scoped):
         InputError
             If a row has measured fewer tokens.
         UnsupportedModelError
-            If tokens are to be taken back of a model whose state cannot be rewound.
+            If tokens are to be taken back from a model whose state cannot be rewound.
         """
         if not self._is_measured:
             raise NotReadyError("only measured sentences can be cut; call measure() first")

@@ -206,7 +206,7 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
     Notes
     -----
     No label of a fold is used to choose its threshold. The scores of the other folds are spread as new ones are, being
-    out of fold themselves; the models that gave them had this fold among their training data.
+    themselves out of fold; the models that gave them had this fold among their training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)

@@ -131,7 +131,7 @@ def auroc_table(
     y, groups : array-like of shape (N,)
         Labels (1 faithful, 0 unfaithful) and the unit of the bootstrap.
     by
-        What makes subsets, such as ``{"generator": [...]}`` with N names.
+        Criteria of the subsets, such as ``{"generator": [...]}`` with N names.
     folds : ndarray of shape (R, N), int64, or None
         From :func:`~syncheck.evaluation.crossval.fold_numbers`, to choose the threshold of the balanced accuracy on the
         other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
@@ -200,7 +200,7 @@ def _cut(
     if folds is None:
         return None
     if folds.shape[1] != scores.shape[1] or len(scores) not in (1, len(folds)):
-        raise InputError(f"folds must be as the scores of {name!r}, {scores.shape}; found {folds.shape}")
+        raise InputError(f"folds must have the shape of the scores of {name!r}, {scores.shape}; found {folds.shape}")
     return held_out_thresholds(scores, y, folds)
 
 

@@ -159,7 +159,7 @@ def transfer_matrix(
     ------
     InputError
         If there is only one part, a part lacks a label in the training part of a fold, or a name in ``without`` is
-        none.
+        not a part.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -227,7 +227,7 @@ OVERLAPS = (
 )
 """Features that only compare words, of which a source has its best."""
 NOTHING_TO_COMPARE = 0.8
-"""Takes the place of a feature that a sentence has none of, where the feature is the whole score."""
+"""Replaces a feature that a sentence lacks, where the feature is the whole score."""
 MEAN = "mean of sources"
 
 
@@ -247,7 +247,7 @@ def left_out_scores(
     X, y, aggregator, names
         As in :func:`~syncheck.evaluation.crossval.cross_validate`.
     sources
-        Where each row comes from.
+        Source of each row.
     seed
         Of the aggregator.
     """

@@ -1,6 +1,6 @@
 """Differences between a sentence and the chunk that agrees best with it, found word by word. English.
 
-Counting words cannot see that "1976" stands where the evidence has "1967". Here a sentence is aligned with a chunk,
+Counting words cannot see a "1976" in the place of the evidence's "1967". Here a sentence is aligned with a chunk,
 and rules find words that take the place of others or reverse the statement.
 """
 
@@ -23,13 +23,13 @@ __all__ = ["Contrasted", "Difference", "Side", "Token", "contrast_with"]
 HELD_ENOUGH = 0.3
 """Share of a sentence's content stems that a chunk must hold to contradict it."""
 FITS = 1.0
-"""Least likeness of a rival's place: that of one shared word at the same distance."""
+"""Smallest likeness of a rival's place: that of one shared word at the same distance."""
 BETTER = 1.5
 """Factor by which a rival's place must be more alike than that of the same word."""
 AS_CLOSE = 0.7
 """Chunks with at least this share of the greatest closeness are compared."""
 REACH = 8
-"""Words on either side of a place that tell what it belongs to."""
+"""Words on either side of a place that show what it belongs to."""
 AFTER_NEGATOR = 2
 """Content words that a negator denies."""
 IN_BOUNDS = frozenset("more less fewer later earlier longer higher lower greater".split())
@@ -191,7 +191,7 @@ def _numbers(claim: Side, chunk: Side, context: frozenset[str]) -> Iterator[Diff
 
 
 def _is_number(token: Token, *, year: bool) -> bool:
-    """Tell numbers that are years, or those that are not; "one" is a pronoun too often."""
+    """Return numbers that are years, or those that are not; "one" is a pronoun too often."""
     return token.number and _is_year(token) == year and token.text.lower() != "one"
 
 

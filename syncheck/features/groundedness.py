@@ -1,6 +1,6 @@
 """Groundedness: how much of a sentence's wording the chunks of its context hold, rare words weighing more.
 
-Everything is counted, nothing learnt, so that it carries over to sources that were not seen in training.
+Everything is counted and nothing learnt, so the features carry over to sources that were not seen in training.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 BEST_CHUNKS = 4
 """Chunks that are compared with a sentence; the bundled aligner reads as many."""
 PIECE = 5
-"""Characters of a piece: enough to tell words apart, few enough to ignore their endings."""
+"""Characters of a piece: enough to distinguish words, few enough to ignore their endings."""
 
 TABLE = "articles_by_stem.txt"
 """Asset: the number of articles read; then in each line a count, and the stems that occur in so many articles."""
@@ -117,7 +117,7 @@ class ContextChunks:
 class Groundedness:
     """Features of one sentence, described in :data:`~syncheck.schemas.FEATURES`; NaN where there is nothing to count.
 
-    A sentence that says that something is not stated is not unfaithful for naming what is missing; hence ``absence``.
+    A sentence that says that something is not stated is not unfaithful by naming what is missing; hence ``absence``.
     """
 
     rarity_nearby: float

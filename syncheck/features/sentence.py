@@ -64,7 +64,7 @@ LIMIT_NATS = 100.0
 class EarlierSentences:
     """The earlier sentences of an answer, without those that have no letter: their supports and the last one's text.
 
-    A support is NaN where the aligner was not asked.
+    A support is NaN where the aligner was not called.
     """
 
     supports: tuple[float, ...] = ()

@@ -44,7 +44,7 @@ class TextFeatures:
 def statement(sentence: str) -> str:
     """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
 
-    A sentence of nothing else is returned as it is.
+    A sentence that has nothing else is returned as it is.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Scores without a monitor of one's own: those of the bundled monitor ``generic``, which is loaded once."""
+"""Scores without your own monitor: those of the bundled monitor ``generic``, which is loaded once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["assert_faithful", "generic_monitor", "score"]
 
 QUESTION = "What do the passages say?"
-"""Stands in for a question that is not known; a monitor that reads text alone does not read it."""
+"""Placeholder for an unknown question; a monitor that reads text alone does not read it."""
 
 _LOADING = Lock()
 
@@ -39,7 +39,7 @@ def _loaded() -> Monitor:
 def score(
     passages: str | Sequence[str | Sequence[str]], sentences: Sequence[str], *, monitor: Monitor | None = None
 ) -> list[SentenceScore]:
-    """Score sentences, each for faithfulness to passages of its own, as MiniCheck's ``score(docs, claims)`` does.
+    """Score sentences, each for faithfulness to its own passages, as MiniCheck's ``score(docs, claims)`` does.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def load_biographies(
         monitor's template.
     kept
         A file to which the propositions of each record are written at once; a later run labels only records that are
-        new or changed. Use one file for each propositioner and judge, since it does not tell them apart.
+        new or changed. Use one file for each propositioner and judge, since it does not distinguish them.
     show_progress
         None shows a bar on a terminal.
 

@@ -81,14 +81,14 @@ def load_records(
         return selection.of_responses(found, source=path)
     if propositioner is not None or judge is not None or kept is not None:
         raise InputError(
-            f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have labels "
-            "of their own. Leave the propositioner and the judge out, and kept="
+            f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have their "
+            "own labels. Leave the propositioner and the judge out, and kept="
         )
     if path.is_dir():
         return _ragtruth(path, selection, prompts)
     if prompts != "monitor":
         raise InputError(
-            f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses have not; found "
+            f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses do not; found "
             f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
         )
     return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)

@@ -108,7 +108,7 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -
     Returns
     -------
     list of BiographyRequest
-        For the same topics in the same order. Each entity lends its passages once, to whom ``seed`` decides.
+        For the same topics in the same order. Each entity lends its passages once; ``seed`` decides to which other.
 
     Notes
     -----

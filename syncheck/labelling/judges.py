@@ -20,12 +20,12 @@ __all__ = ["AutoAis", "PropositionJudge", "SupportJudge", "load_judge"]
 
 
 PropositionJudge = Callable[[Sequence[str], Sequence[str]], Sequence[bool]]
-"""Says of each proposition (second) whether the passages (first) support it."""
+"""Decides for each proposition (second) whether the passages (first) support it."""
 
 AUTOAIS = "autoais:"
 AUTOAIS_PROMPT = "premise: {premise} hypothesis: {hypothesis}"  # Honovich et al. 2022
 AUTOAIS_WINDOW = 2048
-"""Tokens of a premise with its hypothesis; T5's relative positions have no limit of their own."""
+"""Tokens of a premise with its hypothesis; T5's relative positions have no limit."""
 ANSWER_TOKENS = 10
 BATCH = 8
 SUPPORT_THRESHOLD = 0.5

@@ -28,7 +28,7 @@ __all__ = [
 
 
 Propositioner = Callable[[str], Sequence[str]]
-"""Cuts a response into statements that can be judged each by itself."""
+"""Cuts a response into statements that can be judged one by one."""
 
 RULES = "rules"
 """Name of the rule-based splitter wherever a propositioner is named."""
@@ -43,7 +43,7 @@ PROPOSITION_PROMPT = "Title: {title}. Section: {section}. Content: {content}"  #
 MAX_PROPOSITION_TOKENS = 512  # Chen et al. 2023, published inference
 SHOWN_CHARACTERS = 200
 LEAST_WORDS = 4
-"""Words that both sides of a conjunction need to be taken for statements of their own."""
+"""Words that both sides of a conjunction need to count as separate statements."""
 
 _JOINT = re.compile(r"\s*;\s+|,\s+(?:and|but|while|whereas)\s+")
 _WORD = re.compile(r"\w+")
@@ -52,7 +52,7 @@ _WORD = re.compile(r"\w+")
 class RuleBasedPropositioner:
     """A splitter of texts at sentences, semicolons and conjunctions, which needs no model.
 
-    It is a stand-in for a trained propositioner: it does not put names in the place of pronouns, nor a subject where a
+    It is a stand-in for a trained propositioner: it does not replace pronouns by names, or add a subject where a
     clause lacks one, so its propositions are not decontextualised as those of the paper are (Chen et al., 2023). Say so
     where you print figures that rest on it; its ``name`` is ``"rules"``.
 
@@ -141,7 +141,7 @@ class SequencePropositioner(EncoderDecoder):
     Notes
     -----
     A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
-    sentence, and each half is asked for on its own, so that nothing of the text is lost.
+    sentence, and each half is written separately, so that nothing of the text is lost.
     """
 
     kind = "a propositioner"

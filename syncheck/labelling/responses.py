@@ -123,7 +123,7 @@ class LabelledResponse:
     question : str
         The question or instruction.
     passages : tuple of str
-        The context that sentences are held against.
+        The context that sentences are compared with.
     response : str
     group : str
         Responses of one group, to the same question, stay on one side of every split.
@@ -284,7 +284,7 @@ class Selection:
         unknown = {
             name: [value for value in values if value not in there[name]]
             for name, values in asked.items()
-            if name != "quality"  # remarks are rare, and to allow one asks for none
+            if name != "quality"  # remarks are rare, and allowing one requires none
         }
         if not any(unknown.values()) and any(map(self.wants, responses)):
             return

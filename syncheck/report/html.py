@@ -56,7 +56,7 @@ def render_spans(
 ) -> str:
     """Draw answers with the labels of their characters as a complete page.
 
-    Soft labels are shades, hard labels are underlined, and the annotators' stand below where there are any; question
+    Soft labels are shades, hard labels are underlined, and the annotators' are below where there are any; question
     and retrieved texts are next to them. Every text runs in the direction of most of its letters. ``method`` names the
     detector; ``title`` and ``refused`` are as in :func:`render_html`.
     """

@@ -207,7 +207,7 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
 
 
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    """Return the tokens of a sentence; none where no language model was asked."""
+    """Return the tokens of a sentence; none where no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
     if np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()

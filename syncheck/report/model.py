@@ -38,7 +38,7 @@ class TraceNode:
     score : float or None
         P(faithful) in [0, 1], the lowest of its sentences; None when none has one.
     fate : Fate
-        What became of it.
+        Its outcome.
     reason : str
         Why, in words.
     children : tuple of TraceNode
@@ -77,9 +77,9 @@ class HiddenSpan:
     Attributes
     ----------
     start : int
-        Character of the response that it stood before.
+        Character of the response before which it stood.
     token_start : int
-        Token of the response that it stood before.
+        Token of the response before which it stood.
     text : str
         With the white space around it.
     token_ids : tuple of int
@@ -116,7 +116,7 @@ class Report:
     seconds : float or None
         Wall time from the prompt to the last score; None when it was not taken.
     spans : SpanLabels or None
-        Which characters of the response are wrong, see :meth:`with_spans`; None when nobody has looked.
+        Which characters of the response are wrong, see :meth:`with_spans`; None when no detector has run.
     monitor : str or None
         Name of the bundled monitor that scored it; None for one of your own.
     sources : mapping of str to str
@@ -124,7 +124,7 @@ class Report:
         than the one that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Empty otherwise: all signals of
         an answer that is generated or replayed are the monitored model's.
     generator_tokens : tuple of GeneratorToken
-        What the generator's server told of its tokens; no score depends on it.
+        The report of the generator's server on its tokens; no score depends on it.
     hidden : tuple of HiddenSpan
         What the model wrote between, in order, and the response leaves out; see :attr:`written_token_ids`.
     """

@@ -50,7 +50,7 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
     Returns
     -------
     str
-        Lines ending in a newline. Below each answer stands its lowest sentence with the signals that pulled
+        Lines ending in a newline. Below each answer is its lowest sentence with the signals that pulled
         it down, as changes of P(faithful), and the evidence for it. What would steer a terminal is written out, see
         :func:`syncheck.printable.printable`.
     """

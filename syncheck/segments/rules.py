@@ -135,7 +135,7 @@ _MARK = re.compile(
     )""",
     re.VERBOSE,
 )
-"""White space must follow, but for the marks of Chinese and Japanese."""
+"""White space must follow, except after the marks of Chinese and Japanese."""
 
 _BEGUN = re.compile(
     rf"""{_BEFORE}(?:

@@ -108,7 +108,7 @@ class IncrementalSegmenter:
         for stop, after, block in boundaries:
             token_end = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
             if token_end - self._token_start > self._max_tokens:
-                break  # too long: push cuts it and looks at what follows anew
+                break  # too long: push cuts it and reads what follows again
             self._complete += 1
             if self._complete == self._sentences:
                 closed.append(self._close(stop, token_end))

@@ -33,7 +33,9 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Streams the text of a response: the pieces, joined, are what the tokenizer decodes after the prompt.
 
-    Notes ----- The window of the last ids is decoded at each step and compared with its text before, as
+    Notes
+    -----
+    The window of the last ids is decoded at each step and compared with its text before, as
     ``tokenizers.decoders.DecodeStream`` does; that one raises on bytes that are not UTF-8 and serves fast tokenizers
     only. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
     """
@@ -138,7 +140,7 @@ def positions_in(
         at = next((i for i, (a, b) in enumerate(zip(given, decoded, strict=False)) if a != b), len(given))
         raise PromptError(
             f"expected a response that its tokens decode to; found that from character {at} on {given[at : at + 20]!r} "
-            f"became {decoded[at : at + 20]!r}, and this tokenizer does not tell where. Pass response_token_ids, or a "
+            f"became {decoded[at : at + 20]!r}, and this tokenizer cannot say where. Pass response_token_ids, or a "
             "fast tokenizer"
         )
     positions = [0] * len(decoded)

@@ -1,4 +1,4 @@
-"""Bounds of entropy and KL where only the likeliest tokens are known, as inference servers tell them."""
+"""Bounds of entropy and KL where only the likeliest tokens are known, as inference servers report them."""
 
 from __future__ import annotations
 

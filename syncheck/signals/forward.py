@@ -1,6 +1,6 @@
 """Calls of a causal language model of transformers: its arguments, and the lengths at which it encodes anew.
 
-LongRoPE (Phi-3 and its kin) turns keys and queries by one set of frequencies in a short text and by another in a long
+LongRoPE (as in Phi-3) turns keys and queries by one set of frequencies in a short text and by another in a long
 one, and "dynamic" RoPE by ever slower ones past the window. What was cached before the switch is not what the model
 would compute after it, so a text that crosses it has no single measurement: ``model.generate`` encodes all tokens again
 at that point, and a replay sees them all as part of a long text. Such texts are refused before anything is decoded.
@@ -34,7 +34,7 @@ __all__ = [
 _CACHE_ARGUMENTS = ("past_key_values", "cache_params")
 
 _OWN_STATE = frozenset(("minimax", "recurrent_gemma"))
-"""Models that name a cache argument but keep their state in themselves or in a cache of their own."""
+"""Models that name a cache argument but keep their state in themselves or in their own cache."""
 
 _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
 """Models that take no positions and see only differences of columns, so that padding moves nothing."""
@@ -59,7 +59,7 @@ class ForwardArguments:
         if cache is None or model_type in _OWN_STATE:
             raise UnsupportedModelError(
                 f"{type(model).__name__} keeps its state outside a transformers cache, so that the runs with and "
-                "without the context cannot be held apart; use another model"
+                "without the context cannot be kept apart; use another model"
             )
         self.cache = cache
         self.takes_positions = "position_ids" in names
@@ -169,7 +169,7 @@ def check_same_encoding(model: PreTrainedModel, lengths: Sequence[int]) -> None:
         raise InputError(
             f"{type(model).__name__} encodes texts of more than {' and '.join(map(str, switches))} tokens in another "
             f"way, a whole batch by its longest row; found prompts of {min(lengths)} to {max(lengths)} tokens. Pass "
-            "those of each side in a batch of their own"
+            "those of each side in a separate batch"
         )
 
 

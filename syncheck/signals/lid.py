@@ -42,7 +42,9 @@ class ReferenceStack:
         ``layers`` are all layers of the stack, in its order, or one of them. The distance is exactly 0 for a query that
         equals a reference; otherwise its relative error is at most 2e-5, usually 1e-6.
 
-        Notes ----- On a CPU one matrix product serves all layers, and the few pairs for which it cancels are measured
+        Notes
+        -----
+        On a CPU one matrix product serves all layers, and the few pairs for which it cancels are measured
         again by differences. On other devices, and where products of float32 matrices may be rounded
         (``torch.set_float32_matmul_precision``), all pairs are measured by differences: finding the few would make the
         host wait, and takes as much memory traffic.
@@ -232,7 +234,7 @@ class LidReferences:
         require_regular(path)
         try:
             if path.suffix == ".npz":
-                # Opened here, since numpy leaves a file open that turns out to be no archive.
+                # Opened here, since numpy leaves a file open that turns out not to be an archive.
                 with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                     arrays = dict(archive)
             else:

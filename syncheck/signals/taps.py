@@ -45,7 +45,7 @@ class Taps:
 
     @contextmanager
     def attached(self) -> Iterator[Taps]:
-        """Attach the hooks; they are removed on exit, also after an exception."""
+        """Attach the hooks; they are removed on exit, even after an exception."""
         handles = [block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)]
         try:
             yield self

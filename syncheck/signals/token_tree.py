@@ -140,7 +140,7 @@ def takes_token_tree(model: PreTrainedModel) -> bool:
     """Return True if a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
     This is tried once for each model by a few forwards, which hooks on the model see. Models whose attention slides, is
-    cut into chunks or keeps a mask of its own do not qualify: a mask for them would have to say more than who sees
+    cut into chunks or keeps its own mask do not qualify: a mask for them would have to say more than who sees
     whom.
     """
     attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name

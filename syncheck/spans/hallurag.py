@@ -1,4 +1,4 @@
-"""HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans asked for.
+"""HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans a model lists.
 
 Each of the three systems is optional; a character is marked if any of them marks it.
 """
@@ -203,7 +203,7 @@ def joined_spans(spans: Spans, response: str) -> Spans:
 class AskedSource:
     """An instruct model's list of unsupported words (HalluRAG's prompt), a :class:`~syncheck.spans.WordSource`.
 
-    Two models are told apart by their names.
+    Two models are distinguished by their names.
     """
 
     asked: TextGenerator

@@ -132,14 +132,14 @@ def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[A
         try:
             values = ast.literal_eval(values)
         except (ValueError, SyntaxError, RecursionError) as error:
-            raise record.error(f"expected a list, found a string that is none ({error})", name) from error
+            raise record.error(f"expected a list, found a string that is not one ({error})", name) from error
     if values is None:
         return None
     if not isinstance(values, list) or not all(isinstance(v, kind) and not isinstance(v, bool) for v in values):
         raise record.error(f"expected a list of {'strings' if kind is str else 'numbers'}", name)
     try:
         check_texts(values if kind is str else (), name)
-    except InputError as error:  # a list within a string has escapes of its own
+    except InputError as error:  # a list within a string has its own escapes
         raise record.error(str(error), name) from error
     return tuple(values)
 

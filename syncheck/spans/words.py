@@ -46,7 +46,7 @@ class Word:
 
 # Kana and Han are written without spaces: each character is a word.
 _UNSPACED = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-# Zero-width (non-)joiners stand inside words of Persian and Hindi, and inside emoji.
+# Zero-width (non-)joiners occur inside words of Persian and Hindi, and inside emoji.
 _MARK = r"[\p{M}\u200c\u200d]"
 _LETTER = rf"(?!{_UNSPACED})[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]"
 _WORD = regex.compile(
@@ -108,7 +108,7 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
         import wordfreq
     except ImportError as error:
         raise MissingExtraError("wordfreq", "rarity") from error
-    code = lang.casefold()  # the counts of Chinese, Japanese and Korean need a segmenter of their own
+    code = lang.casefold()  # the counts of Chinese, Japanese and Korean need their own segmenter
     if code in ("zh", "ja", "ko") or code not in wordfreq.available_languages():
         return np.full(len(words), np.nan)
     return np.array([float(wordfreq.zipf_frequency(word, code)) for word in words])

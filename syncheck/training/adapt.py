@@ -70,8 +70,8 @@ class Adapted:
     teacher : str
     sure : float
     held_out : EvaluationRow
-        How well a monitor of this kind tells the made-up labels apart on held-out questions. It says nothing of real
-        labels.
+        How well a monitor of this kind separates the made-up labels on held-out questions. It says nothing about
+        real labels.
     """
 
     monitor: Monitor
@@ -184,7 +184,7 @@ def adapt_monitor(
     aligner
         Of the monitor; None leaves ``align_score`` unmeasured.
     samples
-        Answers drawn at random for each prompt, beside the greedy one.
+        Answers drawn at random for each prompt, in addition to the greedy one.
     max_new_tokens
         Longest answer.
     sure

@@ -68,7 +68,7 @@ class ReleaseCurve:
         if not len(reached):
             raise InsufficientDataError(
                 f"expected a threshold from which {share:g} of the sentences are good; found at most "
-                f"{self.good.max():.3f}. Ask for a smaller share, or take a monitor that tells them better",
+                f"{self.good.max():.3f}. Ask for a smaller share, or take a monitor that separates them better",
                 more_needed=None,
             )
         return float(self.thresholds[reached[0]])
@@ -98,7 +98,7 @@ class Calibrated:
     Attributes
     ----------
     monitor : Monitor
-        Its aggregator has ``calibration`` and, if one was asked for, ``calibrated_threshold``; FOD's thresholds are on
+        Its aggregator has ``calibration`` and, if one was requested, ``calibrated_threshold``; FOD's thresholds are on
         the calibrated scale.
     raw, out_of_fold : ndarray of shape (N,), float64
         Scores before calibration; and after, each by a map fitted without the sentence's question.
@@ -203,8 +203,8 @@ def calibrate_monitor(
     if (risk is not None or good_share is not None) and not labelled.all():
         raise InputError(
             "expected a label of every sentence, for a threshold by the share of unfaithful ones; found "
-            f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, by their scores say, are "
-            "no random sample: label whole answers that were drawn at random, or calibrate without such a threshold "
+            f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, say by their scores, are "
+            "not a random sample: label whole answers that were drawn at random, or calibrate without such a threshold "
             "(risk=None, --risk none, without --good-share)"
         )
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]

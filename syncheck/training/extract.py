@@ -154,7 +154,7 @@ def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
     reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
     if reason is not None:
         raise TextGeneratorError(
-            f"record {record.id!r}: expected support for each of its sentences; found that the {reason}. Mend that, or "
+            f"record {record.id!r}: expected support for each of its sentences; found that the {reason}. Fix that, or "
             "take the record out, and measure again"
         )
 
