@@ -1,4 +1,4 @@
-"""Repair by branching: where a greedy sentence fails, its least certain tokens are replaced and it is written anew."""
+"""Repair by branching: where a greedy sentence fails, its least certain tokens are replaced and it is rewritten."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
 
 
 def is_near_repeat(text: str, other: str) -> bool:
-    """Whether two sentences have nearly the same words in nearly the same order."""
+    """Return whether two sentences have nearly the same words in nearly the same order."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
     return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
 
@@ -136,7 +136,7 @@ class BranchProposer:
     watched
         An open session of one row, at the prompt.
     plan
-        How ``generate`` would choose tokens; what it does to the logits is done to their contrast.
+        How ``generate`` would choose tokens; its processing of the logits is applied to their contrast.
     config
         Contrast and branches.
 

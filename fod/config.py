@@ -1,4 +1,4 @@
-"""What FOD is asked for, its defaults, and checks of what is given."""
+"""The parameters of FOD, their defaults, and checks of given values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ABSTENTION = "The passages do not let me say more."
-"""What an abstaining answer ends with, or is."""
+"""Text that an abstaining answer ends with, or consists of."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
@@ -37,16 +37,16 @@ Threshold = float | Literal["calibrated"]
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """What a caller is given who is asked to go on.
+    """The state of an answer that a caller is asked to continue.
 
     Attributes
     ----------
     prompt : RagPrompt
-        Under which nothing passed.
+        The prompt under which nothing passed.
     report : Report
         The answer so far, all of which has been released.
     rejected : tuple of SentenceScore
-        What was sampled last and did not reach tau_2.
+        The last samples, which did not reach tau_2.
     attempt : int
         How often this answer has been handed over before.
     """
@@ -64,21 +64,21 @@ on; a text that ends it, which is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
-    """Refuse what is no number in [0, 1].
+    """Refuse what is not a number in [0, 1].
 
     Raises
     ------
     InputError
         If it is outside, or NaN.
     WrongTypeError
-        If it is no number.
+        If it is not a number.
     """
     if not 0.0 <= _number(value, name) <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; found {value}")
 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
-    """Refuse what is no number in [0, 1], no ``"calibrated"`` and not None; errors as :func:`check_share`."""
+    """Refuse what is neither a number in [0, 1] nor ``"calibrated"`` nor None; errors as :func:`check_share`."""
     if isinstance(value, str) and value != "calibrated":
         raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
     if value is not None and value != "calibrated":
@@ -86,7 +86,7 @@ def check_threshold(value: Threshold | None, name: str) -> None:
 
 
 def check_count(value: object, name: str, *, least: int = 1) -> None:
-    """Refuse what is no whole number of at least ``least``; errors as :func:`check_share`."""
+    """Refuse what is not a whole number of at least ``least``; errors as :func:`check_share`."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
     if value < least:
@@ -94,7 +94,7 @@ def check_count(value: object, name: str, *, least: int = 1) -> None:
 
 
 def check_strength(value: object, name: str) -> None:
-    """Refuse what is no finite number of 0 or more; errors as :func:`check_share`."""
+    """Refuse what is not a finite number of 0 or more; errors as :func:`check_share`."""
     if not 0 <= _number(value, name) < math.inf:
         raise InputError(f"{name} must be 0 or more, and finite; found {value}")
 
@@ -113,24 +113,24 @@ def _number(value: object, name: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FODConfig:
-    """Parameters of Algorithm 1, and what is done where it comes to no end.
+    """Parameters of Algorithm 1, and the action where it comes to no end.
 
     Raises
     ------
     InputError
         If a value is outside its range.
     WrongTypeError
-        If one is no number.
+        If one is not a number.
     """
 
     propose: Literal["sample", "branch"] = "sample"
     """What follows a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
-    ``branch``: the sentence is written anew from its least certain tokens, or hidden; then greedy again. It draws no
-    chance, and tau_1 holds for all sentences; see :func:`fod.repair`."""
+    ``branch``: the sentence is written anew from its least certain tokens, or hidden; then greedy again. It is not
+    random, and tau_1 holds for all sentences; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
     """tau_1: the first greedy sentence below it is taken back. None takes the monitor's own, ``"calibrated"`` the score
-    that ``syncheck calibrate --risk`` chose; no sentence is then released below it. What this promises, and that the
-    search of stage 2 is outside the promise, stands at :class:`fod.Thresholds`."""
+    that ``syncheck calibrate --risk`` chose; no sentence is then released below it. What this guarantees, and that the
+    search of stage 2 is outside the guarantee, is at :class:`fod.Thresholds`."""
     prune_threshold: Threshold | None = None
     """tau_2: a sampled sentence below it is dropped; likewise."""
     beam_size: int = 2
@@ -150,7 +150,7 @@ class FODConfig:
     """With ``branch``: how much the context's influence on tokens is amplified, 0 for not at all (Shi et al., 2024,
     "Trusting your evidence", section 4). Scores are of the raw logits."""
     plausibility: float = 0.02
-    """With ``branch``: tokens less likely with the context than this share of the likeliest are out of the question."""
+    """With ``branch``: tokens less likely with the context than this share of the likeliest are excluded."""
     branches: int = 4
     """With ``branch``: how many tokens of a sentence are replaced, each in a copy of it."""
     max_skips: int = 2
@@ -198,7 +198,7 @@ DEFAULTS = FODConfig()
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The scores that what a decoder releases reaches.
+    """The scores that released sentences of a decoder reach.
 
     Attributes
     ----------
@@ -208,17 +208,17 @@ class Thresholds:
         tau_2 in [0, 1], of sampled sentences, tau_1 of branches; None where there are neither: an answer ends where
         stage 1 backtracks.
     promise : RiskControlledThreshold or None
-        What was promised for the score asked for by ``"calibrated"``; None where nothing was asked for. Both thresholds
+        The guarantee for the score requested by ``"calibrated"``; None where it was not requested. Both thresholds
         are then at least ``promise.threshold``.
 
     Notes
     -----
-    The promise is for sentences like those of the calibration that are released one by one, each because its own score
+    The guarantee is for sentences like those of the calibration, released one by one, each because its own score
     reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Without
     ``promise.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
     that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
-    answers that have none at all; these are some of the sentences that the promise counts, and of some of them by
-    themselves it says nothing. The search of FOD's stage 2 is outside the promise: it samples several sentences and
+    answers that have none at all; these are some of the sentences that the guarantee counts, and of some of them by
+    themselves it says nothing. The search of FOD's stage 2 is outside the guarantee: it samples several sentences and
     keeps the best, and the more are tried, the more reach the threshold by luck; so are branches. Sentences that claim
     nothing have no score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are
     scored; released are those that it does not retract.
@@ -232,7 +232,7 @@ class Thresholds:
 def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
     """Find tau_1 and tau_2 of a search.
 
-    As soon as one is ``"calibrated"`` every released sentence reaches the promised score: the monitor's own is raised
+    As soon as one is ``"calibrated"`` every released sentence reaches the guaranteed score: the monitor's own is raised
     to it where it is lower, and a lower number is refused.
 
     Parameters
@@ -240,21 +240,21 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
     monitor
         A trained monitor.
     config
-        What is asked for.
+        The requested parameters.
 
     Raises
     ------
     NotReadyError
-        If ``"calibrated"`` is asked for and the monitor has no such threshold.
+        If ``"calibrated"`` is requested and the monitor has no such threshold.
     InputError
-        If a threshold is lower than the promise that the other one asks for, or ``on_exhausted="annotate"`` would
+        If a threshold is lower than the guarantee that the other one requests, or ``on_exhausted="annotate"`` would
         release sentences below it.
     """
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
     promise = _promise_of(monitor) if "calibrated" in asked else None
     if promise is not None and config.on_exhausted == "annotate":
         raise InputError(
-            "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' promises that there are "
+            "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' guarantees that there are "
             "none; choose another on_exhausted, or pass numbers as thresholds"
         )
     tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, promise)
@@ -273,7 +273,7 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
     Raises
     ------
     NotReadyError
-        If ``"calibrated"`` is asked for and the monitor has no such threshold.
+        If ``"calibrated"`` is requested and the monitor has no such threshold.
     InputError
         If it is another word, or outside [0, 1].
     WrongTypeError

@@ -32,7 +32,7 @@ __all__ = ["Draft", "ImmediateReveal", "Reveal", "VerifiedReveal", "Writing", "c
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
-    """Return a prompt behind which an answer goes on: its own ids, then those that are written already."""
+    """Return a prompt after which an answer goes on: its own ids, then those that are written already."""
     if not token_ids:
         return prompt
     return replace(
@@ -45,7 +45,7 @@ def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagProm
 
 
 class Draft:
-    """What is written of an answer so far.
+    """The part of an answer that is written so far.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Draft:
 
 
 Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
-"""What a reader is told after a step of a search; made anew for each search."""
+"""The events for a reader after a step of a search; made anew for each search."""
 
 
 class VerifiedReveal:
@@ -156,7 +156,7 @@ class ImmediateReveal:
         self._is_tried = False
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return what changes the answer that was shown into the best one."""
+        """Return the events that change the answer that was shown into the best one."""
         events: list[SentenceEvent | RetractEvent] = []
         tried = () if progress.tried is None else (progress.tried,)
         for beam in (*tried, best_of(progress.beams)):
@@ -202,11 +202,11 @@ class Writing:
     prompt : RagPrompt
         Of the last part; set another for the next. The limits on tokens and sentences hold for all parts together.
     draft : Draft
-        What is written.
+        The text written.
     parts : int
         Searches so far.
     response_ids : list of int
-        What is written, with the end-of-text token that ended it.
+        The tokens written, with the end-of-text token that ended it.
     sampled_tokens : int
         Tokens decoded, thrown away or not.
     dropped, rejected : sequence of SentenceScore
@@ -243,7 +243,7 @@ class Writing:
         self.trace: list[TraceNode] = []
 
     def next_part(self, reveal: Reveal) -> Generator[Event, None, SearchResult]:
-        """Search under the prompt, behind what is written."""
+        """Search under the prompt, after the text written so far."""
         started = time.perf_counter()
         draft, config = self.draft, self._config
         prompt = continued(self.prompt, draft.token_ids, draft.text)
@@ -269,7 +269,7 @@ class Writing:
 
     @property
     def is_full(self) -> bool:
-        """Whether a limit on tokens or sentences leaves nothing more to write."""
+        """Return whether a limit on tokens or sentences leaves nothing more to write."""
         written = self.draft
         return len(written.token_ids) >= self._room or len(written.sentences) >= self._config.max_sentences
 

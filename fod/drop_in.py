@@ -1,4 +1,4 @@
-"""What every generator shares: it is called as ``model.generate`` is, alone, through it, or as a stream."""
+"""The base of every generator: it is called like ``model.generate``, alone, through it, or as a stream."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 
 @dataclass
 class GeneratorOutput(ModelOutput):  # type: ignore[misc]
-    """What ``generate(return_dict_in_generate=True)`` returns.
+    """The result of ``generate(return_dict_in_generate=True)``.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped : tuple of SentenceScore
         Sentences that were written and taken back, where they began.
     message : str or None
-        Text behind the report's in ``sequences`` that the model has not written.
+        Text after the report's in ``sequences`` that the model has not written.
     thresholds : Thresholds or None
         The scores that the report's sentences reach; None of a decoder without any.
     """
@@ -77,7 +77,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
 
     @property
     def response_ids(self) -> list[int]:
-        """The ids behind the prompt's."""
+        """The ids after the prompt's."""
         ids: list[int] = self.sequences[0, len(self.report.prompt.with_context_ids) :].tolist()
         return ids
 
@@ -223,7 +223,7 @@ class AnswerGenerator(ABC, Generic[O]):
         generation_config: GenerationConfig,
         prompt: RagPrompt | Sequence[RagPrompt] | None = None,
         seed: int = 0,
-        **model_kwargs: Any,  # noqa: ANN401 - what generate prepares for its own loop; the session has its own
+        **model_kwargs: Any,  # noqa: ANN401 - prepared by generate for its own loop; the session has its own
     ) -> Tensor | O | list[O]:
         """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt, seed=0)``.
 
@@ -232,8 +232,8 @@ class AnswerGenerator(ABC, Generic[O]):
         Notes
         -----
         Do not give that call a streamer: ``model.generate`` writes the prompt to it and keeps it from a callable, so
-        that it never gets the answer, nor its end, and whoever reads a ``TextIteratorStreamer`` waits for ever. It
-        cannot be seen from here and so not be refused; pass it to :meth:`generate`, read :meth:`stream`, or let
+        that it never gets the answer, nor its end, and the reader of a ``TextIteratorStreamer`` waits for ever. It
+        cannot be detected here and so not be refused; pass it to :meth:`generate`, read :meth:`stream`, or let
         ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which serves it.
         """
         if prompt is None or model is not self.monitor.model:
@@ -250,7 +250,7 @@ class AnswerGenerator(ABC, Generic[O]):
     def stream(self, prompt: RagPrompt, *, seed: int = 0, **kwargs: Any) -> Iterator[Event]:
         """Generate an answer and yield its sentences, each when it can no longer be taken back.
 
-        Closing the stream ends the generation and leaves nothing behind.
+        Closing the stream ends the generation and leaves nothing over.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ _COUNTED: dict[type, str] = {
     MinNewTokensLengthLogitsProcessor: "prompt_length_to_skip",
     SuppressTokensAtBeginLogitsProcessor: "begin_index",
 }
-"""Processors of transformers that count from the prompt's first token, and where they hold up to which."""
+"""Processors of transformers that count from the prompt's first token, and the attribute that holds their limit."""
 
 
 def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
@@ -332,7 +332,7 @@ def _moved(processor: LogitsProcessor, tokens: int) -> LogitsProcessor:
 
 
 def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O:
-    """Run a generation to its end; a streamer is given what is released."""
+    """Run a generation to its end; a streamer gets the released text."""
     if streamer is not None:
         streamer.put(torch.tensor([prompt.with_context_ids]))
     put, events = 0, Returning(told)
@@ -377,7 +377,7 @@ def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
 
 
 def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> GenerationSetup:
-    """Return the plan with sampling from a nucleus behind its own processors."""
+    """Return the plan with sampling from a nucleus after its own processors."""
     config = copy.deepcopy(plan.config)
     config.do_sample = True
     warpers = [TemperatureLogitsWarper(temperature), TopPLogitsWarper(top_p)]

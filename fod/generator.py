@@ -26,7 +26,7 @@ __all__ = ["BacktrackGenerator", "FODGenerator", "FODOutput"]
 
 @dataclass
 class FODOutput(GeneratorOutput):
-    """What ``generate(return_dict_in_generate=True)`` returns.
+    """The result of ``generate(return_dict_in_generate=True)``.
 
     Attributes
     ----------
@@ -56,23 +56,23 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     monitor
         A trained monitor.
     config
-        Parameters of the search and what is done when it finds nothing; None takes the paper's.
+        Parameters of the search and the action when it finds nothing; None takes the paper's.
     backtrack_threshold, prune_threshold, beam_size, samples_per_step, propose
-        In place of the config's; None leaves those.
+        Replace the config's; None keeps those.
 
     Attributes
     ----------
     config : FODConfig
-        What is asked for.
+        The requested parameters.
     thresholds : Thresholds
-        The scores that it comes to with this monitor.
+        The resulting scores with this monitor.
 
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator, or no calibrated threshold where that is asked for.
+        If the monitor has no aggregator, or no calibrated threshold where one is requested.
     InputError
-        If a parameter is outside its range, a threshold is below the promise that the other asks for,
+        If a parameter is outside its range, a threshold is below the guarantee that the other requests,
         ``on_exhausted="annotate"`` would release sentences below it, or model and monitor do not belong together.
     UnsupportedModelError
         If the model's state cannot be rewound.
@@ -126,7 +126,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     ) -> Iterator[Event]:
         """Generate an answer and yield its sentences.
 
-        Closing the stream ends the generation and leaves nothing behind.
+        Closing the stream ends the generation and leaves nothing over.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         )
 
     def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
-        """Return what is to follow an answer to which nothing could be added."""
+        """Return the continuation of an answer to which nothing could be added."""
         asked = self.config.on_exhausted
         if asked == "abstain":
             return self.config.message
@@ -207,7 +207,7 @@ class BacktrackGenerator(FODGenerator):
         A trained monitor.
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
-        chose, with the promise at :class:`fod.Thresholds`.
+        chose, with the guarantee at :class:`fod.Thresholds`.
     max_sentences
         Most sentences of an answer.
 

@@ -38,7 +38,7 @@ def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor
     Returns
     -------
     probabilities : Tensor of shape (B, n)
-        Falling; 0 behind the nucleus, and not normalised: their sum is the nucleus' share, at least ``top_p``.
+        Falling; 0 after the nucleus, and not normalised: their sum is the nucleus' share, at least ``top_p``.
     token_ids : Tensor of shape (B, n)
 
     Notes

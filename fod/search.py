@@ -26,7 +26,7 @@ class Propose(Protocol):
         Parameters
         ----------
         beams
-            What to continue: the beams of the last call extended by candidates of it, or, for backtracking, the
+            Beams to continue: those of the last call extended by candidates of it, or, for backtracking, the
             beams of the last call themselves.
         samples
             How many to sample for each beam; None asks for the greedy continuation.
@@ -70,9 +70,9 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
     =============  ============================  ===================================  ===============================
     tau_1, tau_2   0.7, 0.85 (under Table 2)     0.7, 0.7; its README has 0.8, 0.7    the paper's; a monitor's own
     stage 1 keeps  f >= tau_1                    f > tau_1                            f >= tau_1
-    temperature    none given                    0.9; its README has 0.7              0.9, for want of the paper's
+    temperature    none given                    0.9; its README has 0.7              0.9, lacking the paper's
     samples        ceil(S / K) for each beam     S // K                               ceil(S / K)
-    end, stage 1   line 12: stage 2 not entered  stage 2 goes on behind the answer    the answer has ended
+    end, stage 1   line 12: stage 2 not entered  stage 2 goes on after the answer     the answer has ended
     ended sample   a beam that has ended stops   ends when a sample has no text: the  a sample that has ended is scored
                    the search, all beams may     round is thrown away, whatever had   and ranked like any other; the
                    be waited for                 passed in it, and the best beam of   search stops when one is kept,
@@ -93,7 +93,7 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
 
 
 def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
-    """Search as :func:`search` does, and say after each step what is kept.
+    """Search as :func:`search` does, and report after each step what is kept.
 
     Sentences that all beams of a :class:`Progress` share are part of every answer that can still come out.
     """
@@ -133,7 +133,7 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
     Returns
     -------
     tuple of TraceNode
-        What was tried first. The greedy sentences are a chain; behind it is what stage 1 took back, then the samples.
+        What was tried first. The greedy sentences are a chain; after it is what stage 1 took back, then the samples.
         With ``propose="branch"`` the chain goes through repaired and hidden sentences.
     """
     if config.propose == "branch":
@@ -162,21 +162,21 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
-    """Whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
+    """Return whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
     if sentence.status == "not_checkable":
         return True
     return sentence.score is not None and sentence.score >= threshold
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Whether all of its sentences may; a text that broke off for want of scores may not, though it has none."""
+    """Return whether all its sentences may; a text that broke off for lack of scores may not, though it has none."""
     return candidate.stop != "not_finite" and all(passes(s, threshold) for s in candidate.sentences)
 
 
 def _greedy(
     propose: Propose, config: FODConfig, tau_1: float
 ) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
-    """Stage 1: returns the answer so far, what was taken back, and a reason if it has come to its end."""
+    """Run stage 1: return the answer so far, what was taken back, and a reason if it has come to its end."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)

@@ -1,4 +1,4 @@
-"""What passes between the search and whatever proposes sentences."""
+"""Types that pass between the search and the proposers of sentences."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Candidate:
     sentences : tuple of SentenceScore
         Empty when the text ended at once; more than one when the end of the text closed several.
     token_ids : tuple of int
-        What is appended to the beam, without an end-of-text token.
+        Tokens appended to the beam, without an end-of-text token.
     stop : CandidateStop or None
         Set when the text cannot go on.
     handle : Handle
     text : str
-        What is appended to the beam's text, with the white space between sentences.
+        Text appended to the beam's, with the white space between sentences.
     log_prob : float
         Of its tokens with the context, nats; where branches are compared by it.
     """
@@ -96,7 +96,7 @@ class Beam:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One step of stage 2: what was sampled, which of it passed tau_2, and the beams kept.
+    """One step of stage 2: what was sampled, which samples passed tau_2, and the beams kept.
 
     With ``propose="branch"`` one sentence: the greedy one and its branches, what passed, and the answer after it.
     """
@@ -108,7 +108,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is kept after a step of the search.
+    """Beams that are kept after a step of the search.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What faithfulness-oriented decoding is compared with, each called as it is."""
+"""Baselines of faithfulness-oriented decoding, each called as it is."""
 
 import lazy_loader
 

@@ -35,14 +35,14 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         A trained monitor.
     threshold
         In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
-        with the promise at :class:`fod.Thresholds`. The paper has 0.7.
+        with the guarantee at :class:`fod.Thresholds`. The paper has 0.7.
     message
-        What is said instead; empty for an empty answer.
+        Text given instead; empty for an empty answer.
 
     Raises
     ------
     NotReadyError
-        If the monitor has no aggregator, or no calibrated threshold where that is asked for.
+        If the monitor has no aggregator, or no calibrated threshold where one is requested.
     InputError
         If the threshold is outside its range, or model and monitor do not belong together.
     """
@@ -91,7 +91,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         )
 
     def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
-        """Write the answer, as far as it passes; returns why it ended."""
+        """Write the answer, as far as it passes; return why it ended."""
         rounds = Returning(watched.decode(plan, generator=generator))
         for (sentences,) in rounds:
             if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):

@@ -30,14 +30,14 @@ RewardName = Literal["mean", "lowest"]
 
 @dataclass
 class BestOfNOutput(GeneratorOutput):
-    """What ``generate(return_dict_in_generate=True)`` returns.
+    """The result of ``generate(return_dict_in_generate=True)``.
 
     Attributes
     ----------
     samples : tuple of Report
         All answers that were sampled, in order.
     rewards : tuple of float or None
-        What each is worth.
+        Reward of each.
     chosen : int
         Index of the answer; the first of equals.
     """
@@ -68,7 +68,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     InputError
         If a parameter is outside its range, or model and monitor do not belong together.
     NotReadyError
-        If a reward is asked for by its name and the monitor has no aggregator.
+        If a reward is requested by its name and the monitor has no aggregator.
     """
 
     def __init__(

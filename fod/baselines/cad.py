@@ -1,4 +1,4 @@
-"""Context-aware decoding: what the context changes in the logits is amplified at every token."""
+"""Context-aware decoding: the context's effect on the logits is amplified at every token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["CADGenerator"]
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
     """Decodes from both distributions at each step; the monitor scores the sentences and changes nothing.
 
-    Signals and scores are of the raw logits with the context, as everywhere. What is released is scored and not
+    Signals and scores are of the raw logits with the context, as everywhere. Released sentences are scored and not
     verified: there is no threshold.
 
     Parameters

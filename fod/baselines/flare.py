@@ -37,12 +37,12 @@ __all__ = [
 
 
 class PassageIndex:
-    """Finds the passages that share most words with a query; a retriever for :class:`fod.FLAREGenerator`.
+    """Finds the passages that share the most words with a query; a retriever for :class:`fod.FLAREGenerator`.
 
     Parameters
     ----------
     passages
-        What to search.
+        Passages to search.
     count
         Most passages that are returned.
 
@@ -74,7 +74,7 @@ class PassageIndex:
 
 @dataclass(frozen=True, slots=True)
 class FLAREQuery:
-    """What a retriever is asked.
+    """The request to a retriever.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class FLAREQuery:
     tokens : tuple of (str, float)
         Its tokens' texts with their probabilities.
     text : str
-        The sentence without the tokens that are less likely than the threshold: what the model is sure of.
+        The sentence without the tokens that are less likely than the threshold: the part that the model is sure of.
     """
 
     question: str
@@ -97,12 +97,12 @@ class FLAREQuery:
 
 
 Retriever = Callable[[FLAREQuery], Sequence[str]]
-"""Returns passages, best first; none lets the sentence stand."""
+"""Returns passages, best first; none keeps the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """One retrieval: what was asked and what was found."""
+    """One retrieval: the query and the passages found."""
 
     query: FLAREQuery
     passages: tuple[str, ...]
@@ -110,7 +110,7 @@ class Retrieval:
 
 @dataclass
 class FLAREOutput(GeneratorOutput):
-    """What ``generate(return_dict_in_generate=True)`` returns; the report's passages are those of all retrievals."""
+    """The result of ``generate(return_dict_in_generate=True)``; the report's passages are those of all retrievals."""
 
     retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[arg-type]
 
@@ -118,8 +118,8 @@ class FLAREOutput(GeneratorOutput):
 class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     """Retrieves again whenever a sentence holds a token below the threshold (Jiang et al., 2023).
 
-    The sentence is taken back, the passages found replace those of the prompt, and it is written anew behind the text
-    so far; as it then comes it stays. The monitor scores the sentences and changes nothing.
+    The sentence is taken back, the passages found replace those of the prompt, and it is written anew after the text
+    so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     retriever
         Finds passages; see :class:`FLAREQuery` and, for a list of passages, :class:`fod.PassageIndex`.
     threshold
-        Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so that there is
+        Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is
         no default.
     max_retrievals
         Most retrievals of an answer.
@@ -273,11 +273,11 @@ PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]
 """Makes a prompt of a question and passages."""
 
 _MARK = "syncheck-system-prompt"
-"""Stands where a system prompt would, to see what a template writes around it."""
+"""Takes the place of a system prompt, to see what a template writes around it."""
 
 
 def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
-    """Return what makes this prompt of its question and passages, a system prompt included.
+    """Return the function that makes this prompt of its question and passages, a system prompt included.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
     Raises
     ------
     InputError
-        If ``monitor.prompt`` does not give this very prompt, with or without a system prompt: it has texts of its own
+        If ``monitor.prompt`` does not give this very prompt, with or without a system prompt: it has its own texts
         or is of another template.
     """
     for system in (None, _system_of(monitor, prompt)):
@@ -301,7 +301,7 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
             return partial(_built, monitor, system)
     raise InputError(
         "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with the "
-        "passages that are retrieved; found one with texts of its own or of another template. Pass "
+        "passages that are retrieved; found one with its own texts or of another template. Pass "
         "build_prompt=callable, which takes a question and passages and returns a prompt"
     )
 
@@ -329,7 +329,7 @@ def _built(monitor: Monitor, system: str | None, question: str, passages: Sequen
 
 
 def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
-    """Return what stands where a system prompt would, None where the template has no such place."""
+    """Return the text in the place of a system prompt, None where the template has no such place."""
     try:
         marked = _built(monitor, _MARK, prompt.question, prompt.passages).with_context
     except InputError:  # the chat template takes no system prompt

@@ -1,4 +1,4 @@
-"""One run over a corpus: what is missing in the store goes to an engine, part by part, and what comes back is kept."""
+"""One run over a corpus: records missing in the store go to an engine, part by part, and the answers are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Part:
     Attributes
     ----------
     number : int
-        By its place in the corpus, from 0.
+        Its place in the corpus, from 0.
     lines : tuple of Line
         Those that the store lacks.
     keys : tuple of str
@@ -73,7 +73,7 @@ def answer_corpus(
     store
         Where rows are kept.
     make_worker
-        Builds what answers records; each process of an engine builds its own.
+        Builds a worker; each process of an engine builds its own.
     engine
         :func:`run_locally`, or one that spreads parts over machines.
     part_size

@@ -33,7 +33,7 @@ _COLUMNS = ("number", "key", "source", "line", "content")
 def run_on_ray(
     parts: Iterator[Part], make_worker: Callable[[], Worker], *, workers: int = 1, gpus: float = 0
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts by actors, each with a worker of its own; an :data:`~syncheck.corpus.engines.Engine`.
+    """Answer parts by actors, each with its own worker; an :data:`~syncheck.corpus.engines.Engine`.
 
     Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine. The records pass through Ray's object
     store, so that machines need not share a file system; the model has to be found by the same name on each. An actor
@@ -45,7 +45,7 @@ def run_on_ray(
     workers
         Actors, of one CPU each.
     gpus
-        What each takes of them.
+        GPUs that each takes.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def run_on_ray(
     if lost:
         raise InputError(
             f"expected an answer to every part; found {len(lost)} where workers failed or died {1 + RETRIES} times, "
-            f"with the records {'; '.join(lost[:3])}. The other parts are kept. Mend what Ray's messages say, or use a "
+            f"with the records {'; '.join(lost[:3])}. The other parts are kept. Fix what Ray's messages say, or use a "
             "smaller part size to find the record, and run again"
         )
 

@@ -1,4 +1,4 @@
-"""How long a corpus takes and how much memory, from rates that were measured."""
+"""Estimates of the time and memory that a corpus takes, from measured rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What scoring took in one setting.
+    """Time and memory of scoring in one setting.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a corpus would take.
+    """Time and memory that a corpus would take.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def estimate(
     slower = _slower(chosen, alone)
     if seconds <= 0 or memory <= 0:
         raise InputError(
-            "expected lengths near those measured; found so short ones that nothing can be said. Measure them with "
+            "expected lengths near those measured; found lengths too short for an estimate. Measure them with "
             "benchmarks/scale.py"
         )
     found = []
@@ -153,7 +153,7 @@ def estimate(
 
 
 def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
-    """Return, by number of workers, how many times longer an answer takes each of them than one that is alone."""
+    """Return, by number of workers, how many times longer an answer takes each of them than a single worker."""
     lengths = {(rate.context_tokens, rate.answer_tokens): rate.seconds for rate in alone}
     found: dict[float, list[float]] = {}
     for rate in rates:

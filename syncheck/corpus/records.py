@@ -40,7 +40,7 @@ _ENDINGS = (".jsonl", ".ndjson", _PARQUET)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record as it stands in the corpus.
+    """A record as it is in the corpus.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def corpus_lines(source: str) -> Iterator[Line]:
 
 
 def count_lines(source: str) -> int | None:
-    """Return how many records a corpus has; None where only reading it up would tell."""
+    """Return how many records a corpus has; None where only reading all of it would tell."""
     if source == "-" or not Path(source).exists() or Path(source).is_fifo():
         return None
     total = 0
@@ -144,7 +144,7 @@ def _files(source: str) -> list[str]:
 @contextmanager
 def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
     if name == "-":
-        # What stands in for standard input in a notebook or a test may have text alone.
+        # A replacement of standard input in a notebook or a test may have text alone.
         yield getattr(sys.stdin, "buffer", None) or (line.encode("utf-8", "surrogatepass") for line in sys.stdin)
         return
     try:

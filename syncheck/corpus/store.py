@@ -1,4 +1,4 @@
-"""A folder of finished answers: Parquet parts that are there whole or not at all, and an index of them."""
+"""A folder of finished answers: Parquet parts that are complete or absent, and an index of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 class Store:
     """The rows of a run over a corpus, by record.
 
-    A part is written beside its place, flushed to the disk and renamed, so that a kill costs the parts in the making
-    and no other. ``_run.json`` notes what decides the rows. ``_manifest.json`` is an index: without it, or where it
+    A part is written next to its place, flushed to the disk and renamed, so that a kill costs the parts in the making
+    and no other. ``_run.json`` notes what determines the rows. ``_manifest.json`` is an index: without it, or where it
     lags, the parts themselves are read. A part that cannot be read is put aside, and its records are missing again.
 
     Parameters
@@ -40,7 +40,7 @@ class Store:
         ``id``, ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and
         ``row``, what the command writes for it, as JSON.
     facts
-        What decides the rows beside the records, by name.
+        Facts that determine the rows in addition to the records, by name.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class ServerConfig:
     timeout : float
         Seconds for an answer, the time in the queue included.
     api_key : str or None
-        That a request must bring; None asks for none.
+        Key that a request must have; None requires none.
     only_loopback : bool
         Whether requests must name this machine by a loopback name, so that no page of another site can send them.
     title : str
@@ -88,7 +88,7 @@ class ServerConfig:
 
 
 class AnswerSource(Protocol):
-    """Where checked answers come from: an upstream server, or a model of one's own.
+    """Where checked answers come from: an upstream server, or your own model.
 
     ``decoders`` are those that a request may choose from, the default first; none of an upstream.
     """
@@ -153,7 +153,7 @@ class _Service:
         return JSONResponse({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
     async def page(self, request: Request) -> Response:
-        """Say what the page at / can offer."""
+        """Return what the page at / can offer."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
         return JSONResponse(
             {
@@ -241,7 +241,7 @@ class _Answering:
             measured.seconds.observe(time.perf_counter() - started)
 
     async def _answer(self, send: Send) -> int:
-        """Send the answer, or the error; returns the status."""
+        """Send the answer, or the error; return the status."""
         reply = _Reply(send)
         try:
             async with self._service._limited():
@@ -271,7 +271,7 @@ class _Answering:
 
 
 class _Reply:
-    """What is sent to a client: one JSON body, or server-sent events."""
+    """The response to a client: one JSON body, or server-sent events."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -60,10 +60,10 @@ class ChatRequest:
     Attributes
     ----------
     body : mapping
-        What the client sent, without the fields that are for us.
+        The client's body, without the fields that are for us.
     question : str
     passages : tuple of str
-        What the answer is checked against; empty where none were found.
+        Passages that the answer is checked against; empty where none were found.
     passage_ids : tuple of str or None
         The client's names for them.
     stream : bool

@@ -44,7 +44,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 Failing = Literal["closed", "open"]
-"""What becomes of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on, marked."""
+"""Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on, marked."""
 
 NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
@@ -54,7 +54,7 @@ NO_PASSAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the check of an answer ended.
+    """The outcome of the check of an answer.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class CheckedText:
     request
         Whose passages the answer is checked against.
     failing
-        What becomes of text that cannot be checked.
+        Treatment of text that cannot be checked.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class CheckedText:
         self.is_over = False
 
     def open(self) -> list[ProtocolEvent]:
-        """Read the passages; returns a notice where the answer will not be checked."""
+        """Read the passages; return a notice where the answer will not be checked."""
         if not self._request.passages:
             return self._failed(400, "no_passages", NO_PASSAGES)
         try:
@@ -127,7 +127,7 @@ class CheckedText:
         return []
 
     def feed(self, piece: str) -> list[ProtocolEvent]:
-        """Add text and return what the reader is told now."""
+        """Add text and return the new events for the reader."""
         self._received += piece
         if self._given_up or self._watch is None:
             return self._passed_on()
@@ -140,7 +140,7 @@ class CheckedText:
             return self._broken(error)
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return what the reader is told last."""
+        """End the answer and return the last events for the reader."""
         self.is_over = True
         if self._given_up or self._watch is None:
             return self._passed_on()
@@ -152,7 +152,7 @@ class CheckedText:
             return self._broken(error)
 
     def leave(self) -> None:
-        """Give back what the check holds."""
+        """Release the resources of the check."""
         if self._watch is not None and self._watch._scope is not None:
             self._watch.__exit__(None, None, None)
 
@@ -178,7 +178,7 @@ class CheckedText:
         return list(events)
 
     def _ended_early(self) -> list[ProtocolEvent]:
-        """Look whether the watch wants no more text: it stopped, or took some text for the end of the answer."""
+        """Check whether the watch wants no more text: it stopped, or took some text for the end of the answer."""
         watch = self._watch
         assert watch is not None
         if not watch.is_over:

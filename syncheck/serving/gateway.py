@@ -17,7 +17,7 @@ from syncheck.serving.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold
 __all__ = ["Gateway", "server_sent_data"]
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
-"""Parts of a message that hold no text of the answer beside ``content``; others are left out, or marked."""
+"""Parts of a message other than ``content``, which hold no text of the answer; others are left out, or marked."""
 _MOST_LINE = 16 * 2**20
 _CONNECT_SECONDS = 10.0
 
@@ -30,9 +30,9 @@ class Gateway:
     monitor
         Scores the sentences; one that reads text alone needs no model's forward pass.
     upstream
-        Where the server's ``/chat/completions`` is: ``http://localhost:8000/v1``.
+        Base URL of the server's ``/chat/completions``: ``http://localhost:8000/v1``.
     failing
-        What becomes of text that cannot be checked.
+        Treatment of text that cannot be checked.
     api_key
         For the upstream; None passes on the client's ``Authorization``.
     timeout
@@ -142,7 +142,7 @@ class Gateway:
 
 
 class _Asked:
-    """An answer of the upstream that began well; what goes wrong is told as a :class:`ServiceError`."""
+    """An answer of the upstream that began well; a later failure is raised as a :class:`ServiceError`."""
 
     def __init__(self, client: httpx.AsyncClient, request: httpx.Request) -> None:
         self._client = client
@@ -193,7 +193,7 @@ class _Stream:
                 yield chunk
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Tell that the upstream broke off, failing open after the text that came before."""
+        """Report that the upstream broke off, failing open after the text that came before."""
         if self._gateway._failing == "open":
             for index, choice in self._choices.items():
                 if not choice.finished:
@@ -201,7 +201,7 @@ class _Stream:
         raise ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
 
     def leave(self) -> None:
-        """Give back what the checks hold."""
+        """Release the resources of the checks."""
         for choice in self._choices.values():
             choice.checked.leave()
 

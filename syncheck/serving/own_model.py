@@ -1,4 +1,4 @@
-"""A server over a model of one's own: its answers by any decoder, with their scores."""
+"""A server over your own model: its answers by any decoder, with their scores."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OwnModel:
     name
         Of the model.
     failing
-        What becomes of sentences that cannot be checked, and of requests without passages.
+        Treatment of sentences that cannot be checked, and of requests without passages.
     max_new_tokens
         Of requests that do not choose; no request gets more.
     """
@@ -178,7 +178,7 @@ class OwnModel:
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
         if request.stop_below is not None:
             if decoder not in ("greedy", "sample"):
-                raise ServiceError(400, "unsupported", f"decoder {decoder!r} has thresholds of its own, no stop_below")
+                raise ServiceError(400, "unsupported", f"decoder {decoder!r} has its own thresholds, no stop_below")
             options["stop_below"] = request.stop_below
         return decoder, options
 

@@ -64,7 +64,7 @@ class Citation:
     passage_id : str or None
         The caller's own name for it.
     start, end : int or None
-        Characters of the passage; None where the evidence does not stand in it word for word.
+        Characters of the passage; None where the evidence is not in it word for word.
     text : str
         The evidence.
     support : float
@@ -114,7 +114,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Retract:
-    """These characters of the answer are taken away; ``reason`` says why, in words."""
+    """These characters of the answer are removed; ``reason`` says why, in words."""
 
     id: int
     start: int
@@ -138,7 +138,7 @@ class Replace:
 class Notice:
     """Text that is not part of the answer.
 
-    ``kind`` is ``message`` for what stands beside it or in its place, as an abstention's words, and ``warning`` for
+    ``kind`` is ``message`` for text next to it or in its place, such as an abstention's words, and ``warning`` for
     what went wrong on the way.
     """
 

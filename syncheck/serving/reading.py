@@ -26,21 +26,21 @@ _UNREAD = 512
 _LONG_WORD = 32
 """Characters at the end of a run without white space whose tokens may still change."""
 _CERTAIN = re.compile(r"\s+(?=\S)|(?<=[。！？｡，、；：])(?=\S)")
-"""Where what follows leaves the tokens before it as they are."""
+"""Place where later text leaves the tokens before it as they are."""
 
 
 class GrowingResponse:
     """Text that grows: its tokens and sentences as soon as more text cannot change them.
 
     Tokens are made of the tail of the text only, once for each sentence, so that the work grows with the text and not
-    with its square. (A slow tokenizer, which does not tell where its tokens stand, is given the whole text each time.)
+    with its square. (A slow tokenizer, which does not report where its tokens are, is given the whole text each time.)
 
     Parameters
     ----------
     monitor
         Whose tokenizer and segmenter are used.
     prompt
-        What comes before the response.
+        The prompt before the response.
     in_window
         Whether prompt and response must fit the model's window; not where the model does not read them.
 
@@ -68,7 +68,7 @@ class GrowingResponse:
         self._half = ""  # a high surrogate that waits for the low one
         self._wanted: list[int] = []  # characters whose tokens may close a sentence
         self._skipped = 0  # characters before the first token: a space that the tokenizer puts there itself
-        self._offsets: list[tuple[int, int]] = []  # of each token, as the tokenizer tells
+        self._offsets: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
         self._read = 0  # characters whose tokens are certain
         self._positions: list[int] = []  # in text, of each character that the tokens decode to
         self.text = ""

@@ -48,7 +48,7 @@ class TextWatch:
     signals
         As in :meth:`syncheck.Monitor.score`.
     at_once
-        Sentences that are scored together, 1 or more: with more, the work is less and each sentence is told later.
+        Sentences that are scored together, 1 or more: with more, the work is less and each sentence is reported later.
     passage_ids
         The caller's names for the passages.
 
@@ -135,7 +135,7 @@ class TextWatch:
         return tuple(self._answer.sentences)
 
     def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
-        """Add text and return what a reader is told now.
+        """Add text and return the new events for a reader.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class TextWatch:
         return self.events[known:]
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return what a reader is told last, the final event included."""
+        """End the answer and return the last events for a reader, the final one included."""
         if self.report is not None:
             return []
         if self._scope is None:
@@ -203,7 +203,7 @@ class TextWatch:
             raise NotReadyError("the watch is over; ask is_over before feeding more, and make another for a new answer")
 
     def _score(self, since: float) -> None:
-        """Measure and score the closed sentences, and tell them; stops after one that falls below."""
+        """Measure and score the closed sentences, and report them; stops after one that falls below."""
         spans, self._closed = self._closed, []
         if not spans:
             return

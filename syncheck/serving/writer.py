@@ -145,7 +145,7 @@ class EventWriter:
         if not response.startswith(self.text):
             raise InputError(
                 f"the events do not add up to the response: revealed {self.text[-40:]!r}, and the report has "
-                f"{response[:40]!r}...; pass the whole stream, with the reveal= it was asked for"
+                f"{response[:40]!r}...; pass the whole stream, with the reveal= it was requested with"
             )
         self._show(response[len(self.text) :])
         self._add(Final(self._next_id, {name: value for name, value in values.items() if name not in _NOT_SENT}))
@@ -175,7 +175,7 @@ def protocol_events(
     Parameters
     ----------
     events
-        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, asked for with the same
+        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, requested with the same
         ``reveal``.
     passages, reveal, passage_ids
         As :class:`EventWriter` takes them.
