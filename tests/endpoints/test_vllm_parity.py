@@ -1,0 +1,41 @@
+"""The parity script runs, against servers that answer as vLLM and SGLang do, and tells a server that is off."""
+
+from pathlib import Path
+
+import pytest
+from inference_servers import InferenceServer
+
+from syncheck.kit import kit_language_model
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def model():
+    return kit_language_model()[0]
+
+
+@pytest.fixture
+def parity(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    import vllm_parity
+
+    return vllm_parity.main
+
+
+QUICK = ["--questions", "1", "--tokens", "20"]
+
+
+@pytest.mark.parametrize(("kind", "path"), [("vllm", "/v1"), ("sglang", "")])
+def test_a_server_of_the_same_model_agrees(model, parity, capsys, kind, path):
+    with InferenceServer(model) as server:
+        assert parity(["--server", kind, "--url", server.url + path, *QUICK]) == 0
+    assert "features outside their bounds: 0 of" in capsys.readouterr().out
+
+
+def test_a_server_that_is_off_is_told(model, parity, monkeypatch):
+    exact = InferenceServer.log_probs
+    monkeypatch.setattr(InferenceServer, "log_probs", lambda self, ids: (exact(self, ids) * 1.05).log_softmax(-1))
+    with InferenceServer(model) as server:
+        assert parity(["--url", f"{server.url}/v1", *QUICK]) == 1
