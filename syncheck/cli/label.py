@@ -20,7 +20,6 @@ from syncheck.errors import InputError
 from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
 from syncheck.printable import printable
 from syncheck.report.html import render_label_page
-from syncheck.report.terminal import wants_colour
 
 __all__ = ["run"]
 
@@ -69,7 +68,7 @@ def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO,
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
     while place < len(sheet.open) and sum(labelled) < most:
         asked = sheet.open[place]
-        shown.write(_shown(sheet, asked, colour=wants_colour(shown), of=f"{sum(labelled) + 1} of {most}"))
+        shown.write(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {most}"))
         while (key := read()) in ("p", "?"):
             passages = sheet.responses[asked.response].passages
             shown.write(f"{printable(chr(10).join(passages))}\n{_HELP} " if key == "p" else f"{_HELP} ")
@@ -91,7 +90,7 @@ def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO,
             return
 
 
-def _shown(sheet: LabelSheet, asked: OpenSentence, *, colour: bool, of: str) -> str:
+def _shown(sheet: LabelSheet, asked: OpenSentence, *, of: str) -> str:
     """Draw a sentence in its answer, with the evidence beside it; the score is not shown, which would sway."""
     width = min(shutil.get_terminal_size().columns, 140)
     before, text, after = map(printable, sheet.text(asked))
@@ -107,8 +106,7 @@ def _shown(sheet: LabelSheet, asked: OpenSentence, *, colour: bool, of: str) -> 
         lines += [f"{a:<{column}}{' ' * _GAP}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
     else:
         lines += [*left, "", *right]
-    text = "\n".join([*lines, "", f"{_HELP} "])
-    return text.replace(">>", "\x1b[1m>>").replace("<<", "<<\x1b[0m") if colour else text
+    return "\n".join([*lines, "", f"{_HELP} "])
 
 
 @contextmanager
