@@ -172,7 +172,8 @@ def adapt_monitor(
     ----------
     prompts
         Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
-        answers those without a ``response``; a given one is used as it is, and the model acts as surrogate.
+        answers those without a ``response``; a given one is used as it is, without its labels if it has any, and the
+        model acts as surrogate.
     model, tokenizer
         The model to monitor.
     teacher
@@ -343,7 +344,7 @@ def _answered(
     found = []
     for record in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
         if record.response:
-            found.append(replace(record, id=f"{record.id}/given", task=ANSWER))
+            found.append(replace(record, id=f"{record.id}/given", task=ANSWER, spans=None, sentences=None))
             continue
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
         digest = hashlib.sha256(content.encode()).hexdigest()
@@ -360,7 +361,8 @@ def _answered(
         for number, text in enumerate(dict.fromkeys(filter(str.strip, texts))):
             name = "greedy" if text == texts[0] else f"sample-{number}"
             writer = _name_of(untrained)
-            found.append(replace(record, id=f"{record.id}/{name}", response=text, task=ANSWER, generator=writer))
+            written = replace(record, id=f"{record.id}/{name}", response=text, generator=writer)
+            found.append(replace(written, task=ANSWER, spans=None, sentences=None))
     return found
 
 

@@ -86,6 +86,12 @@ def test_the_same_seed_gives_the_same_monitor(llama, found):
     assert again.config == found.monitor.config
 
 
+def test_labels_that_are_given_are_not_read(llama, found):
+    given = adapted(llama, records(10))
+    assert [r.sentences for r in given.records] == [r.sentences for r in found.records]
+    assert all(record.spans is None for record in given.records)
+
+
 def test_the_card_promises_nothing(found):
     card = found.card()
     assert "No coverage is promised" in card
