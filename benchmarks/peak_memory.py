@@ -14,7 +14,7 @@ import torch
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
-"""What to write to ``clear_refs`` to set the peak of the resident memory back to its present value (man 5 proc)."""
+"""Value to write to ``clear_refs`` to set the peak of the resident memory back to its present value (man 5 proc)."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """glibc's numbers (malloc.h)."""

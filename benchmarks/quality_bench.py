@@ -29,7 +29,7 @@ from syncheck.labelling import load_propositioner
 
 PROBE_QUESTION, PROBE_CONTEXT = "Who built the tower?", ("Ana Velt built the tower of Mirath in 1743.",)
 PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."
-"""What tells a monitor or a judge from another one of the same name: how it scores this."""
+"""Answer whose scores distinguish a monitor or a judge from another one of the same name."""
 
 RERANKING = re.compile(r"Reranking of (\d+)")
 SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")

@@ -124,7 +124,7 @@ class FODConfig:
     """
 
     propose: Literal["sample", "branch"] = "sample"
-    """What follows a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
+    """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
     ``branch``: the sentence is written anew from its least certain tokens, or hidden; then greedy again. It is not
     random, and tau_1 holds for all sentences; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
@@ -158,9 +158,9 @@ class FODConfig:
     max_sentences: int = 32
     """Most sentences of an answer."""
     on_exhausted: OnExhausted = "stop"
-    """What is done when no sample of a round reaches tau_2, where Algorithm 1 stops."""
+    """Action when no sample of a round reaches tau_2, where Algorithm 1 stops."""
     message: str = ABSTENTION
-    """What an answer ends with that abstains."""
+    """Text that an abstaining answer ends with."""
     max_retries: int = 4
     """How often one answer may ask ``on_exhausted`` for another prompt, where that is a callable."""
 

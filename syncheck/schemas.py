@@ -225,7 +225,7 @@ TEXT_FEATURES = (
     *("contrast_negation", "contrast_number", "contrast_unit"),
     *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
 )
-"""What the text, the context and the aligner decide, without a language model; they carry over to unseen sources."""
+"""Features of text, context and aligner, without a language model; they carry over to unseen sources."""
 
 _BEYOND_ENDPOINTS = (
     *(LID, "max_entropy", "mean_entropy"),

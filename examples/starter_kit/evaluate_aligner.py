@@ -45,7 +45,7 @@ from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""
 COVERAGE, NOVEL_PAIRS = 4.0, -0.75
-"""What wording weighs beside a logit. A fit would weigh the network by what it was trained on,
+"""Weight of wording relative to a logit. A fit would weigh the network by what it was trained on,
 where it does best; sources that were left out are served alike by 3.3 to 6 and -0.5 to -1."""
 TRANSFER_SOURCES = ("wice", "expertqa", "begin")
 TRANSFER_PAIRS = 1500

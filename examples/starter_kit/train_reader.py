@@ -58,7 +58,7 @@ EVIDENCE_TOKENS, CLAIM_TOKENS = 144, 80
 BATCH_TOKENS = 1536
 POOL_GROUPS = 192
 NEW_RATE = 5.0
-"""What is new learns this many times as fast."""
+"""Factor by which new parameters learn faster."""
 WARM_UP_STEPS = 100
 DECAY_SHARE = 0.2
 AVERAGE = 0.998

@@ -1,4 +1,4 @@
-"""What a command writes: files that no other run writes and nothing else reads, logs of one line, and exit codes."""
+"""Outputs of a command: files that no other run writes and nothing else reads, logs of one line, and exit codes."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _sentence(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a row's open sentence held when the row was cut within it: by token its id (), logits (V,), states (H,)."""
+    """State of a row's open sentence when the row was cut within it: by token its id (), logits (V,), states (H,)."""
 
     ids: list[Tensor]
     logits: list[Tensor]

@@ -242,7 +242,7 @@ def read_spans(
 
 
 _FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators": "generator"}
-"""What can be selected, and the field of a response that it is compared with."""
+"""Criteria of a selection, and the field of a response that each is compared with."""
 
 
 @dataclass(frozen=True, slots=True)

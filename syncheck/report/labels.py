@@ -41,7 +41,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "unsupported": "below the threshold under which a sentence is dropped",
     "contradicted": "below it too, and the evidence says otherwise",
 }
-"""What each verdict means, the best first."""
+"""Meaning of each verdict, the best first."""
 
 _STATUS_WORDS: dict[Status, str] = {
     "scored": "scored",

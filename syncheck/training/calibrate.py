@@ -36,7 +36,7 @@ Thresholding = Literal["carried", "chosen"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseCurve:
-    """What is released from each threshold up.
+    """Share of released and of good sentences from each threshold up.
 
     Attributes
     ----------

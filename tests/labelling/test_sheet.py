@@ -78,7 +78,7 @@ def test_another_text_under_a_known_id_is_refused(monitor, answers):
 
 
 def test_nothing_to_label(monitor):
-    with pytest.raises(InputError, match="no sentence"):
+    with pytest.raises(InputError, match="sentence"):
         LabelSheet.of_responses(
             monitor, unlabelled_responses([{"question": "q", "context": "", "response": "C is old."}])
         )
