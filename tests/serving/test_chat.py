@@ -1,0 +1,74 @@
+"""The question and the passages of a request, wherever a client puts them."""
+
+import pytest
+
+from syncheck.serving.chat import ServiceError, read_chat
+
+
+def read(content="Where is Lyon?", before=(), **fields):
+    messages = [*before, {"role": "user", "content": content}]
+    return read_chat({"messages": messages} | fields, reveal="verified", stop_below=None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "passages", "names"),
+    [
+        ({"context": "One."}, ("One.",), None),
+        ({"context": ["One.", " ", "Two."]}, ("One.", "Two."), None),
+        ({"documents": [{"text": "One.", "id": 7}, "Two."]}, ("One.", "Two."), ("7", "1")),
+        ({"documents": [{"id": "a", "data": {"snippet": "One.", "title": "T"}}]}, ("One.",), ("a",)),
+        ({"context": "One.", "documents": ["Two."]}, ("One.",), None),
+        ({"context": []}, (), None),
+    ],
+)
+def test_fields(fields, passages, names):
+    chat = read(**fields)
+    assert (chat.passages, chat.passage_ids, chat.question) == (passages, names, "Where is Lyon?")
+    assert "context" not in chat.body and chat.body.get("documents") == fields.get("documents")
+
+
+@pytest.mark.parametrize(
+    ("content", "passages", "question"),
+    [
+        ("Where?", (), "Where?"),
+        ("<context>One.</context>\nWhere?", ("One.",), "Where?"),
+        ("<documents><document id='1'>A.</document><document>B.</document></documents> Q?", ("A.", "B."), "Q?"),
+        ("<source>One.\n\nTwo.</source>\nQuestion: Where?\nAnswer:", ("One.\n\nTwo.",), "Where?"),
+        ("Passage 1: One.\nPassage 2: Two.\n\nQuestion: Where?\nAnswer:\n", ("One.", "Two."), "Where?"),
+        ("passage 1:One\nand more.\n\nWhere?", ("One\nand more.",), "Where?"),
+        ("<context>never closed. Where?", (), "<context>never closed. Where?"),
+        ("closed</context> Where?", (), "closed</context> Where?"),
+        ([{"type": "text", "text": "<passage>A.</passage>"}, {"type": "text", "text": "Q?"}], ("A.",), "Q?"),
+    ],
+)
+def test_messages(content, passages, question):
+    chat = read(content)
+    assert (chat.passages, chat.question) == (passages, question)
+
+
+def test_tools_and_system_messages_bring_passages():
+    before = [
+        {"role": "system", "content": "Be brief. <context>From the system.</context>"},
+        {"role": "user", "content": "<context>Of an earlier turn.</context> What?"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "From the tool."},
+    ]
+    assert read("Where?", before).passages == ("From the tool.", "From the system.")
+
+
+def test_a_passage_given_twice_is_not_part_of_the_question():
+    assert read("One fact.\n\nWhere?", context=["One fact."]).question == "Where?"
+    assert read("One fact.", context=["One fact."]).question == "One fact."
+
+
+@pytest.mark.parametrize("text", ["<context>", "<context ", "</context>", "passage 1:", "\n ", "answer :", "<source><"])
+def test_a_hostile_message_is_read_in_linear_time(text):
+    assert read(text * 30_000 + " Where?").question
+
+
+@pytest.mark.parametrize(
+    "values", [None, {}, {"messages": [1]}, {"messages": [{"role": "user", "content": 7}]}, {"messages": [{}]}]
+)
+def test_another_form_is_refused(values):
+    with pytest.raises(ServiceError, match="messages|object|content"):
+        read_chat(values, reveal="verified", stop_below=None)
