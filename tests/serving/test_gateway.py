@@ -8,6 +8,7 @@ import openai
 import pytest
 from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
 
+from syncheck import load_kit
 from syncheck.serving import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
@@ -330,3 +331,19 @@ def test_the_official_client_reads_it(monitor):
             metrics = httpx.get(f"{address}/metrics").text
     assert 'syncheck_sentences_total{status="scored",verdict="supported"} 3.0' in metrics
     assert 'syncheck_requests_total{status="502"} 1.0' in metrics
+
+
+@pytest.mark.slow
+def test_the_bundled_monitor_checks_more_than_its_model_could_read():
+    filler = [f"Village number {n} has {n} wells and a church." for n in range(400)]
+    upstream = Upstream(stream=sse(chunks_of(["Lyon has two rivers. ", "Lyon has nine rivers."])))
+    app = create_app(Gateway(load_kit("generic"), "http://up/v1", transport=upstream))
+
+    async def send():
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            body = asked(stream=True, context=[*filler, "Lyon is large. Lyon has two rivers."])
+            return await client.post("/v1/chat/completions", json=body)
+
+    right, wrong = folded(data_of(asyncio.run(send()))).sentences
+    assert right.score > 0.5 > wrong.score
+    assert right.evidence[0].passage == len(filler) and right.evidence[0].text == "Lyon has two rivers."
