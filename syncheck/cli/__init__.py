@@ -17,7 +17,7 @@ from syncheck.cli import options, span_options
 from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
 from syncheck.errors import describe_failure
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 class _Command(NamedTuple):
@@ -27,6 +27,29 @@ class _Command(NamedTuple):
     add_options: Callable[[argparse.ArgumentParser], None]
     run: str
 
+
+EXAMPLES = {
+    "demo": "--report report.html",
+    "score": "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
+    "spans": "--input items --output labelled",
+    "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
+    "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
+    "train": "--model my-model --data labelled.jsonl --output my-monitor",
+    "adapt": "--model my-model --prompts questions.jsonl --output my-monitor",
+    "features": "--model my-model --data labelled.jsonl --output features.parquet",
+    "evaluate": "--data labelled.jsonl --output evaluation.json",
+    "ablate": "--data labelled.jsonl --output ablation.json",
+    "transfer": "--data labelled.jsonl --output transfer.json",
+    "label": "answers.jsonl --output labelled.jsonl",
+    "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
+    "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
+    "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
+    "serve": "--port 8100",
+    "export-generate": "fod-generate",
+    "doctor": "--model my-model --device cuda",
+    "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
+}
+"""Options of an example for each command's ``--help``."""
 
 COMMANDS = {
     "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
@@ -58,6 +81,7 @@ COMMANDS = {
         options.add_export_generate,
         "monitors.export_generate",
     ),
+    "doctor": _Command("say what is installed, and how to mend what is not", options.add_doctor, "doctor.doctor"),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),
@@ -67,7 +91,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    args = _parser().parse_args(argv)
+    args = parser().parse_args(argv)
     try:
         with one_line_logs():
             check_files(args)
@@ -101,6 +125,8 @@ def _kept(args: argparse.Namespace) -> str:
 def _run(args: argparse.Namespace) -> int:
     module, function = COMMANDS[args.command].run.split(".")
     command = getattr(import_module(f"syncheck.cli.{module}"), function)
+    if args.command == "doctor":  # which says what keeps the others from starting
+        return int(command(args))
     from transformers.utils.logging import disable_progress_bar
 
     from syncheck.cli.monitors import check_device
@@ -111,12 +137,21 @@ def _run(args: argparse.Namespace) -> int:
     return int(command(args))
 
 
-def _parser() -> argparse.ArgumentParser:
+class _Help(argparse.HelpFormatter):
+    """Leaves an example on one line, to be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="syncheck", description="Score every sentence of a RAG answer for faithfulness."
     )
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        command.add_options(commands.add_parser(name, help=command.help))
+        example = f"example: syncheck {name} {EXAMPLES[name]}" if name in EXAMPLES else None
+        command.add_options(commands.add_parser(name, help=command.help, epilog=example, formatter_class=_Help))
     return parser

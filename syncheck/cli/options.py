@@ -17,6 +17,7 @@ __all__ = [
     "add_calibrate",
     "add_conversion",
     "add_demo",
+    "add_doctor",
     "add_evaluate",
     "add_export_generate",
     "add_features",
@@ -306,6 +307,12 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
     )
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``doctor``."""
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="also load this model and say whether it can be watched")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="device that is needed (%(default)s)")
 
 
 def add_export_generate(parser: argparse.ArgumentParser) -> None:
@@ -652,6 +659,13 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, named with a slash at its "
         "end, that keeps rows as Parquet and continues after a kill",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("jsonl", "human", "compact"),
+        default="jsonl",
+        help="output for programs, for reading (a line for each sentence), or one line for each answer: id, lowest "
+        "score, number of sentences and the text of the lowest, between tabs (%(default)s)",
     )
     group = parser.add_argument_group("corpus", "for an --output that is a store")
     group.add_argument(

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 from tqdm import tqdm
 
 from syncheck.cli.outputs import check_file, write_json
+from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
@@ -38,7 +39,7 @@ __all__ = ["answer_records", "facts_of_run", "is_store", "plan", "process"]
 
 _IDLE = frozenset(
     """
-    input output html resume fail_under allow_unscored model aligner engine workers part_size
+    input output html resume format fail_under allow_unscored model aligner engine workers part_size
     """.split()
 )
 """Options that change no line of the output, and those whose weights are identified by :func:`instrument_of`."""
@@ -96,11 +97,42 @@ def answer_records(
     seen
         Called with each line of output or row of the store, also with those of an earlier run.
     """
+    threshold = getattr(args, "fail_under", None)
+    summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)
+
+    def counted(row: JsonDict) -> None:
+        summary.add(row)
+        seen(row)
+
     facts = facts_of_run(args, monitor)
-    if not is_store(args.output):
-        _refuse_without_store(args)
-        run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen)
+    into = (
+        _into_store(args, facts, make_worker, counted)
+        if is_store(args.output)
+        else _into_lines(args, facts, work, counted)
+    )
+    sys.stderr.write(f"syncheck {args.command}: {summary}")
+    return into
+
+
+def _into_lines(
+    args: argparse.Namespace, facts: dict[str, str], work: Work, seen: Callable[[JsonDict], None]
+) -> list[RefusedRecord]:
+    _refuse_without_store(args)
+    if args.resume and args.format != "jsonl":
+        raise InputError(f"--resume reads what JSON Lines hold; leave out --resume, or --format {args.format}")
+    run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    form = FORMATS[args.format]
+    return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen, form=form)
+
+
+def _into_store(
+    args: argparse.Namespace,
+    facts: dict[str, str],
+    make_worker: Callable[[], Worker],
+    seen: Callable[[JsonDict], None],
+) -> list[RefusedRecord]:
+    if args.format != "jsonl":
+        raise InputError(f"--format {args.format} is for lines of text, and a store keeps Parquet; leave it out")
     if args.resume:
         raise InputError("a store always continues after what it holds; leave --resume out")
     refused: list[RefusedRecord] = []
@@ -187,6 +219,7 @@ def process(
     run: str | None = None,
     resume: bool = False,
     seen: Callable[[JsonDict], None] = lambda row: None,
+    form: Callable[[JsonDict], str] = FORMATS["jsonl"],
 ) -> list[RefusedRecord]:
     """Apply ``work`` to each record of a file and write what it returns.
 
@@ -204,6 +237,8 @@ def process(
         Go on after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
     seen
         Called with each line of output, also with those of an earlier run.
+    form
+        Writes an output as text.
 
     Returns
     -------
@@ -233,7 +268,7 @@ def process(
                 refused.append(_refused(line, row))
                 sys.stderr.write(f"{line.source}:{line.number}: {refused[-1].reason}\n")
             seen(row)
-            text = json.dumps(row, ensure_ascii=False)
+            text = form(row)
             output.write((printable(text) if output.isatty() else text) + "\n")
             output.flush()
     return refused

@@ -95,11 +95,11 @@ def test_standard_output_cannot_be_gone_on_with(capsys):
 
 
 def test_other_options_models_and_files_are_other_runs(tmp_path, llama, make_monitor):
-    from syncheck.cli import _parser
+    from syncheck.cli import parser
     from syncheck.cli.record_runs import facts_of_run
 
     def facts(*options, monitor):
-        return facts_of_run(_parser().parse_args(["score", *options]), monitor)
+        return facts_of_run(parser().parse_args(["score", *options]), monitor)
 
     monitor = make_monitor(llama)
     passages = tmp_path / "p.npz"

@@ -1,0 +1,173 @@
+"""``syncheck doctor``: what is installed, what does not go together, and the commands that mend it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from packaging.requirements import Requirement
+
+from syncheck.errors import describe_failure
+from syncheck.printable import printable
+
+__all__ = ["Finding", "doctor", "extras", "packages"]
+
+_GIGABYTE = 2**30
+_BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
+_NOT_FOR_USERS = frozenset({"dev"})
+
+
+class Finding(NamedTuple):
+    """One line: ``bad`` fails the command, ``note`` does not; ``remedy`` is the command that mends it."""
+
+    state: Literal["ok", "note", "bad"]
+    text: str
+    remedy: str | None = None
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Print what was found; returns 0, or 2 if something has to be mended."""
+    bad = 0
+    for area, check in (
+        ("packages", packages(_requirements())),
+        ("extras", extras(_requirements())),
+        ("device", _device(args.device)),
+        ("model", _model(args.model, args.device)),
+        ("memory", _memory()),
+        ("caches", _caches()),
+    ):
+        sys.stdout.write(f"{area}\n")
+        for finding in check:
+            bad += finding.state == "bad"
+            remedy = "" if finding.remedy is None else f"\n        {finding.remedy}"
+            sys.stdout.write(printable(f"  {finding.state:<4}  {finding.text}") + printable(remedy) + "\n")
+    sys.stdout.write(f"{bad} to mend\n" if bad else "nothing to mend\n")
+    return 2 if bad else 0
+
+
+def _requirements() -> list[Requirement]:
+    return [Requirement(line) for line in requires("syncheck") or ()]
+
+
+def packages(required: list[Requirement]) -> Iterator[Finding]:
+    """Compare Python and the packages that are always needed with what the installed syncheck requires."""
+    python, wanted = platform.python_version(), str(metadata("syncheck")["Requires-Python"] or "")
+    yield _version_finding(Requirement(f"python{wanted}"), python, remedy="install another Python")
+    yield Finding("ok", f"syncheck {version('syncheck')}")
+    for requirement in required:
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield _package_finding(requirement)
+
+
+def extras(required: list[Requirement]) -> Iterator[Finding]:
+    """Say of each extra whether its packages are there, and in the right versions."""
+    for extra in sorted(set(metadata("syncheck").get_all("Provides-Extra") or ()) - _NOT_FOR_USERS):
+        parts = [_package_finding(r) for r in required if r.marker is not None and r.marker.evaluate({"extra": extra})]
+        faults = [part for part in parts if part.state == "bad"]
+        command = f"pip install 'syncheck[{extra}]'"
+        if not faults:
+            yield Finding("ok", extra)
+        elif all(part.text.endswith("is not installed") for part in faults):
+            yield Finding("note", f"{extra}: {'; '.join(part.text for part in faults)}", command)
+        else:
+            yield Finding("bad", f"{extra}: {'; '.join(part.text for part in faults)}", command)
+
+
+def _package_finding(requirement: Requirement) -> Finding:
+    remedy = f"pip install '{requirement.name}{requirement.specifier}'"
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        return Finding("bad", f"{requirement.name} is not installed", remedy)
+    return _version_finding(requirement, found, remedy=remedy)
+
+
+def _version_finding(requirement: Requirement, found: str, *, remedy: str) -> Finding:
+    wanted = f"{requirement.specifier}"
+    if requirement.specifier.contains(found, prereleases=True):
+        return Finding("ok", f"{requirement.name} {found}" + (f" ({wanted})" if wanted else ""))
+    return Finding("bad", f"{requirement.name} {found}, but {wanted} is needed", remedy)
+
+
+def _device(device: str) -> Iterator[Finding]:
+    try:
+        torch = import_module("torch")
+        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        for number in range(found):
+            free, total = torch.cuda.mem_get_info(number)
+            name = torch.cuda.get_device_name(number)
+            yield Finding("ok", f"cuda:{number} {name}, {free / _GIGABYTE:.1f} of {total / _GIGABYTE:.1f} GB free")
+        yield Finding("ok", f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} cores")
+        if not found:
+            said = f"torch {torch.__version__} finds no CUDA device"
+            remedy = "install a driver and a torch build that go together, or pass --device cpu"
+            yield Finding("bad" if device == "cuda" else "note", said, remedy if device == "cuda" else None)
+    except Exception as error:  # a broken build raises anything
+        yield Finding("bad", f"torch cannot be used: {describe_failure(error)}", "pip install --force-reinstall torch")
+
+
+def _model(name: str | None, device: str) -> Iterator[Finding]:
+    assets = Path(str(files("syncheck"))) / "assets"
+    missing = [part for part in _BUNDLED if not (assets / part).is_dir()]
+    if missing:
+        again = "pip install --force-reinstall --no-deps syncheck"
+        yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
+    else:
+        yield Finding("ok", "the bundled model, aligner and monitors are there")
+    if name is None:
+        return
+    try:
+        pretrained, signals = import_module("syncheck.pretrained"), import_module("syncheck.signals")
+        model, _ = pretrained.load_model(name, "cpu")
+        signals.require_watchable(model)
+    except Exception as error:  # whatever a checkpoint raises is what is wrong with it
+        yield Finding(
+            "bad", f"--model {name}: {describe_failure(error)}", "pass a causal language model's folder or name"
+        )
+        return
+    config = model.config.get_text_config()
+    size = model.num_parameters() * (4 if device == "cpu" else 2) / _GIGABYTE
+    window = getattr(config, "max_position_embeddings", None)
+    yield Finding(
+        "ok",
+        f"{name}: {type(model).__name__}, {config.num_hidden_layers} blocks, window {window} tokens, "
+        f"weights {size:.1f} GB on {device}",
+    )
+
+
+def _memory() -> Iterator[Finding]:
+    try:
+        free, total = (os.sysconf(key) * os.sysconf("SC_PAGE_SIZE") for key in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"))
+    except (ValueError, OSError):
+        yield Finding("note", "this system does not say how much memory it has")
+        return
+    yield Finding("ok", f"{total / _GIGABYTE:.1f} GB, {free / _GIGABYTE:.1f} GB of them unused")
+
+
+def _caches() -> Iterator[Finding]:
+    try:
+        constants = import_module("huggingface_hub.constants")
+    except ImportError as error:
+        yield Finding(
+            "bad", f"huggingface_hub cannot be used: {describe_failure(error)}", "pip install huggingface-hub"
+        )
+        return
+    place = Path(constants.HF_HUB_CACHE)
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(there).free / _GIGABYTE
+    models = len(list(place.glob("models--*"))) if place.is_dir() else 0
+    if os.access(there, os.W_OK):
+        yield Finding("ok", f"{place}: {models} models, {free:.1f} GB free")
+    else:
+        yield Finding("note", f"{place} cannot be written; models are not kept", "export HF_HOME=/a/folder/of/yours")
+    if constants.HF_HUB_OFFLINE:
+        yield Finding("note", "HF_HUB_OFFLINE is set: only models in the cache can be loaded", "unset HF_HUB_OFFLINE")

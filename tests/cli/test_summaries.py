@@ -1,0 +1,91 @@
+"""What ``score`` and ``generate`` tell a person: the summary at the end, and ``--format``."""
+
+import pytest
+from command_runs import ANSWER, read, record, write
+
+from syncheck.cli import COMMANDS, EXAMPLES, main, parser
+from syncheck.cli.summaries import FORMATS, Summary
+
+
+def row(name, *scores):
+    return {
+        "id": name,
+        "sentences": [
+            {
+                "text": f" Sentence {i}\nof {name}. ",
+                "score": score,
+                "status": "scored" if score is not None else "not_checkable",
+                "verdict": None if score is None else "supported" if score >= 0.5 else "unsupported",
+                "evidence": {"text": "A  passage."},
+            }
+            for i, score in enumerate(scores)
+        ],
+    }
+
+
+def test_a_summary_counts_and_names_the_worst():
+    summary = Summary(0.5)
+    for given in (row("a", 0.9, 0.1, None), row("b\x1b[2J", 0.4, 0.3), row(None), {"id": "c", "line": 4, "error": "x"}):
+        summary.add(given)
+    assert str(summary).splitlines() == [
+        "3 answers, 5 sentences, 75.0% of 4 scored below 0.5, 1 without a score, 1 record with an error",
+        "lowest scores:",
+        "  0.10  a  Sentence 1 of a.",
+        "  0.30  b\\u001b[2J  Sentence 1 of b\\u001b[2J.",
+        "  0.40  b\\u001b[2J  Sentence 0 of b\\u001b[2J.",
+    ]
+
+
+def test_a_summary_of_nothing():
+    assert str(Summary(0.5)) == "0 answers, 0 sentences\n"
+
+
+def test_an_answer_on_one_line():
+    assert FORMATS["compact"](row("a\tb", 0.9, 0.125, None)) == "a b\t0.125\t3\tSentence 1 of a b."
+    assert FORMATS["compact"](row(None)) == "-\t-\t0\t"
+    assert FORMATS["compact"]({"id": "c", "error": "no\ncontext"}) == "c\terror\t0\tno context"
+
+
+def test_an_answer_as_a_block():
+    assert FORMATS["human"](row("a", 0.9, 0.1, None)).splitlines() == [
+        "a",
+        "  0.90  supported      Sentence 0 of a.",
+        "  0.10  unsupported    Sentence 1 of a.",
+        "                       nearest: A passage.",
+        "    -   not_checkable  Sentence 2 of a.",
+        "                       nearest: A passage.",
+    ]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, llama, make_monitor):
+    monitor = make_monitor(llama, formula=lambda values: 0.25)
+    monkeypatch.setattr("syncheck.cli.score.scoring_monitor", lambda args, purpose: monitor)
+    source, target = write(tmp_path / "in.jsonl", record(0), record(1)), str(tmp_path / "out.txt")
+    return target, lambda *options: main(["score", "--input", source, "--output", target, *options])
+
+
+def test_score_writes_the_format_asked_for(run, capsys):
+    target, score = run
+    assert score("--format", "compact") == 0
+    with open(target) as file:
+        assert [line.split("\t")[:3] for line in file] == [["r0", "0.250", "2"], ["r1", "0.250", "2"]]
+    assert "2 answers, 4 sentences" in capsys.readouterr().err
+    assert score("--format", "human") == 0
+    with open(target) as file:
+        assert ANSWER.partition(".")[0] in file.read()
+    assert score() == 0 and len(read(target)) == 2
+
+
+def test_only_json_lines_can_be_resumed(run, capsys, tmp_path):
+    _, score = run
+    assert score("--format", "human", "--resume") == 2
+    assert "--resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_a_command_s_help_can_be_read(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    assert capsys.readouterr().out.endswith(f"\nexample: syncheck {name} {EXAMPLES[name]}\n")
+    assert parser().parse_args([name, *EXAMPLES[name].split()]).command == name
