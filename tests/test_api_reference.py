@@ -8,7 +8,8 @@ from boundaries import PUBLIC_ROOMS, ROOT
 
 ROWS = re.findall(r"^\| (`.*?) \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.M)
 LISTED = [path for names, _ in ROWS for path in re.findall(r"`([\w.]+)`", names)]
-MODULES = ("syncheck", *sorted(PUBLIC_ROOMS), "syncheck.integrations", "syncheck.testing", "fod")
+ADAPTERS = ("syncheck.integrations", "syncheck.integrations.langchain")
+MODULES = ("syncheck", *sorted(PUBLIC_ROOMS), *ADAPTERS, "syncheck.testing", "fod")
 
 
 def of_path(path):

@@ -1,0 +1,169 @@
+"""LangChain: a runnable that checks the answer of a chain, and a callback that checks each model within it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from syncheck.errors import InputError, MissingExtraError, WrongTypeError
+from syncheck.integrations.generic import QUESTION, generic_monitor
+
+try:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+except ImportError as error:
+    raise MissingExtraError("langchain-core", "langchain") from error
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from langchain_core.outputs import LLMResult
+
+    from syncheck.monitor import Monitor
+    from syncheck.report import Report
+
+__all__ = ["FaithfulnessCallback", "FaithfulnessCheck"]
+
+
+class FaithfulnessCheck(Runnable):  # type: ignore[misc]
+    """Scores the answer of a chain, as its last step, and adds the report.
+
+    Its input is a mapping with ``answer`` (a text or a message), ``context`` (documents or texts) and, where it is
+    known, ``question``; its output is the same with a ``report``.
+
+    Parameters
+    ----------
+    monitor
+        Scores the answer; None takes the bundled monitor ``generic``.
+
+    Examples
+    --------
+    >>> chain = RunnablePassthrough.assign(answer=prompt | model) | FaithfulnessCheck()  # doctest: +SKIP
+    >>> chain.invoke({"question": question, "context": documents})["report"].lowest  # doctest: +SKIP
+    """
+
+    def __init__(self, monitor: Monitor | None = None) -> None:
+        self.monitor = monitor
+
+    def invoke(
+        self,
+        input: Mapping[str, Any],  # noqa: A002 - LangChain's name
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Return the input with a ``report``.
+
+        Raises
+        ------
+        InputError
+            If ``answer`` or ``context`` is missing.
+        WrongTypeError
+            If they are neither texts nor LangChain's messages and documents.
+        """
+        return dict(self._call_with_config(self._checked, input, config))
+
+    def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(given, Mapping) or not given.keys() >= {"answer", "context"}:
+            found = sorted(given) if isinstance(given, Mapping) else type(given).__name__
+            raise InputError(f"expected a mapping with 'answer' and 'context'; found {found}. Add them first")
+        question = given.get("question", QUESTION)
+        return {**given, "report": _scored(self.monitor, question, given["context"], given["answer"])}
+
+
+class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
+    """Scores each answer of a model in a chain, against the documents that were retrieved in the same run.
+
+    Without any, its sentences have the status ``no_context``. An error in scoring ends the run.
+
+    Parameters
+    ----------
+    monitor
+        Scores the answers; None takes the bundled monitor ``generic``.
+
+    Attributes
+    ----------
+    reports : list of Report
+        One for each answer, in the order in which they were complete.
+
+    Examples
+    --------
+    >>> callback = FaithfulnessCallback()  # doctest: +SKIP
+    >>> chain.invoke(question, config={"callbacks": [callback]})  # doctest: +SKIP
+    >>> callback.reports[0].lowest  # doctest: +SKIP
+    """
+
+    raise_error = True
+
+    def __init__(self, monitor: Monitor | None = None) -> None:
+        self.monitor = monitor
+        self.reports: list[Report] = []
+        self._roots: dict[UUID, UUID] = {}
+        self._retrieved: dict[UUID, list[Document]] = {}
+        self._questions: dict[UUID, str] = {}
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Remember which run a step belongs to."""
+        self._roots[run_id] = self._root(run_id, parent_run_id)
+
+    def on_retriever_start(
+        self,
+        serialized: dict[str, Any],
+        query: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Take what is retrieved for as the question."""
+        self._questions[self._root(run_id, parent_run_id)] = query
+
+    def on_retriever_end(
+        self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Add what was retrieved to the run's passages."""
+        self._retrieved.setdefault(self._root(run_id, parent_run_id), []).extend(documents)
+
+    def on_llm_end(
+        self, response: LLMResult, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Score what a model wrote."""
+        root = self._root(run_id, parent_run_id)
+        question, documents = self._questions.get(root) or QUESTION, self._retrieved.get(root, [])
+        for generations in response.generations:
+            self.reports += [_scored(self.monitor, question, documents, one.text) for one in generations if one.text]
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
+        """Forget a run that is over."""
+        if parent_run_id is None:
+            self._roots = {step: root for step, root in self._roots.items() if root != run_id}
+            self._retrieved.pop(run_id, None)
+            self._questions.pop(run_id, None)
+
+    def on_chain_error(
+        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Forget a run that failed."""
+        self.on_chain_end(None, run_id=run_id, parent_run_id=parent_run_id)
+
+    def _root(self, run: UUID, parent: UUID | None) -> UUID:
+        return run if parent is None else self._roots.get(parent, parent)
+
+
+def _scored(monitor: Monitor | None, question: str, context: Any, answer: Any) -> Report:
+    text = str(answer.text) if isinstance(answer, BaseMessage) else answer
+    if not isinstance(text, str):
+        raise WrongTypeError(f"answer must be a text or a message; found {type(answer).__name__}")
+    given = context if isinstance(context, list | tuple) else [context]
+    passages = [one.page_content if isinstance(one, Document) else one for one in given]
+    monitor = monitor or generic_monitor()
+    return monitor.score(monitor.prompt(question=question, context=passages), text)
