@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -214,8 +215,6 @@ def adapt_monitor(
     asked = [record for record in given if isinstance(record, LabelledResponse)]
     if len(asked) < len(given):
         asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
-    if len({record.group for record in asked}) < 2:
-        raise InputError("expected prompts of at least two questions, of which one lends its passages to another")
     untrained = Monitor(
         model,
         tokenizer,
@@ -231,6 +230,11 @@ def adapt_monitor(
     answers = _answered(
         untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, disable=bars
     )
+    if len({answer.group for answer in answers}) < 2:
+        raise InputError(
+            "expected answers to at least two questions, of which one lends its passages to another; found "
+            f"{len(answers)} answers, and left out {left_out}"
+        )
     scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
     records = [
         record
@@ -344,6 +348,11 @@ def _answered(
     found = []
     for record in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
         if record.response:
+            try:
+                untrained.read(prompt_of(untrained, record), record.response)
+            except PromptError as error:
+                left_out[record.id] = str(error)
+                continue
             found.append(replace(record, id=f"{record.id}/given", task=ANSWER, spans=None, sentences=None))
             continue
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
@@ -410,10 +419,11 @@ def _spoiled(
     ways = [_planted, _transplanted, _exchanged]
     rng.shuffle(ways)
     for way in ways:
-        made = way(rng, answer, other, scored, judge, sure)
-        if made is not None:
-            yield replace(made, carry_labels=True)
-            return
+        with suppress(PromptError):  # with the other passages it may not fit the window
+            made = way(rng, answer, other, scored, judge, sure)
+            if made is not None:
+                yield replace(made, carry_labels=True)
+                return
 
 
 def _most_similar(

@@ -92,6 +92,13 @@ def test_labels_that_are_given_are_not_read(llama, found):
     assert all(record.spans is None for record in given.records)
 
 
+def test_what_does_not_fit_the_window_is_left_out(llama, found):
+    long = {"id": "long", "question": "q", "context": "word " * 5000, "response": "It is."}
+    given = adapted(llama, [*prompts(), long])
+    assert list(given.left_out) == ["long"]
+    assert [r.id for r in given.records] == [r.id for r in found.records]
+
+
 def test_the_card_promises_nothing(found):
     card = found.card()
     assert "No coverage is promised" in card
