@@ -35,7 +35,7 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
     from syncheck.kit import load_kit
 
     torch.set_num_threads(1)
-    kit = load_kit("surrogate")
+    kit = load_kit("generic")
     job = make_job(Subject("kit", kit, kit), context=context, tokens=answer, batch=count + 1, seed=SEED)
     lines = [
         Line(

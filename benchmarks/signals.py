@@ -119,7 +119,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     device = torch.device(args.device)
-    print(", ".join(describe_machine(args.device, args.threads).values()))
+    print(", ".join(describe_machine(args.device, args.threads, "wall").values()))
     tokenwise(device, repeats=args.repeats)
     lid(device, repeats=args.repeats)
 

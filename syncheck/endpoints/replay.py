@@ -190,16 +190,26 @@ class EndpointReplay:
             raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
         given = read_responses(self.monitor, prompts, responses, None, None)
         known = self._known(prompts, given, top=self._top)
-        low, high = zip(*(self._ends(g, *branches) for g, branches in zip(given, known, strict=True)), strict=True)
+        ends = [self._ends(g, *branches) for g, branches in zip(given, known, strict=True)]
+        low, high = [least for least, _ in ends], [most for _, most in ends]
         monitor = self.monitor
         scorers = {
             prompt: SentenceScorer(prompt, schema=monitor.schema, aggregator=None, aligner=monitor.aligner)
             for prompt in prompts
         }
         answers = scored_unmeasured([scorers[prompt] for prompt in prompts], low)
-        return [
-            [self._certified(*found) for found in zip(answer.sentences, highs, strict=True)]
+        found = [
+            [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
             for answer, highs in zip(answers, high, strict=True)
+        ]
+        rows = [features for answer in found for sentence, features in answer if sentence.status == "no_aggregator"]
+        bounds = iter(self._score_bounds(rows))
+        return [
+            [
+                _certified(sentence, features, next(bounds) if sentence.status == "no_aggregator" else None)
+                for sentence, features in answer
+            ]
+            for answer in found
         ]
 
     def _known(
@@ -245,34 +255,39 @@ class EndpointReplay:
         size: int = self.monitor.model.get_input_embeddings().num_embeddings
         return size
 
-    def _certified(self, sentence: SentenceScore, high: SentenceSignals) -> CertifiedScore:
-        names = self.monitor.schema.names
-        lower = np.array([np.nan if value is None else value for value in sentence.features.values()], np.float64)
+    def _features(self, least: SentenceScore, most: SentenceSignals) -> Bounds:
+        """Return the bounds (F,) of a sentence's features, from those at the least entropy and KL."""
+        lower = np.array([np.nan if value is None else value for value in least.features.values()], np.float64)
         upper = lower.copy()
-        if len(high.token_ids):
-            largest = signal_features(high)
-            for place, name in enumerate(names):
+        if len(most.token_ids):
+            largest = signal_features(most)
+            for place, name in enumerate(self.monitor.schema.names):
                 if name in largest:
                     upper[place] = largest[name]
                 if name.startswith(LID.format(k="")) and self.monitor.lid_references is not None:
                     lower[place], upper[place] = -np.inf, np.inf
-        features = Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
-        has_score = sentence.status == "no_aggregator"
-        low = top = None
-        if has_score:
-            assert self.monitor.aggregator is not None
-            found = score_bounds(self.monitor.aggregator, Bounds(features.low[None], features.high[None]))
-            low, top = float(found.low[0]), float(found.high[0])
-        return CertifiedScore(
-            text=sentence.text,
-            start=sentence.start,
-            end=sentence.end,
-            status="scored" if has_score else sentence.status,
-            reason=sentence.reason,
-            features=features,
-            low=low,
-            high=top,
-        )
+        return Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
+
+    def _score_bounds(self, rows: Sequence[Bounds]) -> list[tuple[float, float]]:
+        if not rows:
+            return []
+        assert self.monitor.aggregator is not None
+        low, high = (np.stack([getattr(row, end) for row in rows]) for end in ("low", "high"))
+        found = score_bounds(self.monitor.aggregator, Bounds(low, high))
+        return list(zip(found.low.tolist(), found.high.tolist(), strict=True))
+
+
+def _certified(sentence: SentenceScore, features: Bounds, score: tuple[float, float] | None) -> CertifiedScore:
+    return CertifiedScore(
+        text=sentence.text,
+        start=sentence.start,
+        end=sentence.end,
+        status=sentence.status if score is None else "scored",
+        reason=sentence.reason,
+        features=features,
+        low=None if score is None else score[0],
+        high=None if score is None else score[1],
+    )
 
 
 def _chosen(known: KnownTokens | None, count: int) -> Floats:
