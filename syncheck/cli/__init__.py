@@ -54,6 +54,7 @@ EXAMPLES = {
 COMMANDS = {
     "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
     "score": _Command("score given responses, sentence by sentence", options.add_score, "score.run"),
+    "report": _Command("draw one page of many scored answers, the worst first", options.add_report, "report.run"),
     "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
     "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
     "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),

@@ -25,6 +25,7 @@ __all__ = [
     "add_generate",
     "add_label",
     "add_plan",
+    "add_report",
     "add_score",
     "add_serve",
     "add_train",
@@ -552,6 +553,18 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="what benchmarks/scale.py measured on your machine (the bundled model's, on the machine that is printed)",
     )
     parser.add_argument("--output", metavar="FILE", help="the estimates as JSON")
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``report``."""
+    parser.add_argument("input", metavar="SCORES", help="what score or generate wrote: JSON Lines, - or a store")
+    parser.add_argument("--html", default="report.html", metavar="FILE", help="file for the page (%(default)s)")
+    parser.add_argument(
+        "--records",
+        metavar="FILE",
+        help="what was scored, for its questions and, where it has labels, ROC, reliability and risk against coverage",
+    )
+    parser.add_argument("--title", default="Scored answers", help="heading of the page (%(default)s)")
 
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:

@@ -38,6 +38,7 @@ _READ = (
     "predictions",
     "fit_thresholds",
     "rates",
+    "records",
 )
 _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
 _WRITTEN = ("output", "html", "report", "plot", "curve")

@@ -135,6 +135,26 @@ class Store:
             file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
 
 
+def is_stored(folder: str | Path) -> bool:
+    """Whether a folder is a store."""
+    return (Path(folder) / _RUN).is_file()
+
+
+def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
+    """Yield the rows of a store as it lies there, without entering its run: another process may be writing it.
+
+    Raises
+    ------
+    CheckpointError
+        If a part is damaged.
+    """
+    for path in sorted(Path(folder).glob("part-*.parquet")):
+        table = _read(path, ["key", "row"])
+        if table is None:
+            raise CheckpointError(f"{path} is damaged; run the command that writes {folder} again to replace it")
+        yield from map(json.loads, table["row"].to_pylist())
+
+
 def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str]) -> pa.Table:
     """Return rows as a part of a store holds them."""
     import pyarrow as pa

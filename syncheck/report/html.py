@@ -1,7 +1,9 @@
-"""Reports as one HTML page: no script, no other file, nothing fetched."""
+"""Reports as one HTML page: no other file, nothing fetched, and no script but the page's own."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from markupsafe import Markup
 
 from syncheck.files import RefusedRecord
 from syncheck.report.labels import VERDICTS, contrast_words, decimal, tint, verdict, why
@@ -19,7 +22,17 @@ from syncheck.spans.words import reading_direction
 if TYPE_CHECKING:
     from syncheck.report.model import Case
 
-__all__ = ["render_fragment", "render_html", "render_label_page", "render_spans", "render_spans_fragment"]
+__all__ = [
+    "render_fragment",
+    "render_html",
+    "render_label_page",
+    "render_page",
+    "render_spans",
+    "render_spans_fragment",
+]
+
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render_html(
@@ -86,6 +99,13 @@ def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label
     return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 
 
+def render_page(body: str, *, script: str, **values: object) -> str:
+    """Draw a page whose template takes ``script``; the page's policy names its digest, so that no other one runs."""
+    code = _templates().get_template(script).render()
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    return _render(body, "", policy=f"{_POLICY}; script-src 'sha256-{digest}'", script=Markup(code), **values)  # noqa: S704
+
+
 def _prefix_of(page: str) -> str:
     """Return a prefix that keeps the anchors of several fragments in one notebook apart."""
     return f"r{zlib.crc32(page.encode(errors='backslashreplace')):08x}-"
@@ -129,10 +149,10 @@ def _spans(
     )
 
 
-def _render(body: str, prefix: str, **values: object) -> str:
+def _render(body: str, prefix: str, *, policy: str = _POLICY, **values: object) -> str:
     """Draw a page or, where its anchors have a prefix, a fragment of one."""
     template = _templates().get_template("fragment.html.j2" if prefix else "page.html.j2")
-    return template.render(body=body, prefix=prefix, **values)
+    return template.render(body=body, prefix=prefix, policy=policy, **values)
 
 
 @cache

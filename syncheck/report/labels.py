@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FeatureLabel",
     "REMARKS",
+    "STATUS_WORDS",
     "ShadeView",
+    "TINTS",
     "Tint",
     "VERDICTS",
     "answer_facts",
@@ -43,7 +45,7 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 """Meaning of each verdict, the best first."""
 
-_STATUS_WORDS: dict[Status, str] = {
+STATUS_WORDS: dict[Status, str] = {
     "scored": "scored",
     "no_aggregator": "signals only",
     "no_context": "no context",
@@ -104,7 +106,7 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 def verdict(sentence: SentenceScore) -> str:
     """Return a sentence's verdict, or the reason why it has none, with the remarks on it."""
-    words = sentence.verdict or _STATUS_WORDS[sentence.status]
+    words = sentence.verdict or STATUS_WORDS[sentence.status]
     if sentence.verdict is not None:
         words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])
     return f"{words}: {sentence.reason}" if sentence.reason else words
@@ -127,7 +129,7 @@ def why(sentence: SentenceScore) -> str:
     if sentence.verdict == "supported" and supported:
         return f"{passage.capitalize()} supports it:"
     if supported:
-        return f"{passage.capitalize()} may support it, but its other signals count against it; nearest:"
+        return f"{passage.capitalize()} may support it, but the other signals count against it; nearest:"
     if sentence.verdict == "supported":
         return f"Its signals speak for it, although no passage says it in so many words; nearest is {passage}:"
     return f"No passage supports it; nearest is {passage}:"
@@ -164,6 +166,8 @@ _Rgb = tuple[int, int, int]
 # All common kinds of colour blindness keep orange and blue apart.
 _LIGHT: tuple[_Rgb, _Rgb, _Rgb] = ((0xF4, 0xA2, 0x6B), (0xF6, 0xEF, 0xDF), (0x9C, 0xC9, 0xEE))
 _DARK: tuple[_Rgb, _Rgb, _Rgb] = ((0x8F, 0x43, 0x14), (0x3B, 0x38, 0x32), (0x1E, 0x53, 0x86))
+TINTS = {"--l": _LIGHT, "--d": _DARK}
+"""Backgrounds at the scores 0, 0.5 and 1 by the CSS variable that takes them, for a script that mixes them."""
 
 
 @dataclass(frozen=True, slots=True)

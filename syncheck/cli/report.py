@@ -1,0 +1,140 @@
+"""``syncheck report``: one page of many scored answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncheck.cli.outputs import check_file
+from syncheck.corpus import corpus_lines
+from syncheck.corpus.records import JsonDict
+from syncheck.corpus.store import is_stored, stored_rows
+from syncheck.errors import InputError, SyncheckError
+from syncheck.files import RefusedRecord, parsed_record
+from syncheck.labelling.datasets import load_jsonl, load_unlabelled
+from syncheck.labelling.responses import LabelledResponse, read_records
+from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
+
+__all__ = ["label_curves", "run"]
+
+_POINTS = 200
+"""Of a curve on the page."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the page of a file or store; returns the exit code."""
+    check_file("--html", args.html)
+    if args.input != "-" and not Path(args.input).exists():
+        raise InputError(f"{args.input!r} does not exist; pass what `syncheck score` or `generate` wrote")
+    records = {} if args.records is None else _records(Path(args.records))
+    refused: list[RefusedRecord] = []
+    unknown: list[str] = []
+    overview = Overview(_answers(args.input, records, refused, unknown))
+    scores, labels = overview.labelled()
+    curves = label_curves(scores, labels) if len(set(labels.tolist())) == 2 else None
+    page = overview.to_html(title=args.title, curves=curves, refused=refused)
+    Path(args.html).write_text(page, encoding="utf-8", errors="backslashreplace")
+    counts = ", ".join(f"{overview.kinds[kind]} {kind}" for kind in KINDS if overview.kinds[kind])
+    sys.stdout.write(f"{overview.answers} answers, {overview.sentences} sentences: {counts or 'none'}\n")
+    if unknown:
+        sys.stderr.write(f"syncheck report: {len(unknown)} answers are not in --records, {unknown[0]!r} first\n")
+    if len(labels) and curves is None:
+        sys.stderr.write("syncheck report: all labels are alike, so that there are no curves to draw\n")
+    for one in refused[:3]:
+        sys.stderr.write(f"{one.source}:{one.line}: {one.reason}\n")
+    sys.stdout.write(f"Page: {Path(args.html).resolve()}\n")
+    return 2 if refused else 0
+
+
+def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
+    """Return how (N,) scores agree with (N,) labels, 1 faithful and 0 unfaithful, of which there are both."""
+    from syncheck.evaluation.metrics import auroc
+    from syncheck.evaluation.reliability import reliability_bins
+
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # equal scores pass together
+    faithful, passed = np.cumsum(labels[order])[ends], ends + 1
+    unfaithful = passed - faithful
+    curve = [(0.0, 0.0), *zip(unfaithful / unfaithful[-1], faithful / faithful[-1], strict=True)]
+    return LabelCurves(
+        sentences=len(scores),
+        auroc=auroc(scores, labels),
+        roc=_thinned(curve),
+        reliability=[(found.mean_score, found.faithful) for found in reliability_bins(scores, labels)],
+        risk=_thinned(list(zip(passed / len(scores), unfaithful / passed, strict=True))),
+    )
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _POINTS)).round().astype(int))
+    return [(float(points[i][0]), float(points[i][1])) for i in kept]
+
+
+def _answers(
+    source: str, records: dict[str, LabelledResponse], refused: list[RefusedRecord], unknown: list[str]
+) -> Iterator[ScoredAnswer]:
+    """Yield the answers of a file or store with what the records tell of them; adds what is not there to the lists."""
+    for name, number, content in _lines(source):
+        row: JsonDict = {}
+        try:
+            row = parsed_record(content, name, number)
+            if "error" in row:
+                line = row.get("line")
+                refused.append(_refused(name, line if isinstance(line, int) else number, row, str(row["error"])))
+                continue
+            answer = answer_of(row)
+        except SyncheckError as error:
+            refused.append(_refused(name, number, row, str(error)))
+            continue
+        record = records.get(answer.id)
+        if record is None:
+            if records:
+                unknown.append(answer.id)
+            yield answer
+        else:
+            yield replace(answer, question=record.question, labels=_labels(answer, record))
+
+
+def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
+    if source != "-" and is_stored(source):
+        for number, row in enumerate(stored_rows(source), 1):
+            yield source, number, json.dumps(row).encode()
+    else:
+        for line in corpus_lines(source):
+            yield line.source, line.number, line.content
+
+
+def _refused(source: str, number: int, row: JsonDict, reason: str) -> RefusedRecord:
+    return RefusedRecord(source, number, "" if row.get("id") is None else str(row["id"]), reason)
+
+
+def _records(path: Path) -> dict[str, LabelledResponse]:
+    """Return what was scored, by id, with its labels where the first record has any."""
+    first = next(read_records(path), None)
+    labelled = first is not None and not {"spans", "labels"}.isdisjoint(first.values)
+    found = load_jsonl(path, carry_labels=True) if labelled else load_unlabelled(path)
+    return {record.id: record for record in found}
+
+
+def _labels(answer: ScoredAnswer, record: LabelledResponse) -> tuple[bool | None, ...]:
+    """Return a label for each sentence that the record has so; it may be of another response to the question."""
+    if record.spans is None and record.sentences is None:
+        return ()
+    return tuple(
+        _label(record, s.start, s.end) if record.response[s.start : s.end].strip() == s.text.strip() else None
+        for s in answer.sentences
+    )
+
+
+def _label(record: LabelledResponse, start: int, end: int) -> bool | None:
+    if record.spans is not None:
+        return not any(span.start < end and start < span.end for span in record.spans)
+    shared = {s.faithful for s in record.sentences or () if s.start < end and start < s.end}
+    return False if False in shared else None if None in shared or not shared else True

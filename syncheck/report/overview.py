@@ -1,0 +1,364 @@
+"""One page of many scored answers: shares, distributions, agreement with labels, and the worst answers first."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from syncheck.errors import InputError
+from syncheck.files import RefusedRecord, field
+from syncheck.report.html import render_page
+from syncheck.report.labels import REMARKS, STATUS_WORDS, TINTS, VERDICTS, feature_label, feature_value, verdict, why
+from syncheck.schemas import FEATURES, LID
+from syncheck.types import Evidence, Remark, SentenceScore, Status, Verdict
+
+__all__ = ["ANSWER_BYTES", "LabelCurves", "MOST_ANSWERS", "Overview", "ScoredAnswer", "answer_of"]
+
+JsonDict = dict[str, Any]
+
+MOST_ANSWERS = 10_000
+"""Answers on a page; of more the worst are listed, and all are counted."""
+ANSWER_BYTES = 5_000
+"""Largest size of an answer on the page."""
+BINS = 20
+KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if status != "scored"))
+"""What a sentence is counted as: its verdict, or the status that stands for why it has none."""
+
+_STANDS_OUT = 0.75
+_MOST_SIGNALS = 5
+_UNSCORED = 2.0
+"""Sorts answers without a score after all others."""
+_DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
+"""Characters of a sentence and of its evidence, and signals, in what an answer may take; less where it is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswer:
+    """A line that ``syncheck score`` or ``generate`` wrote.
+
+    Attributes
+    ----------
+    id : str
+        Empty if it has none.
+    question : str
+        Empty where it is not known.
+    sentences : tuple of SentenceScore
+    labels : tuple of bool or None
+        One for each sentence, True for faithful and None without a label; empty where nothing is labelled.
+    """
+
+    id: str
+    question: str
+    sentences: tuple[SentenceScore, ...]
+    labels: tuple[bool | None, ...] = ()
+
+    @property
+    def lowest(self) -> float | None:
+        """Score of the worst sentence; None when none has one."""
+        return min((s.score for s in self.sentences if s.score is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCurves:
+    """How scores agree with labels; each curve is pairs of x and y in [0, 1].
+
+    Attributes
+    ----------
+    sentences : int
+        Scored sentences with a label.
+    auroc : float
+    roc : sequence of pairs
+        Share of unfaithful and of faithful sentences that pass a threshold.
+    reliability : sequence of pairs
+        Mean score and share of faithful sentences, by bin of the score.
+    risk : sequence of pairs
+        Share of sentences that are shown, the best first, and share of unfaithful ones among them.
+    """
+
+    sentences: int
+    auroc: float
+    roc: Sequence[tuple[float, float]]
+    reliability: Sequence[tuple[float, float]]
+    risk: Sequence[tuple[float, float]]
+
+
+def answer_of(row: JsonDict) -> ScoredAnswer:
+    """Return the answer of a line of output.
+
+    Raises
+    ------
+    InputError
+        If it is not one that ``syncheck score`` or ``generate`` wrote.
+    """
+    given = field(row, "sentences", list)
+    sentences = tuple(_sentence(one) for one in given)
+    identity = row.get("id")
+    return ScoredAnswer("" if identity is None else str(identity), field(row, "question", str, default=""), sentences)
+
+
+def _sentence(given: object) -> SentenceScore:
+    if not isinstance(given, dict):
+        raise InputError(f"a sentence must be an object as `syncheck score` writes it; found {type(given).__name__}")
+    score, status, found = given.get("score"), field(given, "status", str), given.get("verdict")
+    if score is not None and not (isinstance(score, (int, float)) and 0 <= score <= 1):
+        raise InputError(f"field 'score' of a sentence must be a number from 0 to 1 or null; found {score!r}")
+    if status not in get_args(Status) or found not in (None, *get_args(Verdict)):
+        raise InputError(
+            f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {found!r}"
+        )
+    if (score is None) != (found is None):
+        raise InputError(f"a sentence with a score has a verdict, and no other; found {score!r} and {found!r}")
+    evidence = field(given, "evidence", dict, default=None)
+    return SentenceScore(
+        text=field(given, "text", str),
+        start=field(given, "start", int),
+        end=field(given, "end", int),
+        token_start=field(given, "token_start", int, default=0),
+        token_end=field(given, "token_end", int, default=0),
+        score=None if score is None else float(score),
+        status=status,
+        features=_numbers(field(given, "features", dict, default={})),
+        reason=field(given, "reason", str, default=None),
+        evidence=None if evidence is None else _evidence(evidence),
+        verdict=found,
+        remarks=_remarks(field(given, "remarks", list, default=[])),
+    )
+
+
+def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
+    if not all(isinstance(remark, str) and remark in REMARKS for remark in given):
+        raise InputError(f"the remarks of a sentence must be some of {', '.join(REMARKS)}; found {given!r}")
+    return tuple(remark for remark in REMARKS if remark in given)
+
+
+def _numbers(values: Mapping[str, object]) -> dict[str, float | None]:
+    return {name: float(value) if isinstance(value, (int, float)) else None for name, value in values.items()}
+
+
+def _evidence(given: JsonDict) -> Evidence:
+    kinds = {"passage": int, "text": str, "score": (int, float)}
+    return Evidence(**{f.name: field(given, f.name, kinds[f.name]) for f in fields(Evidence)})  # type: ignore[arg-type]
+
+
+class Overview:
+    """Counts answers as they come, and keeps those that the page lists.
+
+    Parameters
+    ----------
+    answers
+        Read once.
+    """
+
+    def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.answers = 0
+        self._scores: list[float] = []
+        self._lowest: list[float] = []
+        self._labels: list[tuple[float, bool]] = []
+        self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=_worst_first)
+
+    def _counted(self, answers: Iterable[ScoredAnswer]) -> Iterator[ScoredAnswer]:
+        for answer in answers:
+            self.answers += 1
+            self.kinds.update(_kind(sentence) for sentence in answer.sentences)
+            self._scores += [s.score for s in answer.sentences if s.score is not None]
+            self._lowest += [] if answer.lowest is None else [answer.lowest]
+            if answer.labels:
+                pairs = zip(answer.sentences, answer.labels, strict=True)
+                self._labels += [(s.score, label) for s, label in pairs if s.score is not None and label is not None]
+            yield answer
+
+    @property
+    def sentences(self) -> int:
+        """Sentences of all answers."""
+        return self.kinds.total()
+
+    @property
+    def sentence_bins(self) -> tuple[int, ...]:
+        """Scored sentences by score, in bins of equal width."""
+        return _binned(self._scores)
+
+    @property
+    def answer_bins(self) -> tuple[int, ...]:
+        """Answers by their worst sentence, in bins of equal width."""
+        return _binned(self._lowest)
+
+    def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
+        scores = np.array([score for score, _ in self._labels], dtype=np.float64)
+        return scores, np.array([label for _, label in self._labels], dtype=np.int64)
+
+    def to_html(
+        self,
+        *,
+        title: str = "Scored answers",
+        curves: LabelCurves | None = None,
+        refused: Sequence[RefusedRecord] = (),
+    ) -> str:
+        """Return a complete page that needs no other file and no network.
+
+        Figures and plots are drawn here; a script of the page lists, filters and searches the answers. All text is
+        data or escaped, and the page runs no script but its own.
+
+        Parameters
+        ----------
+        title
+            Heading of the page.
+        curves
+            Agreement with labels, where there are any.
+        refused
+            Lines without an answer.
+        """
+        data = _Data(self.listed)
+        drawn = data.answers()
+        return render_page(
+            "overview.html.j2",
+            script="overview.js.j2",
+            title=title,
+            overview=self,
+            kinds=[(kind, _kind_words(kind), self.kinds[kind]) for kind in KINDS if self.kinds[kind]],
+            bins=BINS,
+            curves=curves,
+            refused=refused,
+            data=drawn,
+            tables=_safe({"kinds": KINDS, "words": [*data.words], "signals": [*data.signals], "tints": TINTS}),
+            verdicts=VERDICTS,
+        )
+
+
+def _worst_first(answer: ScoredAnswer) -> float:
+    return _UNSCORED if answer.lowest is None else answer.lowest
+
+
+def _kind(sentence: SentenceScore) -> str:
+    return sentence.verdict or sentence.status
+
+
+def _kind_words(kind: str) -> str:
+    return STATUS_WORDS.get(kind, kind)  # type: ignore[call-overload, no-any-return]
+
+
+def _binned(scores: Sequence[float]) -> tuple[int, ...]:
+    places = np.minimum((np.asarray(scores, dtype=np.float64) * BINS).astype(np.int64), BINS - 1)
+    return tuple(np.bincount(places, minlength=BINS).tolist())
+
+
+class _Data:
+    """The answers as the page's script reads them: arrays, whose words and names of signals stand in tables."""
+
+    def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
+        self._listed = listed
+        self._standing = _Standing(listed)
+        self.words: dict[str, int] = {}
+        self.signals: dict[tuple[str, str], int] = {}
+
+    def answers(self) -> Markup:
+        return Markup("[") + Markup(",\n").join(self._answer(answer) for answer in self._listed) + Markup("]")
+
+    def _answer(self, answer: ScoredAnswer) -> Markup:
+        """Return an answer with as much of its details as there is room for; its worst sentences stay the longest."""
+        most = len(answer.sentences)
+        for text, evidence, signals in _DETAILS:
+            found = self._encoded(answer, range(most), text, evidence, signals)
+            if len(found.encode()) <= ANSWER_BYTES:
+                return found
+        by_score = sorted(range(most), key=lambda i: _score_or(answer.sentences[i], _UNSCORED))
+        while len(found.encode()) > ANSWER_BYTES:
+            most = most * 2 // 3 if most > 1 else 0
+            text = text if most else 0
+            found = self._encoded(answer, sorted(by_score[:most]), text, evidence, 0)
+        return found
+
+    def _encoded(self, answer: ScoredAnswer, places: Iterable[int], text: int, evidence: int, signals: int) -> Markup:
+        kept = list(places)
+        kinds = sorted({KINDS.index(_kind(s)) for s in answer.sentences})
+        sentences = [self._sentence(answer, i, text, evidence, signals) for i in kept]
+        wrong = int(False in answer.labels)
+        lowest = None if answer.lowest is None else round(answer.lowest, 4)
+        row = [_cut(answer.id, 100), _cut(answer.question, 400), lowest, kinds, wrong, len(answer.sentences), sentences]
+        return _safe(row)
+
+    def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
+        sentence = answer.sentences[place]
+        said = [verdict(sentence)] if sentence.reason is None else [_cut(verdict(sentence), 200)]
+        label = answer.labels[place] if answer.labels else None
+        near = sentence.evidence
+        return [
+            _cut(sentence.text, text),
+            None if sentence.score is None else round(sentence.score, 4),
+            KINDS.index(_kind(sentence)),
+            self._word(said[0]) if sentence.reason is None else said[0],
+            self._word(why(sentence)),
+            "" if near is None else _cut(near.text.strip(), evidence),
+            None if near is None else round(near.score, 4),
+            None if label is None else int(label),
+            self._signals(sentence, signals),
+        ]
+
+    def _signals(self, sentence: SentenceScore, most: int) -> list[list[object]]:
+        if sentence.verdict == "supported":
+            return []
+        found = []
+        for name, share in self._standing.worst(sentence)[:most]:
+            label = feature_label(name)
+            place = self.signals.setdefault((label.meaning, name), len(self.signals))
+            found.append([place, feature_value(name, sentence.features[name]), math.floor(100 * share)])
+        return found
+
+    def _word(self, text: str) -> int:
+        return self.words.setdefault(text, len(self.words))
+
+
+class _Standing:
+    """How far each sentence's signals stand from those of the others, where a direction is known."""
+
+    def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
+        columns: dict[str, list[float]] = {}
+        for answer in listed:
+            for sentence in answer.sentences:
+                for name, value in sentence.features.items():
+                    if value is not None and _direction(name):
+                        columns.setdefault(name, []).append(value * _direction(name))
+        self._sorted = {name: np.sort(values) for name, values in columns.items()}
+
+    def worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
+        """Return the signals that are less faithful than most, each with the share that it is worse than."""
+        shares = []
+        for name, value in sentence.features.items():
+            if value is None or not _direction(name):
+                continue
+            column = self._sorted[name]
+            better = len(column) - int(np.searchsorted(column, value * _direction(name), side="right"))
+            shares.append((name, better / len(column)))
+        return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
+
+
+_DIRECTIONS = {feature.name: feature.direction for feature in FEATURES}
+
+
+def _direction(name: str) -> int:
+    return _DIRECTIONS.get(name, _DIRECTIONS[LID] if name.startswith(LID.partition("{")[0]) else 0)
+
+
+def _score_or(sentence: SentenceScore, other: float) -> float:
+    return other if sentence.score is None else sentence.score
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…" if most else "…"
+
+
+def _safe(value: object) -> Markup:
+    """Return JSON that can stand in a script element: no character of it begins a tag, a comment or an entity."""
+    return htmlsafe_json_dumps(value, dumps=partial(json.dumps, ensure_ascii=False, separators=(",", ":")))

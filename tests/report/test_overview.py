@@ -1,0 +1,156 @@
+"""The page of many scored answers: what it counts, what its script is given, and that hostile text stays text."""
+
+import base64
+import hashlib
+import json
+
+import pytest
+from test_html import Page
+
+from syncheck.errors import InputError
+from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
+
+HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
+
+
+def sentence(score=0.5, *, verdict=None, text="It is so.", status="scored", evidence="So.", **fields):
+    if score is not None:
+        verdict = verdict or ("supported" if score >= 0.85 else "doubtful" if score >= 0.7 else "unsupported")
+    return {
+        "text": text,
+        "start": 0,
+        "end": len(text),
+        "score": score,
+        "status": status,
+        "verdict": verdict,
+        "features": {"align_score": score, "large_kl_pos": 1.0},
+        "reason": None if score is not None else "no letter or digit",
+        "evidence": {"passage": 1, "text": evidence, "score": 0.25},
+    } | fields
+
+
+def row(identity, *sentences):
+    return {"id": identity, "sentences": list(sentences)}
+
+
+def drawn(*rows, **options):
+    overview = Overview(answer_of(one) for one in rows)
+    source = overview.to_html(**options)
+    texts = source.split('<script type="application/json" id="')
+    data = {part.partition('"')[0]: part.partition(">")[2].partition("</script>")[0] for part in texts[1:]}
+    return overview, source, {name: json.loads(text) for name, text in data.items()}
+
+
+def test_sentences_are_counted_by_verdict_and_status():
+    overview, source, _ = drawn(
+        row("a", sentence(0.9), sentence(0.2), sentence(0.1, verdict="contradicted")),
+        row("b", sentence(None, status="not_checkable"), sentence(0.95)),
+        row("c"),
+    )
+    assert overview.kinds == {"supported": 2, "unsupported": 1, "contradicted": 1, "not_checkable": 1}
+    assert (overview.answers, overview.sentences) == (3, 5)
+    assert "40.0 %" in Page(source).text("td")
+    assert {place: n for place, n in enumerate(overview.sentence_bins) if n} == {2: 1, 4: 1, 18: 1, 19: 1}
+    assert {place: n for place, n in enumerate(overview.answer_bins) if n} == {2: 1, 19: 1}
+
+
+def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
+    _, _, data = drawn(
+        row("good", sentence(0.9)), row("none", sentence(None, status="failed")), row("bad", sentence(0.1))
+    )
+    assert [(one[0], one[2], [KINDS[kind] for kind in one[3]]) for one in data["data"]] == [
+        ("bad", 0.1, ["unsupported"]),
+        ("good", 0.9, ["supported"]),
+        ("none", None, ["failed"]),
+    ]
+    assert data["tables"]["kinds"] == list(KINDS)
+    text, score, _, _, why, evidence, support, label, _ = data["data"][0][-1][0]
+    assert (text, score, evidence, support, label) == ("It is so.", 0.1, "So.", 0.25, None)
+    assert data["tables"]["words"][why] == "No passage supports it; nearest is passage 2:"
+
+
+def test_signals_that_are_worse_than_in_most_sentences_stand_beside_it():
+    _, _, data = drawn(*(row(str(i), sentence(i / 10)) for i in range(10)))
+    place, value, percent = data["data"][0][-1][0][-1][0]
+    assert (data["tables"]["signals"][place][1], value, percent) == ("align_score", "0", 90)
+    assert [one[-1][0][-1] for one in data["data"][3:]] == [[]] * 7  # large_kl_pos has no better side
+
+
+def test_hostile_text_stays_text():
+    hostile = sentence(None, text=HOSTILE, status="failed", evidence=HOSTILE) | {"reason": HOSTILE}
+    _, source, data = drawn(row(HOSTILE, sentence(0.5, text=HOSTILE), hostile), title=HOSTILE)
+    assert source.count("<script") == source.count("</script>") == 3
+    assert "<!--" not in source
+    assert [one[0] for one in data["data"][0][-1]] == [HOSTILE, HOSTILE]
+    assert HOSTILE in Page(source).text("h1")
+
+
+def test_the_page_runs_its_own_script_alone_and_needs_no_other_file():
+    _, source, _ = drawn(row("a", sentence()))
+    page = Page(source)
+    script = source.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in page.values("content")
+    assert not {"link", "img", "iframe", "object", "embed"} & set(page.tags)
+    assert page.values("src") == []
+    assert "innerHTML" not in script
+
+
+@pytest.mark.parametrize("text", ["word " * 100, "<" * 400, "\u65e5" * 3000], ids=["words", "escaped", "wide"])
+def test_an_answer_takes_at_most_5_kilobytes_and_keeps_its_worst_sentence(text):
+    many = [sentence(0.9, text=text, evidence=text) for _ in range(200)]
+    many[150] = sentence(0.125, text=f"Worst. {text}", evidence=text)
+    _, source, data = drawn(row("x", *many))
+    line = source.partition('id="data">[')[2].partition("]</script>")[0]
+    assert len(line.encode()) <= ANSWER_BYTES
+    total, kept = data["data"][0][5:7]
+    assert total == 200
+    assert any(one[1] == 0.125 and one[0].startswith("Worst") for one in kept)
+
+
+def test_more_answers_than_a_page_holds_are_counted_and_the_worst_listed(monkeypatch):
+    monkeypatch.setattr("syncheck.report.overview.MOST_ANSWERS", 2)
+    overview, source, data = drawn(*(row(str(i), sentence(i / 10)) for i in (3, 1, 2)))
+    assert [one[0] for one in data["data"]] == ["1", "2"]
+    assert overview.answers == 3
+    assert "2 worst are listed" in Page(source).text("p")
+
+
+def test_curves_are_drawn_where_there_are_labels():
+    line = [(0.0, 0.0), (1.0, 1.0)]
+    curves = LabelCurves(12, 0.75, line, line, line)
+    _, source, _ = drawn(row("a", sentence()), curves=curves)
+    page = Page(source)
+    assert "0.750" in page.text("b")
+    assert page.tags.count("polyline") == 3
+    assert "polyline" not in Page(drawn(row("a", sentence()))[1]).tags
+
+
+def test_labels_of_scored_sentences_are_kept():
+    found = answer_of(row("a", sentence(0.9), sentence(0.2), sentence(None, status="failed"), sentence(0.3)))
+    overview = Overview([ScoredAnswer("a", "Why?", found.sentences, (True, False, True, None))])
+    scores, labels = overview.labelled()
+    assert (scores.tolist(), labels.tolist()) == ([0.9, 0.2], [1, 0])
+    assert '"Why?",0.2' in overview.to_html()
+
+
+def test_no_answers_are_said_to_be_none():
+    assert "no answer was given" in Page(drawn()[1]).text("p")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"id": "a"},
+        row("a", "text"),
+        row("a", sentence(0.5, remarks=["unheard"])),
+        row("a", sentence(1.5)),
+        row("a", sentence(0.5, status="unheard")),
+        row("a", sentence(0.5) | {"verdict": None}),
+        row("a", sentence(0.5) | {"evidence": {"passage": "1", "text": "", "score": 1}}),
+    ],
+    ids=["no sentences", "no object", "remark", "score", "status", "verdict", "evidence"],
+)
+def test_a_line_that_score_did_not_write_is_refused(given):
+    with pytest.raises(InputError):
+        answer_of(given)
