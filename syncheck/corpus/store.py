@@ -17,7 +17,7 @@ from syncheck.files import UNFINISHED, enter_run, replaced
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Store", "table_of"]
+__all__ = ["Store", "is_stored", "stored_rows", "table_of"]
 
 FORMAT = "syncheck.store.v1"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"

@@ -19,9 +19,19 @@ from numpy.typing import NDArray
 from syncheck.errors import InputError
 from syncheck.files import RefusedRecord, field
 from syncheck.report.html import render_page
-from syncheck.report.labels import REMARKS, STATUS_WORDS, TINTS, VERDICTS, feature_label, feature_value, verdict, why
+from syncheck.report.labels import (
+    REMARKS,
+    STATUS_WORDS,
+    TINTS,
+    VERDICTS,
+    contrast_words,
+    feature_label,
+    feature_value,
+    verdict,
+    why,
+)
 from syncheck.schemas import FEATURES, LID
-from syncheck.types import Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
 __all__ = ["ANSWER_BYTES", "LabelCurves", "MOST_ANSWERS", "Overview", "ScoredAnswer", "answer_of"]
 
@@ -133,6 +143,7 @@ def _sentence(given: object) -> SentenceScore:
         evidence=None if evidence is None else _evidence(evidence),
         verdict=found,
         remarks=_remarks(field(given, "remarks", list, default=[])),
+        contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
     )
 
 
@@ -140,6 +151,14 @@ def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
     if not all(isinstance(remark, str) and remark in REMARKS for remark in given):
         raise InputError(f"the remarks of a sentence must be some of {', '.join(REMARKS)}; found {given!r}")
     return tuple(remark for remark in REMARKS if remark in given)
+
+
+def _contrast(given: object) -> Contrast:
+    kind = given.get("kind") if isinstance(given, dict) else None
+    if not isinstance(given, dict) or kind not in get_args(ContrastKind):
+        raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
+    words = (field(given, name, str) for name in ("sentence", "evidence"))
+    return Contrast(kind, *words, passage=field(given, "passage", int))
 
 
 def _numbers(values: Mapping[str, object]) -> dict[str, float | None]:
@@ -303,6 +322,7 @@ class _Data:
             "" if near is None else _cut(near.text.strip(), evidence),
             None if near is None else round(near.score, 4),
             None if label is None else int(label),
+            [_cut(contrast_words(found), 120) for found in sentence.contrasts[: max(signals, 1)]],
             self._signals(sentence, signals),
         ]
 

@@ -64,7 +64,7 @@ def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
         ("none", None, ["failed"]),
     ]
     assert data["tables"]["kinds"] == list(KINDS)
-    text, score, _, _, why, evidence, support, label, _ = data["data"][0][-1][0]
+    text, score, _, _, why, evidence, support, label, _, _ = data["data"][0][-1][0]
     assert (text, score, evidence, support, label) == ("It is so.", 0.1, "So.", 0.25, None)
     assert data["tables"]["words"][why] == "No passage supports it; nearest is passage 2:"
 
@@ -74,6 +74,12 @@ def test_signals_that_are_worse_than_in_most_sentences_stand_beside_it():
     place, value, percent = data["data"][0][-1][0][-1][0]
     assert (data["tables"]["signals"][place][1], value, percent) == ("align_score", "0", 90)
     assert [one[-1][0][-1] for one in data["data"][3:]] == [[]] * 7  # large_kl_pos has no better side
+
+
+def test_contrasts_stand_beside_the_sentence():
+    found = {"kind": "number", "sentence": "1968", "evidence": "1967", "passage": 0}
+    _, _, data = drawn(row("a", sentence(0.2, contrasts=[found])))
+    assert data["data"][0][-1][0][-2] == ["passage 1 says “1967”, not “1968”"]
 
 
 def test_hostile_text_stays_text():
@@ -144,12 +150,13 @@ def test_no_answers_are_said_to_be_none():
         {"id": "a"},
         row("a", "text"),
         row("a", sentence(0.5, remarks=["unheard"])),
+        row("a", sentence(0.5, contrasts=[{"kind": "unheard"}])),
         row("a", sentence(1.5)),
         row("a", sentence(0.5, status="unheard")),
         row("a", sentence(0.5) | {"verdict": None}),
         row("a", sentence(0.5) | {"evidence": {"passage": "1", "text": "", "score": 1}}),
     ],
-    ids=["no sentences", "no object", "remark", "score", "status", "verdict", "evidence"],
+    ids=["no sentences", "no object", "remark", "contrast", "score", "status", "verdict", "evidence"],
 )
 def test_a_line_that_score_did_not_write_is_refused(given):
     with pytest.raises(InputError):
