@@ -154,11 +154,14 @@ def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
 
 
 def _contrast(given: object) -> Contrast:
-    kind = given.get("kind") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or kind not in get_args(ContrastKind):
+    if not isinstance(given, dict) or given.get("kind") not in get_args(ContrastKind):
         raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
-    words = (field(given, name, str) for name in ("sentence", "evidence"))
-    return Contrast(kind, *words, passage=field(given, "passage", int))
+    return Contrast(
+        kind=field(given, "kind", str),
+        sentence=field(given, "sentence", str),
+        evidence=field(given, "evidence", str),
+        passage=field(given, "passage", int),
+    )
 
 
 def _numbers(values: Mapping[str, object]) -> dict[str, float | None]:
