@@ -1,0 +1,115 @@
+"""LlamaIndex: the score of a response by its source nodes, and a postprocessor that keeps the nodes that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from syncheck.errors import InputError, MissingExtraError, WrongTypeError
+from syncheck.given import check_share, check_text
+from syncheck.integrations.generic import QUESTION, generic_monitor
+
+try:
+    from llama_index.core.base.response.schema import Response
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+except ImportError as error:
+    raise MissingExtraError("llama-index-core", "llama-index") from error
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+    from syncheck.report import Report
+
+__all__ = ["SupportPostprocessor", "score_response"]
+
+
+def score_response(response: Response, *, question: str = QUESTION, monitor: Monitor | None = None) -> Report:
+    """Score a query engine's response for faithfulness to its source nodes.
+
+    Parameters
+    ----------
+    response
+        What ``query_engine.query`` returned; one that streams is read with ``get_response()`` first.
+    question
+        Read only by a ``monitor`` that measures a model.
+    monitor
+        Scores the response; None takes the bundled monitor ``generic``.
+
+    Raises
+    ------
+    InputError
+        If it has no text.
+    WrongTypeError
+        If it is no response.
+
+    Examples
+    --------
+    >>> report = score_response(query_engine.query(question))  # doctest: +SKIP
+    >>> report.lowest  # doctest: +SKIP
+    """
+    if not isinstance(response, Response):
+        raise WrongTypeError(f"response must be a LlamaIndex Response; found {type(response).__name__}")
+    if response.response is None:
+        raise InputError("the response has no text; pass one that query_engine.query returned")
+    return _scored(monitor, question, response.source_nodes, response.response)
+
+
+class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
+    """Keeps the nodes that support an answer, as its citations, the best supported first.
+
+    Parameters
+    ----------
+    answer
+        The text whose sentences are looked up in the nodes.
+    at_least
+        A sentence with a lower score supports no node.
+    monitor
+        Scores the sentences; None takes the bundled monitor ``generic``.
+
+    Examples
+    --------
+    >>> response = query_engine.query(question)  # doctest: +SKIP
+    >>> SupportPostprocessor(str(response)).postprocess_nodes(response.source_nodes)  # doctest: +SKIP
+    """
+
+    answer: str
+    at_least: float = 0.5
+    _monitor: Any = PrivateAttr(default=None)
+
+    def __init__(self, answer: str, *, at_least: float = 0.5, monitor: Monitor | None = None, **options: Any) -> None:
+        check_text(answer, "answer")
+        check_share(at_least, "at_least")
+        super().__init__(answer=answer, at_least=at_least, **options)
+        self._monitor = monitor
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex saves."""
+        return "SupportPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        nodes = [node for node in nodes if _text_of(node).strip()]  # a prompt leaves blank passages out
+        if not nodes:
+            return []
+        question = query_bundle.query_str if query_bundle is not None else QUESTION
+        best: dict[int, float] = {}
+        for sentence in _scored(self._monitor, question, nodes, self.answer).sentences:
+            if sentence.evidence is not None and sentence.score is not None and sentence.score >= self.at_least:
+                place = sentence.evidence.passage
+                best[place] = max(sentence.score, best.get(place, 0.0))
+        kept = sorted(best.items(), key=lambda found: -found[1])
+        return [NodeWithScore(node=nodes[place].node, score=score) for place, score in kept]
+
+
+def _scored(monitor: Monitor | None, question: str, nodes: Sequence[NodeWithScore], answer: str) -> Report:
+    passages = [_text_of(node) for node in nodes]
+    monitor = monitor or generic_monitor()
+    return monitor.score(monitor.prompt(question=question, context=passages), answer)
+
+
+def _text_of(node: NodeWithScore) -> str:
+    """Return a node as the model that answered was shown it."""
+    return str(node.node.get_content(metadata_mode=MetadataMode.LLM))
