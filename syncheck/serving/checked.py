@@ -153,7 +153,7 @@ class CheckedText:
 
     def leave(self) -> None:
         """Release the resources of the check."""
-        if self._watch is not None and self._watch._scope is not None:
+        if self._watch is not None:
             self._watch.__exit__(None, None, None)
 
     @property
