@@ -41,6 +41,7 @@ EXAMPLES = {
     "ablate": "--data labelled.jsonl --output ablation.json",
     "transfer": "--data labelled.jsonl --output transfer.json",
     "label": "answers.jsonl --output labelled.jsonl",
+    "report": "scores.jsonl --records answers.jsonl --html report.html",
     "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
     "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
