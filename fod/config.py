@@ -207,15 +207,15 @@ class Thresholds:
     prune : float or None
         tau_2 in [0, 1], of sampled sentences, tau_1 of branches; None where there are neither: an answer ends where
         stage 1 backtracks.
-    promise : RiskControlledThreshold or None
+    guarantee : RiskControlledThreshold or None
         The guarantee for the score requested by ``"calibrated"``; None where it was not requested. Both thresholds
-        are then at least ``promise.threshold``.
+        are then at least ``guarantee.threshold``.
 
     Notes
     -----
     The guarantee is for sentences like those of the calibration, released one by one, each because its own score
-    reaches the threshold: at most ``promise.risk`` of them are unfaithful, with ``promise.confidence``. Without
-    ``promise.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
+    reaches the threshold: at most ``guarantee.risk`` of them are unfaithful, with ``guarantee.confidence``. Without
+    ``guarantee.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
     that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
     answers that have none at all; these are some of the sentences that the guarantee counts, and of some of them by
     themselves it says nothing. The search of FOD's stage 2 is outside the guarantee: it samples several sentences and
@@ -226,7 +226,7 @@ class Thresholds:
 
     backtrack: float
     prune: float | None = None
-    promise: RiskControlledThreshold | None = None
+    guarantee: RiskControlledThreshold | None = None
 
 
 def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
@@ -251,19 +251,19 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
         release sentences below it.
     """
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
-    promise = _promise_of(monitor) if "calibrated" in asked else None
-    if promise is not None and config.on_exhausted == "annotate":
+    guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
+    if guarantee is not None and config.on_exhausted == "annotate":
         raise InputError(
             "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' guarantees that there are "
             "none; choose another on_exhausted, or pass numbers as thresholds"
         )
-    tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, promise)
+    tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, guarantee)
     if config.propose == "branch":
-        return Thresholds(tau_1, tau_1, promise)
+        return Thresholds(tau_1, tau_1, guarantee)
     return Thresholds(
         tau_1,
-        _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, promise),
-        promise,
+        _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee),
+        guarantee,
     )
 
 
@@ -280,32 +280,32 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
         If it is neither a word nor a number.
     """
     check_threshold(threshold, "threshold")
-    promise = _promise_of(monitor) if threshold == "calibrated" else None
-    return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, promise), None, promise)
+    guarantee = _guarantee_of(monitor) if threshold == "calibrated" else None
+    return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)
 
 
-def _promise_of(monitor: Monitor) -> RiskControlledThreshold:
+def _guarantee_of(monitor: Monitor) -> RiskControlledThreshold:
     aggregator = monitor.aggregator
-    promise = None if aggregator is None else aggregator.calibrated_threshold
-    if aggregator is None or promise is None:
+    guarantee = None if aggregator is None else aggregator.calibrated_threshold
+    if aggregator is None or guarantee is None:
         raise NotReadyError(
             "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
             "calibrate --risk R --confidence C --output DIR` on held-out data and take the monitor that it saves, or "
             "pass a number"
         )
-    return replace(promise, threshold=float(aggregator.at_prior(promise.threshold)))
+    return replace(guarantee, threshold=float(aggregator.at_prior(guarantee.threshold)))
 
 
-def _chosen(name: str, given: Threshold | None, saved: float, promise: RiskControlledThreshold | None) -> float:
-    if promise is None:
+def _chosen(name: str, given: Threshold | None, saved: float, guarantee: RiskControlledThreshold | None) -> float:
+    if guarantee is None:
         return saved if given is None else float(given)
     if given == "calibrated":
-        return promise.threshold
+        return guarantee.threshold
     if given is None:
-        return max(saved, promise.threshold)
-    if float(given) < promise.threshold:
+        return max(saved, guarantee.threshold)
+    if float(given) < guarantee.threshold:
         raise InputError(
-            f"with a threshold of 'calibrated' every sentence must reach {promise.threshold}; found {name}={given}. "
+            f"with a threshold of 'calibrated' every sentence must reach {guarantee.threshold}; found {name}={given}. "
             "Leave it out, raise it, or pass 'calibrated' for both"
         )
     return float(given)

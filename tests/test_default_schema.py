@@ -1,4 +1,4 @@
-"""What is measured when nothing is said is the same everywhere, and holds what its name promises."""
+"""What is measured when nothing is said is the same everywhere, and holds what its name says."""
 
 import json
 

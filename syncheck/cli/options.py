@@ -416,7 +416,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         choices=("nearest", "random"),
         default="nearest",
         help="nearest: sentences whose scores are nearest the threshold first, for `calibrate --method shift --risk "
-        "none`; random: whole answers drawn at random, for a threshold with a promise (%(default)s)",
+        "none`; random: whole answers drawn at random, for a threshold with a guarantee (%(default)s)",
     )
     parser.add_argument(
         "--responses",

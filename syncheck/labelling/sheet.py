@@ -28,7 +28,7 @@ __all__ = ["LabelOrder", "LabelSheet", "OpenSentence"]
 
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: the sentences whose scores are nearest the monitor's threshold first, for the most from few labels.
-``random``: whole answers in random order, as a threshold with a promise needs them."""
+``random``: whole answers in random order, as a threshold with a guarantee needs them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ Prompts and responses that could not be used: {left_out}.
   no estimate for real ones: the teacher is sure of the easy sentences, and what it believes wrongly is learned.
 - The scores assume that {expected:.0%} of the sentences are faithful. `--prior` or `syncheck calibrate` corrects that.
 - The thresholds (backtrack {backtrack:.3f}, prune {prune:.3f}) take the teacher's scores for probabilities.
-- **No coverage is promised.** For a threshold above which at most 5 % of the sentences are unfaithful, with 90 %
+- **No coverage is guaranteed.** For a threshold above which at most 5 % of the sentences are unfaithful, with 90 %
   confidence, people must label at least {none} sentences of as many other questions, if none of those released is
   unfaithful, or {two} if two of them are; twice as many where only half of the sentences are to be released.
   `syncheck label --order random` and `syncheck calibrate` do that.

@@ -118,7 +118,7 @@ def test_options_reach_the_search(files, monkeypatch):
         on_exhausted="annotate",
     )
     assert len(answer["sentences"]) == 1
-    assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0, "promise": None}
+    assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0, "guarantee": None}
     generate(files, "fod-backtrack", "--backtrack-threshold", "0", "--max-sentences", "1")
     assert (built[1].config.backtrack_threshold, built[1].config.max_sentences) == (0.0, 1)
     generate(files, "fod")
@@ -138,20 +138,20 @@ def test_repair_by_branching(files, capsys):
     assert main([*arguments, "--max-skips", "2"]) == 2 and "--max-skips" in capsys.readouterr().err
 
 
-def test_release_needs_a_promise(files, capsys):
+def test_release_needs_a_guarantee(files, capsys):
     for decoder, option in [("fod", "--prune-threshold"), ("fod-backtrack", "--backtrack-threshold")]:
         arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, option, "calibrated"]
         assert main(arguments) == 2 and "threshold" in capsys.readouterr().err
 
 
-def test_release_takes_the_promise_of_a_calibration(files, monkeypatch):
-    promise = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
+def test_release_takes_the_guarantee_of_a_calibration(files, monkeypatch):
+    guarantee = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
     kit = load_kit("generation")
-    promising = replace(kit.aggregator, calibrated_threshold=promise)
-    monkeypatch.setattr(kit, "aggregator", promising)
+    guaranteed = replace(kit.aggregator, calibrated_threshold=guarantee)
+    monkeypatch.setattr(kit, "aggregator", guaranteed)
     monkeypatch.setattr("syncheck.cli.monitors.load_kit", lambda purpose, device: kit)
     _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "calibrated")
-    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "promise": asdict(promise)}
+    assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "guarantee": asdict(guarantee)}
     _, (answer,) = generate(files, "fod", "--prune-threshold", "calibrated")
     thresholds = answer["trace"]["thresholds"]
     assert (thresholds["backtrack"], thresholds["prune"]) == (max(kit.config.backtrack_threshold, 0.625), 0.625)

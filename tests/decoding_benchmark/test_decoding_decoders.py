@@ -1,4 +1,4 @@
-"""The decoders of a comparison are those that users call, and FOD's promise is checked on each answer."""
+"""The decoders of a comparison are those that users call, and FOD's guarantee is checked on each answer."""
 
 from dataclasses import replace
 

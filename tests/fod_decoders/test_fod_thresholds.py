@@ -1,4 +1,4 @@
-"""The threshold that a calibration promises for, taken by the decoders that release sentences."""
+"""The threshold that a calibration guarantees, taken by the decoders that release sentences."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from syncheck.errors import InputError, NotReadyError
 from syncheck.testing import FormulaAggregator
 
 
-def promise(threshold):
+def guarantee(threshold):
     """What 100 released sentences, one of them unfaithful, support."""
     return RiskControlledThreshold(threshold, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
 
@@ -27,12 +27,12 @@ class PromisingAggregator(FormulaAggregator):
 
 
 @pytest.fixture
-def promising(llama, make_monitor):
+def guaranteeing(llama, make_monitor):
     """Build a monitor with tau_1 = 0.7, tau_2 = 0.85 and a calibrated threshold, None for none."""
 
     def make(threshold):
         monitor = make_monitor(llama, backtrack_threshold=0.7, prune_threshold=0.85)
-        calibrated = None if threshold is None else promise(threshold)
+        calibrated = None if threshold is None else guarantee(threshold)
         monitor.aggregator = PromisingAggregator(monitor.schema, wavy, calibrated_threshold=calibrated)
         return monitor
 
@@ -50,9 +50,9 @@ def run(generator, prompt, **options):
 
 class TestChoice:
     @pytest.mark.parametrize(
-        ("promised", "backtrack", "prune", "expected"),
+        ("guaranteed", "backtrack", "prune", "expected"),
         [
-            (0.8, "calibrated", None, (0.8, 0.85)),  # the monitor's own tau_2 is above the promise
+            (0.8, "calibrated", None, (0.8, 0.85)),  # the monitor's own tau_2 is above the guarantee
             (0.9, "calibrated", None, (0.9, 0.9)),  # and here below it
             (0.8, None, "calibrated", (0.8, 0.8)),
             (0.6, None, "calibrated", (0.7, 0.6)),
@@ -61,26 +61,26 @@ class TestChoice:
             (0.6, 0.6, "calibrated", (0.6, 0.6)),  # equal is enough
         ],
     )
-    def test_of_fod(self, promising, promised, backtrack, prune, expected):
-        fod = FODGenerator(*models(promising(promised)), backtrack_threshold=backtrack, prune_threshold=prune)
-        assert fod.thresholds == Thresholds(*expected, promise(promised))
+    def test_of_fod(self, guaranteeing, guaranteed, backtrack, prune, expected):
+        fod = FODGenerator(*models(guaranteeing(guaranteed)), backtrack_threshold=backtrack, prune_threshold=prune)
+        assert fod.thresholds == Thresholds(*expected, guarantee(guaranteed))
 
-    def test_a_keyword_overrides_the_config(self, promising):
+    def test_a_keyword_overrides_the_config(self, guaranteeing):
         config = FODConfig(backtrack_threshold=0.3, prune_threshold=0.4, beam_size=3, until="all")
         given = {"prune_threshold": "calibrated", "samples_per_step": 4}
-        fod = FODGenerator(*models(promising(0.2)), config=config, **given)
+        fod = FODGenerator(*models(guaranteeing(0.2)), config=config, **given)
         assert fod.config == replace(config, **given)
-        assert fod.thresholds == Thresholds(0.3, 0.2, promise(0.2))
+        assert fod.thresholds == Thresholds(0.3, 0.2, guarantee(0.2))
 
-    def test_of_decoders_with_one(self, promising):
-        monitor = promising(0.625)
-        expected = Thresholds(0.625, None, promise(0.625))
+    def test_of_decoders_with_one(self, guaranteeing):
+        monitor = guaranteeing(0.625)
+        expected = Thresholds(0.625, None, guarantee(0.625))
         backtrack = BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated")
         assert backtrack.thresholds == expected
         assert AbstainGenerator(*models(monitor), threshold="calibrated").thresholds == expected
 
-    def test_numbers_make_no_promise(self, promising):
-        monitor = promising(0.625)
+    def test_numbers_make_no_guarantee(self, guaranteeing):
+        monitor = guaranteeing(0.625)
         assert FODGenerator(*models(monitor)).thresholds == Thresholds(0.7, 0.85, None)
         assert BacktrackGenerator(*models(monitor)).thresholds == Thresholds(0.7, None, None)
         assert AbstainGenerator(*models(monitor), threshold=0.25).thresholds == Thresholds(0.25, None, None)
@@ -88,42 +88,44 @@ class TestChoice:
 
 class TestRelease:
     @pytest.mark.slow
-    def test_a_sentence_at_the_threshold_is_released_and_one_below_is_not(self, promising, llama):
-        monitor = promising(None)
+    def test_a_sentence_at_the_threshold_is_released_and_one_below_is_not(self, guaranteeing, llama):
+        monitor = guaranteeing(None)
         prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
         greedy = monitor.generate(prompt, max_new_tokens=60, do_sample=False, logits_processor=grammar(monitor, prompt))
-        # the first sentence, and the promise at its very score; the rest of the answer at 0 or 1
+        # the first sentence, and the guarantee at its very score; the rest of the answer at 0 or 1
         first, *others = [s.score for s in greedy.sentences]
         reached = next((i for i, score in enumerate(others, 1) if score < first), len(others) + 1)
-        at = run(BacktrackGenerator(*models(promising(first)), backtrack_threshold="calibrated"), prompt)
+        at = run(BacktrackGenerator(*models(guaranteeing(first)), backtrack_threshold="calibrated"), prompt)
         assert [s.score for s in at.report.sentences] == [first, *others][:reached]
-        assert at.thresholds == Thresholds(first, None, promise(first))
+        assert at.thresholds == Thresholds(first, None, guarantee(first))
         above = math.nextafter(first, 1.0)
-        out = run(BacktrackGenerator(*models(promising(above)), backtrack_threshold="calibrated"), prompt)
+        out = run(BacktrackGenerator(*models(guaranteeing(above)), backtrack_threshold="calibrated"), prompt)
         assert out.report.sentences == () and [s.score for s in out.dropped] == [first]
         lowest = min(first, *others)
-        given = run(AbstainGenerator(*models(promising(lowest)), threshold="calibrated"), prompt)
+        given = run(AbstainGenerator(*models(guaranteeing(lowest)), threshold="calibrated"), prompt)
         assert given.report.response == greedy.response and given.thresholds.backtrack == lowest
-        refused = run(AbstainGenerator(*models(promising(math.nextafter(lowest, 1.0))), threshold="calibrated"), prompt)
+        refused = run(
+            AbstainGenerator(*models(guaranteeing(math.nextafter(lowest, 1.0))), threshold="calibrated"), prompt
+        )
         assert refused.report.stop == "abstained"
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("promised", [0.75, 0.9])
-    def test_every_sentence_of_a_search_reaches_it(self, promising, promised):
-        monitor = promising(promised)
+    @pytest.mark.parametrize("guaranteed", [0.75, 0.9])
+    def test_every_sentence_of_a_search_reaches_it(self, guaranteeing, guaranteed):
+        monitor = guaranteeing(guaranteed)
         monitor.config = replace(monitor.config, backtrack_threshold=0.0, prune_threshold=0.0)
         prompt = monitor.prompt(question="Who is Angus Scott?", context="Angus Scott is a farmer.")
         fod = FODGenerator(*models(monitor), prune_threshold="calibrated", samples_per_step=8)
         outs = [run(fod, prompt, seed=seed) for seed in range(3)]
         scores = [s.score for out in outs for s in out.report.sentences]
-        assert scores and min(scores) >= promised
+        assert scores and min(scores) >= guaranteed
         assert any(out.search.backtracked for out in outs)
 
 
 class TestErrors:
     @pytest.mark.parametrize("name", ["fod", "backtrack", "abstain"])
-    def test_a_monitor_without_a_promise(self, promising, name):
-        monitor = promising(None)
+    def test_a_monitor_without_a_guarantee(self, guaranteeing, name):
+        monitor = guaranteeing(None)
         make = {
             "fod": lambda: FODGenerator(*models(monitor), prune_threshold="calibrated"),
             "backtrack": lambda: BacktrackGenerator(*models(monitor), backtrack_threshold="calibrated"),
@@ -137,20 +139,20 @@ class TestErrors:
         with pytest.raises(NotReadyError, match="aggregator"):
             AbstainGenerator(*models(bare), threshold="calibrated")
 
-    def test_a_number_below_the_promise(self, promising):
-        monitor = promising(0.8)
+    def test_a_number_below_the_guarantee(self, guaranteeing):
+        monitor = guaranteeing(0.8)
         with pytest.raises(InputError, match="prune_threshold=0.79"):
             FODGenerator(*models(monitor), backtrack_threshold="calibrated", prune_threshold=0.79)
         with pytest.raises(InputError, match="backtrack_threshold=0.5"):
             FODGenerator(*models(monitor), backtrack_threshold=0.5, prune_threshold="calibrated")
 
-    def test_annotating_would_break_it(self, promising):
+    def test_annotating_would_break_it(self, guaranteeing):
         config = FODConfig(backtrack_threshold="calibrated", on_exhausted="annotate")
         with pytest.raises(InputError, match="annotate"):
-            FODGenerator(*models(promising(0.8)), config=config)
+            FODGenerator(*models(guaranteeing(0.8)), config=config)
 
-    def test_another_word(self, promising):
+    def test_another_word(self, guaranteeing):
         with pytest.raises(InputError, match="'release'"):
-            AbstainGenerator(*models(promising(0.8)), threshold="release")
+            AbstainGenerator(*models(guaranteeing(0.8)), threshold="release")
         with pytest.raises(InputError, match="prune_threshold"):
-            FODGenerator(*models(promising(0.8)), prune_threshold="high")
+            FODGenerator(*models(guaranteeing(0.8)), prune_threshold="high")

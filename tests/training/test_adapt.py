@@ -99,9 +99,9 @@ def test_what_does_not_fit_the_window_is_left_out(llama, found):
     assert [r.id for r in given.records] == [r.id for r in found.records]
 
 
-def test_the_card_promises_nothing(found):
+def test_the_card_guarantees_nothing(found):
     card = found.card()
-    assert "No coverage is promised" in card
+    assert "No coverage is guaranteed" in card
     assert f"at least {sentences_needed()} sentences" in card and sentences_needed() == 45
     assert "`words`" in card and "| answer |" in card
 
@@ -177,6 +177,6 @@ def test_the_command(tmp_path, capsys):
     model = ["--model", str(ASSETS / "language_model")]
     assert main(["adapt", *model, "--prompts", str(source), "--output", str(output), "--teacher", "bundled"]) == 0
     assert "answer" in capsys.readouterr().out
-    assert "No coverage is promised" in (output / "README.md").read_text(encoding="utf-8")
+    assert "No coverage is guaranteed" in (output / "README.md").read_text(encoding="utf-8")
     scored = tmp_path / "scored.jsonl"
     assert main(["score", *model, "--monitor", str(output), "--input", str(source), "--output", str(scored)]) == 0
