@@ -598,7 +598,7 @@ def _add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None
             nargs="+",
             metavar="TYPE",
             help="types that a scikit-learn classifier in --monitor may be made of, by their full names; the error for "
-            "one that is not named lists them",
+            "one that is not named lists them (none)",
         )
     group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
