@@ -11,9 +11,8 @@ from syncheck.config import DEFAULT_SCHEMA
 from syncheck.errors import CheckpointError, InputError
 
 
-@pytest.mark.parametrize("config", [None, MonitorConfig()])
-def test_by_default_a_monitor_has_the_default_schema_with_its_models_layers(llama, config):
-    monitor = Monitor(llama.model, llama.tokenizer, config=config)
+def test_by_default_a_config_has_the_default_schema_with_its_models_layers(llama):
+    monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig())
     assert (monitor.config.schema, monitor.config.layers) == (DEFAULT_SCHEMA, (2, 3, 4))
     assert monitor.schema == feature_schema(DEFAULT_SCHEMA, (2, 3, 4))
 

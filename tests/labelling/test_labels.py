@@ -202,7 +202,7 @@ def test_plain_dicts_are_labelled_responses(monitor):
     assert (given.id, given.passages) == ("x", ("a", "b"))
     assert measure(monitor, [WHOLE]).labels().tolist() == [1, 0]
     with pytest.raises(RecordError, match="question") as caught:
-        labelled_responses([WHOLE, {"context": "a"}])
+        labelled_responses([WHOLE, {name: value for name, value in WHOLE.items() if name != "question"}])
     assert (caught.value.line, caught.value.field) == (2, "question")
     for unusable in ({**WHOLE, "question": {1}}, {**WHOLE, "question": "\ud800"}):
         with pytest.raises(RecordError, match="JSON"):

@@ -33,7 +33,18 @@ def run_once(words):
 def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
     commands = documented_commands()
     assert [command[0] for command in commands] == [
-        *("features", "train", "evaluate", "evaluate", "evaluate", "ablate", "transfer", "transfer", "transfer")
+        *(
+            "features",
+            "train",
+            "evaluate",
+            "evaluate",
+            "evaluate",
+            "evaluate",
+            "ablate",
+            "transfer",
+            "transfer",
+            "transfer",
+        )
     ]
     monkeypatch.chdir(tmp_path)
     Path("ragtruth").mkdir()
