@@ -491,8 +491,9 @@ class Monitor:
             If an argument has another type.
         """
         started = time.perf_counter()
-        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        (answer,) = replay.replay(self, [prompt], [given], signals=signals or self.aggregator is None)
+        wanted = signals or self.aggregator is None
+        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences, signals=wanted)
+        (answer,) = replay.replay(self, [prompt], [given], signals=wanted)
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
     def score_batch(
@@ -528,8 +529,8 @@ class Monitor:
         InputError
             If there are not as many responses as prompts, or ``batch_size`` is below 1.
         """
-        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
         wanted = signals or self.aggregator is None
+        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences, signals=wanted)
         found = replay.replay_batches(self, prompts, given, signals=wanted, batch_size=batch_size)
         reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in found}
         return [reports[i] for i in range(len(given))]
@@ -597,11 +598,20 @@ class Monitor:
         *,
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
+        signals: bool = True,
     ) -> GivenResponse:
-        """Return the tokens and sentences of a given response without a forward; arguments as in :meth:`score`."""
+        """Return the tokens and sentences of a given response without a forward; arguments as in :meth:`score`.
+
+        Where neither ``signals`` nor the schema asks the model, the response may exceed its window.
+        """
         _require_prompt(prompt)
         return replay.read_response(
-            self, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences
+            self,
+            prompt,
+            response=response,
+            response_token_ids=response_token_ids,
+            sentences=sentences,
+            signals=signals,
         )
 
     @classmethod

@@ -50,9 +50,11 @@ def read_response(
     response: str | None,
     response_token_ids: Sequence[int] | None,
     sentences: Sequence[str] | None,
+    signals: bool = True,
 ) -> GivenResponse:
-    """Read a response as :meth:`syncheck.Monitor.score` takes it."""
+    """Read a response as :meth:`syncheck.Monitor.score` takes it; the window only counts where the model reads it."""
     model = monitor.model
+    bounded = signals or needs_signals(monitor.config.schema)
     given = [response is not None, response_token_ids is not None or sentences is not None]
     if sum(given) != 1:
         raise InputError(
@@ -63,18 +65,20 @@ def read_response(
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
         token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
-        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
+        if bounded:
+            check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
         read = _decoded(monitor, prompt, token_ids)
     else:
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(monitor, prompt, text)
+        read = _tokenized(monitor, prompt, text, bounded=bounded)
         if sentences is not None:
             sentences = _cut(sentences, len(read.transcript.text))
-    check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
-    for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
-        check_one_encoding(model, len(ids), len(ids) + len(read.token_ids))
+    if bounded:
+        check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
+        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+            check_one_encoding(model, len(ids), len(ids) + len(read.token_ids))
     if sentences is None:
         return read
     texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]
@@ -87,6 +91,8 @@ def read_responses(
     responses: Sequence[str | GivenResponse] | None,
     response_token_ids: Sequence[Sequence[int]] | None,
     sentences: Sequence[Sequence[str]] | None,
+    *,
+    signals: bool = True,
 ) -> list[GivenResponse]:
     """Read one response for each prompt, unless it is read already.
 
@@ -108,6 +114,7 @@ def read_responses(
                 response,
                 response_token_ids=None if response_token_ids is None else response_token_ids[i],
                 sentences=None if sentences is None else sentences[i],
+                signals=signals,
             )
         found.append(response)
     return found
@@ -194,7 +201,7 @@ def _batches_of_like_length(
         yield batch
 
 
-def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, cut: int = 0) -> GivenResponse:
+def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters, up to an end-of-text token that is written in it.
 
     Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, and so its answers begin
@@ -205,7 +212,8 @@ def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, cut: int = 0) 
     encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
     token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer))
     without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
-    check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
+    if bounded:
+        check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
     offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
     if len(token_ids) < len(encoded["input_ids"]):
         text = _before_token(
@@ -215,7 +223,7 @@ def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, cut: int = 0) 
     read = _decoded(monitor, prompt, token_ids)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(monitor, prompt, text, cut=1)
+        return _tokenized(monitor, prompt, text, bounded=bounded, cut=1)
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
     return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))

@@ -8,7 +8,7 @@ import pytest
 from fod import FODGenerator
 from syncheck import Monitor, MonitorConfig, load_kit
 from syncheck.cli import main
-from syncheck.errors import MismatchError
+from syncheck.errors import MismatchError, PromptError
 from syncheck.testing import scripted_monitor
 
 PASSAGES = [
@@ -114,3 +114,13 @@ def test_the_command_line_scores_any_model_with_it(generic, tmp_path):
     assert main(["score", "--model", str(tmp_path / "model"), *files]) == 0
     scored = json.loads((tmp_path / "out.jsonl").read_text())["sentences"]
     assert [s["score"] for s in scored] == [s.score for s in scores_of(generic)]
+
+
+def test_what_the_model_does_not_read_may_exceed_its_window(generic):
+    longest = generic.model.config.max_position_embeddings
+    prompt = generic.prompt(question=QUESTION, context=[*PASSAGES, "The river is wide. " * longest])
+    supported, unrelated = generic.score(prompt, f"{SUPPORTED} {UNRELATED}").sentences
+    assert supported.score > 0.5 > unrelated.score
+    assert [r.sentences[0].score for r in generic.score_batch([prompt], [SUPPORTED])] == [supported.score]
+    with pytest.raises(PromptError, match="window"):
+        generic.score(prompt, SUPPORTED, signals=True)
