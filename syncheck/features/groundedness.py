@@ -46,7 +46,7 @@ _TELLS = (
 )
 _NOT_STATED = re.compile(
     rf"""
-    (?<!\bhe\ )(?<!\bshe\ )(?<!\bthey\ )
+    (?<!\bhe\ )(?<!\bshe\ )
         \b(?:do(?:es)?|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
     | \b{_SOURCE}\s+(?:\w+\s+){{0,2}}?did(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
     | \b(?:none\s+of|nothing\s+in)\s+(?:\w+\s+){{0,2}}?{_SOURCE}
