@@ -48,6 +48,7 @@ EXAMPLES = {
     "serve": "--port 8100",
     "export-generate": "fod-generate",
     "doctor": "--model my-model --device cuda",
+    "completion": "bash",
     "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
 }
 """Options of an example for each command's ``--help``."""
@@ -84,6 +85,9 @@ COMMANDS = {
         "monitors.export_generate",
     ),
     "doctor": _Command("say what is installed, and how to mend what is not", options.add_doctor, "doctor.doctor"),
+    "completion": _Command(
+        "print what completes commands and options in a shell", options.add_completion, "doctor.completion"
+    ),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),

@@ -1,4 +1,4 @@
-"""``syncheck doctor``: what is installed, what does not go together, and the commands that mend it."""
+"""``syncheck doctor``: what is installed, and the commands that mend it; ``syncheck completion`` for shells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from syncheck.errors import describe_failure
 from syncheck.printable import printable
 
-__all__ = ["Finding", "doctor", "extras", "packages"]
+__all__ = ["Finding", "completion", "doctor", "extras", "packages"]
 
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
@@ -32,6 +32,16 @@ class Finding(NamedTuple):
     state: Literal["ok", "note", "bad"]
     text: str
     remedy: str | None = None
+
+
+def completion(args: argparse.Namespace) -> int:
+    """Print the completions of a shell; returns 0."""
+    import shtab
+
+    from syncheck.cli import parser
+
+    sys.stdout.write(shtab.complete(parser(), args.shell))
+    return 0
 
 
 def doctor(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ __all__ = [
     "add_adapt",
     "add_aligner",
     "add_calibrate",
+    "add_completion",
     "add_conversion",
     "add_demo",
     "add_doctor",
@@ -314,6 +315,15 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
     parser.add_argument("--model", metavar="DIR_OR_ID", help="also load this model and say whether it can be watched")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="device that is needed (%(default)s)")
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``completion``."""
+    parser.add_argument(
+        "shell",
+        choices=("bash", "zsh", "tcsh"),
+        help='the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc',
+    )
 
 
 def add_export_generate(parser: argparse.ArgumentParser) -> None:

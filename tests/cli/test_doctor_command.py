@@ -1,5 +1,7 @@
 """``syncheck doctor``: what is installed, what does not go together, and what mends it."""
 
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -44,3 +46,19 @@ def test_a_torch_that_cannot_be_loaded_is_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["doctor"]) == 2
     assert "torch cannot be used" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_and_options(capsys, tmp_path):
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion.sh"
+    script.write_text(capsys.readouterr().out)
+    function = "$(complete -p syncheck | sed 's/.*-F //; s/ .*//')"
+    ask = f"source {script}; COMP_WORDS=(%s); COMP_CWORD=%d; {function}; echo ${{COMPREPLY[@]}}"
+
+    def offered(*words):
+        found = subprocess.run(["bash", "-c", ask % (" ".join(words), len(words) - 1)], capture_output=True, text=True)
+        return found.stdout.split()
+
+    assert "spans-score" in offered("syncheck", "spa")
+    assert "--prior" in offered("syncheck", "score", "--pri")
