@@ -97,7 +97,7 @@ FEATURES = (
         ("align_score", "support of the sentence by the context", _PROBABILITY, 1),
         (
             "align_logit",
-            "log-odds of support, as the aligner's network has them; of the support where it has none",
+            "log-odds of support by the context, before calibration",
             "nats",
             1,
         ),
@@ -110,7 +110,7 @@ FEATURES = (
         ("number_overlap", "numbers that the context holds", _SHARE, 1),
         (
             "name_overlap",
-            "capitalised words after the first word or number, but for a lone I (I'm counts), that the context holds",
+            "names, capitalised inside the sentence, that the context holds",
             _SHARE,
             1,
         ),

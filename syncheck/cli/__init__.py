@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from syncheck import __version__
-from syncheck.cli import options, span_options
+from syncheck.cli import labelled_options, options, span_options
 from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
 from syncheck.errors import describe_failure
 
@@ -60,21 +60,23 @@ COMMANDS = {
     "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
     "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
     "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
-    "train": _Command("train a monitor on labelled responses", options.add_train, "train.train"),
-    "adapt": _Command("train a monitor for a model without labels", options.add_adapt, "train.adapt"),
+    "train": _Command("train a monitor on labelled responses", labelled_options.add_train, "train.train"),
+    "adapt": _Command("train a monitor for a model without labels", labelled_options.add_adapt, "train.adapt"),
     "features": _Command(
-        "measure labelled responses once, for train and evaluate", options.add_features, "train.features"
+        "measure labelled responses once, for train and evaluate", labelled_options.add_features, "train.features"
     ),
     "evaluate": _Command(
-        "compute the AUROC of a monitor's signals on labelled responses", options.add_evaluate, "evaluate.evaluate"
+        "compute the AUROC of a monitor's signals on labelled responses",
+        labelled_options.add_evaluate,
+        "evaluate.evaluate",
     ),
-    "ablate": _Command("compute the AUROC without each signal in turn", options.add_ablate, "evaluate.ablate"),
+    "ablate": _Command("compute the AUROC without each signal in turn", labelled_options.add_ablate, "evaluate.ablate"),
     "transfer": _Command(
-        "train on one generator, task or file and test on another", options.add_transfer, "evaluate.transfer"
+        "train on one generator, task or file and test on another", labelled_options.add_transfer, "evaluate.transfer"
     ),
-    "label": _Command("label sentences, those nearest the threshold first", options.add_label, "label.run"),
+    "label": _Command("label sentences, those nearest the threshold first", labelled_options.add_label, "label.run"),
     "calibrate": _Command(
-        "calibrate scores and choose a threshold on held-out data", options.add_calibrate, "train.calibrate"
+        "calibrate scores and choose a threshold on held-out data", labelled_options.add_calibrate, "train.calibrate"
     ),
     "plan": _Command("estimate the hours and memory that a corpus takes", options.add_plan, "record_runs.plan"),
     "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),

@@ -1,0 +1,358 @@
+"""Options of the commands that read labelled answers or make labels; loads no model library."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from syncheck.cli.options import add_length, add_model, count, number, open_share, positive_share, share
+from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
+
+__all__ = [
+    "add_ablate",
+    "add_adapt",
+    "add_calibrate",
+    "add_evaluate",
+    "add_features",
+    "add_label",
+    "add_train",
+    "add_transfer",
+]
+
+SEEDS = 3
+"""Runs of the paper's Figures 3 and 4."""
+
+_folds = number(int, lambda value: value >= 2, "a whole number of at least 2")
+_folds_or_none = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
+
+
+def _risk(text: str) -> float | None:
+    return None if text == "none" else open_share(text)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, slash, total = text.partition("/")
+    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
+    return int(number), int(total)
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``train``."""
+    add_model(parser, monitor=False)
+    _add_data(parser)
+    _add_labels(parser)
+    parser.add_argument(
+        "--aggregator",
+        choices=(*get_args(AggregatorKind), "best"),
+        default="best",
+        help="kind of aggregator; best chooses by grouped cross-validation (%(default)s)",
+    )
+    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    _add_plot(parser, "plot of the AUROC of each kind on held-out folds")
+    parser.add_argument("--output", required=True, metavar="DIR")
+
+
+def add_adapt(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``adapt``."""
+    add_model(parser, monitor=False)
+    parser.add_argument(
+        "--prompts",
+        required=True,
+        metavar="FILE",
+        help="JSON Lines with question and context; with a response too, that is used and the model acts as surrogate",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the monitor and its model card")
+    parser.add_argument(
+        "--teacher",
+        default="generic",
+        help="what labels sentences where it is sure: generic, the bundled monitor, or anything that --aligner takes, "
+        "such as an AlignScore .ckpt, minicheck:PATH or spans:PATH, a language model (%(default)s)",
+    )
+    parser.add_argument(
+        "--sure",
+        type=share,
+        default=0.8,
+        metavar="SCORE",
+        help="teacher's score from which a sentence is faithful; at 1 - SCORE it is unfaithful (%(default)s)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=1,
+        metavar="N",
+        help="answers drawn at random beside the greedy one (%(default)s)",
+    )
+    add_length(parser, default=256)
+    parser.add_argument(
+        "--aggregator", choices=get_args(AggregatorKind), default="monotone", help="kind of aggregator (%(default)s)"
+    )
+    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``features``."""
+    add_model(parser)
+    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    _add_schema(parser)
+    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
+    _add_corpus(parser)
+    parser.add_argument(
+        "--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)"
+    )
+    parser.add_argument(
+        "--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)"
+    )
+    parser.add_argument(
+        "--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th"
+    )
+
+
+def add_label(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``label``."""
+    parser.add_argument("input", metavar="INPUT", help="JSON Lines with question, context and response")
+    parser.add_argument(
+        "--output", metavar="FILE", help="labelled JSON Lines; labels that it holds already are kept, and it goes on"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="instead of asking here, write a page that asks offline and saves labels.jsonl"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="for --html: labels from before, which the page goes on from")
+    parser.add_argument("--count", type=count, default=50, metavar="N", help="largest number of labels (%(default)s)")
+    parser.add_argument(
+        "--order",
+        choices=("nearest", "random"),
+        default="nearest",
+        help="nearest: sentences whose scores are nearest the threshold first, for `calibrate --method shift --risk "
+        "none`; random: whole answers drawn at random, for a threshold with a guarantee (%(default)s)",
+    )
+    parser.add_argument(
+        "--responses",
+        type=count,
+        default=200,
+        metavar="N",
+        help="number of responses drawn at random from INPUT, all of which nearest puts in the output (%(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the draw (%(default)s)")
+    add_model(parser)
+
+
+def add_calibrate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``calibrate``."""
+    add_model(parser)
+    _add_data(parser)
+    _add_labels(parser)
+    parser.add_argument(
+        "--method",
+        choices=("isotonic", "platt", "shift"),
+        default="isotonic",
+        help="shape of the calibration: isotonic needs hundreds of labels, platt fewer, shift some ten (%(default)s)",
+    )
+    parser.add_argument(
+        "--thresholds",
+        choices=("carried", "chosen"),
+        default="carried",
+        help="those of the monitor, on the calibrated scale, or new ones that cost as few faithful sentences as those "
+        "of train (%(default)s)",
+    )
+    parser.add_argument(
+        "--risk",
+        type=_risk,
+        default=0.05,
+        help="largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
+    )
+    parser.add_argument("--confidence", type=open_share, help="probability that --risk is not exceeded (0.9)")
+    parser.add_argument(
+        "--every-sentence",
+        action="store_true",
+        help="choose the threshold on all sentences, which must be independent of each other, instead of one random "
+        "sentence of each question",
+    )
+    parser.add_argument(
+        "--good-share",
+        type=positive_share,
+        metavar="SHARE",
+        help="set the backtrack threshold to the lowest score from which this share of the sentences is faithful; best "
+        "on answers of the decoder that it is for (as --thresholds says)",
+    )
+    parser.add_argument(
+        "--curve", metavar="FILE", help="plot of the share of good sentences against those kept, by threshold"
+    )
+    _add_plot(parser, "reliability diagram")
+    parser.add_argument("--output", metavar="DIR", help="folder for the calibrated monitor")
+
+
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``evaluate``."""
+    add_model(parser)
+    _add_data(parser, nargs="+", several="; several with --leave-one-source-out, a source each")
+    parser.add_argument(
+        "--leave-one-source-out",
+        action="store_true",
+        help="train on all sources but one and test on that one, for each; beside it the aligner and the best overlap",
+    )
+    _add_schema(parser)
+    parser.add_argument(
+        "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
+    )
+    parser.add_argument(
+        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or ensemble)"
+    )
+    parser.add_argument(
+        "--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)"
+    )
+    _add_tables(parser, benchmark_set="both", runs=(5, False), repeats="number of shuffles of the folds (5)")
+    parser.add_argument(
+        "--group",
+        choices=("source_id", "group", "generator", "task"),
+        default="source_id",
+        help="what stays on one side of a fold and is resampled together for the intervals: the answers to one "
+        "question (source_id or group), by one model, or for one task (%(default)s)",
+    )
+    parser.add_argument(
+        "--permute", action="store_true", help="also evaluate with each signal permuted among held-out sentences"
+    )
+    parser.add_argument("--compare-aggregators", action="store_true", help="also evaluate every kind of aggregator")
+    parser.add_argument(
+        "--allow-train", action="store_true", help="with --cv 0: allow questions that the monitor was trained on"
+    )
+
+
+def add_ablate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``ablate``."""
+    add_model(parser)
+    _add_data(parser)
+    _add_comparison(parser)
+
+
+def add_transfer(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``transfer``."""
+    add_model(parser)
+    _add_data(parser, nargs="+")
+    parser.add_argument(
+        "--over",
+        choices=("generator", "task", "data", "surrogate"),
+        default="generator",
+        help="how the parts differ (%(default)s); data: by file; surrogate: one corpus measured by several "
+        "models, a file each",
+    )
+    parser.add_argument(
+        "--train-on", metavar="GENERATOR", help="with --over surrogate: train only on this generator's answers (all)"
+    )
+    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
+    _add_comparison(parser)
+
+
+def _add_data(
+    parser: argparse.ArgumentParser, *, nargs: str | None = None, several: str = "; several are combined"
+) -> None:
+    parser.add_argument(
+        "--data",
+        required=True,
+        nargs=nargs,
+        metavar="PATH",
+        help=f"RAGTruth folder, labelled JSON Lines, or the output of features{several if nargs else ''}",
+    )
+    _add_corpus(parser)
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
+    """Add the fields of :class:`~syncheck.labelling.Selection`, and the models that label."""
+    group = parser.add_argument_group(
+        "labelled data", "by default all of a file; from a RAGTruth folder, all answers to questions"
+    )
+    group.add_argument(
+        "--task", nargs="+", metavar="NAME", help="only these tasks; RAGTruth has QA, Summary and Data2txt"
+    )
+    group.add_argument("--split", metavar="NAME", help="only this part; RAGTruth has train and test")
+    group.add_argument(
+        "--quality",
+        nargs="+",
+        metavar="REMARK",
+        help="only responses with one of these remarks; RAGTruth has good, incorrect_refusal and truncated",
+    )
+    group.add_argument("--generator", nargs="+", metavar="NAME", help="only responses by these models")
+    group.add_argument(
+        "--implicit-true",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="count spans that are true of the world although the passages do not say so",
+    )
+    group.add_argument(
+        "--due-to-null",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="count spans that read a null in a business record as a no",
+    )
+    group.add_argument(
+        "--carry-labels",
+        action="store_true",
+        help="accept labelled sentences that the monitor cuts differently; its sentences are unfaithful where they "
+        "overlap unfaithful ones (such labels are refused)",
+    )
+    group.add_argument(
+        "--prompts",
+        choices=("monitor", "task"),
+        default="monitor",
+        help="task: the paper's own, for RAGTruth and biographies (%(default)s: the monitor's template)",
+    )
+    group.add_argument(
+        "--propositioner",
+        metavar="NAME",
+        help="model that splits biographies into propositions where they come without: 'rules', or a checkpoint (none)",
+    )
+    group.add_argument(
+        "--judge",
+        metavar="NAME",
+        help="model that judges propositions without a label: 'autoais:' and a checkpoint, as in the paper, or "
+        "anything that --aligner takes (none)",
+    )
+
+
+def _add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the rule by which spans become labels, for commands without ``--set``."""
+    parser.add_argument(
+        "--labels",
+        choices=("overlap", "paper"),
+        default="overlap",
+        help="what makes a sentence unfaithful: an overlap with a span, or, as in the paper, a span that contains it "
+        "or is contained in it (%(default)s)",
+    )
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--schema", help=f"features of a --model without --monitor ({DEFAULT_SCHEMA})")
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    _add_schema(parser)
+    parser.add_argument(
+        "--aggregator",
+        choices=get_args(AggregatorKind),
+        default="mlp",
+        help="kind of aggregator (%(default)s, as in the paper)",
+    )
+    parser.add_argument("--cv", type=_folds, default=5, metavar="FOLDS", help="number of folds (%(default)s)")
+    repeats = "number of shuffles of the folds, instead of --seeds"
+    _add_tables(parser, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
+
+
+def _add_tables(parser: argparse.ArgumentParser, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--repeats", type=count, metavar="N", help=repeats)
+    group.add_argument(
+        "--seeds",
+        type=count,
+        metavar="N",
+        help=f"number of runs on the same folds with different seeds; the paper has {SEEDS}",
+    )
+    parser.set_defaults(default_runs=runs)
+    parser.add_argument("--set", choices=("strict", "paper", "both"), default=benchmark_set)
+    parser.add_argument("--output", metavar="FILE", help="the tables as JSON")
+    _add_plot(parser, "plot of the AUROC with intervals")
+
+
+def _add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
+    parser.add_argument("--plot", metavar="FILE", help=f"{drawn}, in the format of the ending: .png, .svg, ...")
