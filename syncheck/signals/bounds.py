@@ -99,11 +99,13 @@ def kl_bounds(log_p: ArrayLike, log_q: ArrayLike, *, error: float = 1e-9) -> Bou
     unknown = np.isnan(p) | np.isnan(q)
     p, q = (np.where(unknown, np.nan, rows) for rows in (p, q))
     p_low, p_high = np.exp(p - error), np.minimum(np.exp(p + error), 1.0)
-    q_low, q_high = np.exp(q - error), np.minimum(np.exp(q + error), 1.0)
+    log_q_high = np.minimum(q + error, 0.0)  # in logs: below about -745 nats a probability is 0
     many = np.full(len(p), np.inf)
-    tail_p, tail_q = _tail(p_low, p_high, many), _tail(q_low, q_high, many)
-    terms = np.nansum(_least_term(p_low, p_high, q_high), axis=-1)
-    lower = np.maximum(terms + _least_term(*tail_p, tail_q[1]) - error, 0.0)
+    tail_p, tail_q = _tail(p_low, p_high, many), _tail(np.exp(q - error), np.exp(log_q_high), many)
+    terms = np.nansum(_least_term(p_low, p_high, log_q_high), axis=-1)
+    with np.errstate(divide="ignore"):
+        tail = _least_term(*tail_p, np.log(tail_q[1]))
+    lower = np.maximum(terms + tail - error, 0.0)
     return Bounds(lower, np.full_like(lower, np.inf))
 
 
@@ -133,11 +135,11 @@ def _least_tail(low: Floats, high: Floats, cap: Floats) -> Floats:
     return np.where(cap <= _PEAK, apart, together)
 
 
-def _least_term(p_low: Floats, p_high: Floats, q_high: Floats) -> Floats:
+def _least_term(p_low: Floats, p_high: Floats, log_q_high: Floats) -> Floats:
     """Return the least of p ln(p / q) over an interval of p and all q up to a largest one."""
-    p = np.clip(q_high * _PEAK, p_low, p_high)
+    p = np.clip(np.exp(log_q_high) * _PEAK, p_low, p_high)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(p == 0, 0.0, p * (np.log(p) - np.log(q_high)))
+        return np.where(p == 0, 0.0, p * (np.log(p) - log_q_high))
 
 
 def _surprise(p: Floats) -> Floats:

@@ -106,6 +106,11 @@ def test_more_known_entries_never_widen_the_bounds():
         assert (least.low <= more.low + 1e-6).all()
 
 
+def test_a_log_probability_whose_exponential_is_0_leaves_the_kl_finite():
+    bounds = kl_bounds(np.log([[0.75, 0.25]]), [[-1000.0, 0.0]], error=0.0)
+    assert bounds.low == pytest.approx([0.75 * (np.log(0.75) + 1000) + 0.25 * np.log(0.25)])
+
+
 def test_an_entry_that_one_branch_lacks_belongs_to_the_tail():
     log_p, log_q = np.log([[0.5, 0.25]]), np.log([[0.25, 0.5]])
     of_one = kl_bounds(log_p, [[log_q[0, 0], np.nan]], error=0.0)
