@@ -26,7 +26,7 @@ from tqdm import tqdm
 from syncheck.alignment import Aligner, BundledAligner
 from syncheck.evaluation import System, auroc_table, out_of_fold_scores
 from syncheck.kit import load_kit
-from syncheck.labelling.datasets import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.lexical import ContextLexicon, content_words, lexical_shares
 from syncheck.monitor import Monitor
 from syncheck.signals import token_statistics

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from fod.baselines import (
-    AbstainGenerator,
-    BestOfNGenerator,
-    BestOfNOutput,
-    CADGenerator,
-    FLAREGenerator,
-    FLAREOutput,
-    FLAREQuery,
-    PassageIndex,
-    RerankGenerator,
-    Retrieval,
-)
+from fod.baselines.abstain import AbstainGenerator
+from fod.baselines.best_of_n import BestOfNGenerator, BestOfNOutput, RerankGenerator
+from fod.baselines.cad import CADGenerator
+from fod.baselines.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
 from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal

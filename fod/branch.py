@@ -21,8 +21,6 @@ from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Tran
 from syncheck.report import HiddenSpan
 from syncheck.types import SentenceSignals
 
-__all__ = ["BranchProposer", "ProposeBranches", "is_near_repeat", "repair"]
-
 NEARLY = 0.9
 """Share of the words of two sentences that match in order, from which one repeats the other."""
 

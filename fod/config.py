@@ -11,23 +11,6 @@ from typing import Literal
 from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
-__all__ = [
-    "ABSTENTION",
-    "DEFAULTS",
-    "FODConfig",
-    "OnExhausted",
-    "RetryRequest",
-    "Threshold",
-    "Thresholds",
-    "check_count",
-    "check_sampling",
-    "check_share",
-    "check_strength",
-    "check_threshold",
-    "search_thresholds",
-    "single_threshold",
-]
-
 ABSTENTION = "The passages do not let me say more."
 """Text that an abstaining answer ends with, or consists of."""
 

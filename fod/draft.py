@@ -28,8 +28,6 @@ from syncheck import (
 from syncheck.decoding import GenerationSetup, Returning, check_reach
 from syncheck.report import TraceNode
 
-__all__ = ["Draft", "ImmediateReveal", "Reveal", "VerifiedReveal", "Writing", "continued"]
-
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
     """Return a prompt after which an answer goes on: its own ids, then those that are written already."""

@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = [
-    "AnswerGenerator",
-    "GeneratorOutput",
-    "check_ids",
-    "event_of",
-    "ids_of",
-    "padded",
-    "plan_within",
-    "prompts_of",
-    "sampling",
-]
-
 
 @dataclass
 class GeneratorOutput(ModelOutput):  # type: ignore[misc]

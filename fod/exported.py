@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["custom_generate", "export_generate"]
-
 GENERIC = "generic"
 _FIRST_LINE = '"""Faithfulness-oriented decoding (FOD), written by `syncheck export-generate`."""'
 _FOLDER = "custom_generate"

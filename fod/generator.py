@@ -21,8 +21,6 @@ from syncheck.report import TraceNode
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["BacktrackGenerator", "FODGenerator", "FODOutput"]
-
 
 @dataclass
 class FODOutput(GeneratorOutput):

@@ -16,9 +16,6 @@ from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals
 
-__all__ = ["SentenceProposer", "contrast_scores", "nucleus", "sample_nucleus"]
-
-
 _FIRST_LOOK = 256
 """Most likely tokens that are looked at first; the nucleus is rarely wider."""
 

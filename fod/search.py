@@ -12,8 +12,6 @@ from syncheck import SentenceScore
 from syncheck.decoding import drain
 from syncheck.report import TraceNode
 
-__all__ = ["Propose", "best_of", "may_stay", "passes", "search", "trace_of", "walk"]
-
 Handles = tuple[Handle, ...]
 
 

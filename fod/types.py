@@ -8,8 +8,6 @@ from typing import Literal
 
 from syncheck import SentenceScore
 
-__all__ = ["Beam", "Candidate", "CandidateStop", "Handle", "Progress", "Round", "SearchResult", "StopReason"]
-
 Handle = tuple[int, int]
 """A proposer's own key for a candidate: round and row."""
 

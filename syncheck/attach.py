@@ -26,8 +26,6 @@ from syncheck.types import RagPrompt, SentenceScore
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["BatchWatch", "Watch"]
-
 _NONE: Mapping[str, Any] = MappingProxyType({})
 """Keyword arguments of a hook that is removed while another thread runs a forward; torch then passes none."""
 

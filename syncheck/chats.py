@@ -23,8 +23,6 @@ from syncheck.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["write_chat"]
-
 MAX_SECONDS = 5.0
 """Longest that one chat may take to write; ordinary ones take less than a millisecond."""
 

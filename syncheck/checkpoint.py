@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from syncheck.monitor import Monitor
 
-__all__ = ["CONFIG", "GENERIC", "REFERENCES", "fingerprint", "generic_parts", "load", "packaged_monitor", "save"]
-
 FORMAT = 2
 GENERIC = "generic"
 """The bundled monitor that serves any model."""

@@ -9,18 +9,6 @@ from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_share
 from syncheck.schemas import needs_lid
 
-__all__ = [
-    "AggregatorKind",
-    "ClassifierKind",
-    "DEFAULT_SCHEMA",
-    "LineBreaks",
-    "MonitorConfig",
-    "ProbabilisticClassifier",
-    "SegmenterConfig",
-    "Template",
-    "default_layers",
-]
-
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 ClassifierKind = Literal["lr", "xgb", "mlp"]
 AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]

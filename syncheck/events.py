@@ -10,8 +10,6 @@ from syncheck.printable import quoted, summary
 from syncheck.report import Report
 from syncheck.types import SentenceScore
 
-__all__ = ["EndEvent", "Event", "NoticeEvent", "RetractEvent", "SentenceEvent", "TokenEvent"]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:

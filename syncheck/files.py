@@ -24,25 +24,6 @@ from safetensors import SafetensorError
 
 from syncheck.errors import CheckpointError, InputError, MismatchError, RecordError
 
-__all__ = [
-    "RefusedRecord",
-    "UNFINISHED",
-    "check_digests",
-    "enter_run",
-    "field",
-    "fields_found",
-    "parse_arrays",
-    "parse_object",
-    "parsed_record",
-    "read_bytes",
-    "read_json",
-    "read_object",
-    "record_lines",
-    "replaced",
-    "require_regular",
-    "write_digests",
-]
-
 MAX_BYTES = 2 << 30
 """Largest file of weights that is read into memory."""
 

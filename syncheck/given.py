@@ -12,16 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError, WrongTypeError
 
-__all__ = [
-    "check_sequence",
-    "check_share",
-    "check_text",
-    "check_texts",
-    "has_both_labels",
-    "labels_found",
-    "real_numbers",
-]
-
 _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 

@@ -19,8 +19,6 @@ from syncheck.schemas import needs_signals
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["fetched", "model_card", "push"]
-
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _CARD = """
 # {title}

@@ -20,8 +20,6 @@ from syncheck.monitor import Monitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["DemoQuestion", "KitPurpose", "demo_questions", "kit_language_model", "load_kit"]
-
 KitPurpose = Literal["generation", "generic"]
 """``generation``: trained on the kit's own answers. ``generic``: reads text alone, and serves any model."""
 

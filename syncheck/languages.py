@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-__all__ = ["foreign_language"]
-
 SURE_NATS = 4.0
 """How much likelier another language must be than all covered ones, in nats, normalised for the length of the text.
 

@@ -14,17 +14,6 @@ from functools import lru_cache
 from itertools import pairwise
 from math import log1p, nan
 
-__all__ = [
-    "ContextLexicon",
-    "LexicalShares",
-    "content_words",
-    "lexical_shares",
-    "novel_pairs",
-    "share",
-    "stem",
-    "words",
-]
-
 _STEM = 5
 """Characters of a word that count as its stem."""
 _NEAR = 8

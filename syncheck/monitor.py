@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from syncheck.serving import ProtocolEvent, TextWatch
     from syncheck.training import Teacher
 
-__all__ = ["Monitor"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -18,16 +18,6 @@ from syncheck.files import require_regular
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = [
-    "load_model",
-    "load_pretrained",
-    "load_tokenizer",
-    "require_few_layers",
-    "require_plain_folder",
-    "same_weights",
-    "weights_sha256",
-]
-
 SAMPLED_WEIGHTS = 1024
 """Values of each weight matrix, evenly spaced, that distinguish one model's weights from another's."""
 

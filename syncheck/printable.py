@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-__all__ = ["counted", "printable", "quoted", "summary"]
-
 _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f"  # C0 without tab and newline, ESC among them
     r"\x80-\x9f"  # C1, whose CSI and OSC need no ESC

@@ -14,19 +14,6 @@ from syncheck.types import RagPrompt
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = [
-    "biography_prompt",
-    "build_prompt",
-    "first_sentence",
-    "passages_of",
-    "plain_prompt",
-    "prompt_from_messages",
-    "prompt_from_texts",
-    "ragtruth_data2txt_prompt",
-    "ragtruth_qa_prompt",
-    "ragtruth_summary_prompt",
-]
-
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."
 REVIEWS = "review_info"

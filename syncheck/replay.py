@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from syncheck.monitor import Monitor
 
-__all__ = ["GivenResponse", "read_response", "read_responses", "replay", "replay_batches"]
-
 logger = logging.getLogger(__name__)
 
 Failed = Callable[[int, str], None]

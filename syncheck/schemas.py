@@ -8,20 +8,6 @@ from dataclasses import dataclass
 from syncheck.errors import InputError
 from syncheck.types import FeatureSchema
 
-__all__ = [
-    "FEATURES",
-    "FEATURE_GROUPS",
-    "Feature",
-    "LID",
-    "SCHEMAS",
-    "TEXT_FEATURES",
-    "beyond_endpoints",
-    "feature_groups",
-    "feature_schema",
-    "needs_lid",
-    "needs_signals",
-]
-
 LID = "lid_layer_{k}"
 """Stands for one feature per tapped decoder block k, counted from 0."""
 

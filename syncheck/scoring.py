@@ -34,8 +34,6 @@ from syncheck.types import (
     Verdict,
 )
 
-__all__ = ["SentenceScorer", "not_finite"]
-
 CONTRADICTED_ABOVE = 0.5
 """P(contradicted) above which a sentence below the threshold has the verdict ``contradicted``."""
 SMALLEST_SUPPORT = 1e-6

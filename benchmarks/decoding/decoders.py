@@ -10,8 +10,9 @@ from typing import Any
 
 from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
-from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RerankGenerator
-from fod.baselines.best_of_n import RerankBy
+from fod.baselines.abstain import AbstainGenerator
+from fod.baselines.best_of_n import BestOfNGenerator, RerankBy, RerankGenerator
+from fod.baselines.cad import CADGenerator
 from fod.config import DEFAULTS, FODConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from fod.search import passes

@@ -18,8 +18,6 @@ from syncheck.errors import NotReadyError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["AbstainGenerator"]
-
 
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only when each of its sentences reaches the threshold (paper, section 4.3).

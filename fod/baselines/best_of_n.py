@@ -19,8 +19,6 @@ from syncheck.errors import InputError, NotReadyError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["BestOfNGenerator", "BestOfNOutput", "RerankBy", "RerankGenerator", "Reward", "RewardName", "mean_score"]
-
 Reward = Callable[[Report], float | None]
 """Higher is better; None, as for an empty answer, is worse than any number."""
 

@@ -20,8 +20,6 @@ from syncheck.decoding import DecodingSession, GenerationSetup, Returning
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["CADGenerator"]
-
 
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
     """Decodes from both distributions at each step; the monitor scores the sentences and changes nothing.

@@ -23,18 +23,6 @@ from syncheck.types import SentenceSignals
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = [
-    "FLAREGenerator",
-    "FLAREOutput",
-    "FLAREQuery",
-    "PassageIndex",
-    "PromptBuilder",
-    "Retrieval",
-    "Retriever",
-    "builder_of",
-    "rebuilt",
-]
-
 
 class PassageIndex:
     """Finds the passages that share the most words with a query; a retriever for :class:`fod.FLAREGenerator`.

@@ -30,8 +30,6 @@ from syncheck.given import check_share, real_numbers
 from syncheck.printable import summary
 from syncheck.types import FeatureSchema
 
-__all__ = ["Aggregator", "check_folder", "check_schema", "file_names"]
-
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")

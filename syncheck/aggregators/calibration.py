@@ -17,17 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
 
-__all__ = [
-    "Calibration",
-    "CalibrationMethod",
-    "IsotonicCalibration",
-    "PlattCalibration",
-    "RiskControlledThreshold",
-    "calibration_from_dict",
-    "fit_calibration",
-]
-
-
 Floats = NDArray[np.float64]
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
 

@@ -14,8 +14,6 @@ from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
 from syncheck.errors import InputError
 from syncheck.types import Bounds
 
-__all__ = ["score_bounds"]
-
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 

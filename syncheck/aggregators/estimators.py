@@ -20,8 +20,6 @@ from syncheck.config import ProbabilisticClassifier
 from syncheck.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
 from syncheck.files import REMEDY
 
-__all__ = ["FittedEstimator", "is_balanced", "types_of"]
-
 Floats = NDArray[np.float64]
 
 CLOSEST = 1e-6

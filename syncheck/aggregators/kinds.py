@@ -21,8 +21,6 @@ from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found
 from syncheck.schemas import FEATURES, LID
 
-__all__ = ["KINDS", "KindName", "file_of", "fit_model", "make_aggregator", "prior_weight"]
-
 Floats = NDArray[np.float64]
 KindName = AggregatorKind | Literal["estimator", "signal"]
 """The trained kinds, a scikit-learn classifier of the caller's, and one signal taken as it is."""

@@ -23,8 +23,6 @@ from syncheck.errors import CheckpointError, InputError
 from syncheck.files import parse_arrays, parse_object
 from syncheck.types import FeatureSchema
 
-__all__ = ["Column", "Ensemble", "MEMBERS", "Network", "StoredModel", "occlusion"]
-
 Floats = NDArray[np.float64]
 
 MAX_DEPTH = 16

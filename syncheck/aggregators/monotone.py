@@ -15,8 +15,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["MonotoneLogisticRegression"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import require_regular
 from syncheck.types import FeatureSchema
 
-__all__ = ["read"]
-
 ALLOWED = frozenset(
     {
         ("numpy", "dtype"),

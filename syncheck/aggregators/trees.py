@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
 
-__all__ = ["Forest", "Trees"]
-
 MAX_TREES = 10_000
 MAX_NODES = 500_000
 """Of all trees together; ours have 15,000 at most."""

@@ -25,8 +25,6 @@ from syncheck.types import Evidence, Support
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["AlignScoreAligner", "Mode", "Overflow"]
-
 Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
 Overflow = Literal["cut", "split"]
 

@@ -21,8 +21,6 @@ from syncheck.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, RobertaConfig
 
-__all__ = ["AlignScoreModel", "convert_alignscore", "load_alignscore"]
-
 FORMAT = "syncheck.alignscore.v1"
 MANIFEST = "alignscore.json"
 

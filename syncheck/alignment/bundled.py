@@ -20,8 +20,6 @@ from syncheck.types import Evidence, Support
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["BundledAligner"]
-
 MAX_CHUNKS = 4
 MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96

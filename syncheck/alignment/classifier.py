@@ -13,8 +13,6 @@ from syncheck.alignment.pair_scorers import PairScorer, load_minicheck, load_sco
 from syncheck.alignment.protocol import check_asked, weights_of
 from syncheck.types import Evidence, Support
 
-__all__ = ["ClassifierAligner"]
-
 CLAIM_SHARE = 0.5
 """Largest share of the window that a claim may take; a longer one is cut into parts."""
 BUDGET_STEP = 32

@@ -17,8 +17,6 @@ from syncheck.types import Support
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["CriticAligner"]
-
 SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
 PROMPT = (
     "### Instruction:\n{instruction}\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"

@@ -21,15 +21,6 @@ from syncheck.errors import InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 from syncheck.types import Support
 
-__all__ = [
-    "EndpointTextGenerator",
-    "LocalTextGenerator",
-    "SpanAligner",
-    "TextGenerator",
-    "hallucinated_spans",
-    "load_language_model",
-]
-
 MAX_ANSWER_TOKENS = 512
 TIMEOUT_S = 60.0
 SHOWN_CHARACTERS = 200

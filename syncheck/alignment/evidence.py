@@ -20,8 +20,6 @@ import regex
 
 from syncheck.lexical import ContextLexicon
 
-__all__ = ["Chunk", "EvidenceIndex", "FUNCTION_WORDS", "distinct_words", "split_passages", "split_to_fit"]
-
 MAX_CHUNK_WORDS = 60
 MAX_CHUNK_CHARACTERS = 480
 OVERLAP_WORDS = 10

@@ -29,11 +29,6 @@ from syncheck.errors import CheckpointError
 if TYPE_CHECKING:
     from transformers import BertConfig
 
-__all__ = [
-    *("EncodedPair", "Int8CrossEncoder", "Int8Linear", "PackedAligner"),
-    *("encode_pair", "encoder_config", "is_packed", "read_packed"),
-]
-
 FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from syncheck.alignment.alignscore import Mode, Overflow
     from syncheck.alignment.protocol import Aligner
 
-__all__ = ["ALIGNER_OPTIONS", "load_aligner"]
-
 logger = logging.getLogger(__name__)
 
 Kind = Literal[

@@ -20,8 +20,6 @@ from transformers import (
 from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
 
-__all__ = ["MiniCheckScorer", "PairScorer", "SequenceClassificationScorer", "load_minicheck", "load_scorer"]
-
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
 UNLIMITED = 10**6

@@ -16,23 +16,6 @@ from syncheck.given import check_texts
 from syncheck.pretrained import same_weights
 from syncheck.types import Evidence, Support
 
-__all__ = [
-    "Aligner",
-    "AskedAligner",
-    "ConfiguredAligner",
-    "IndexedAligner",
-    "KnowsLanguages",
-    "KnowsWeights",
-    "QuestionAligner",
-    "Unaligned",
-    "check_asked",
-    "identity_of",
-    "is_same_aligner",
-    "languages_of",
-    "options_of",
-    "weights_of",
-]
-
 logger = logging.getLogger(__name__)
 
 

@@ -17,8 +17,6 @@ from syncheck.cli import labelled_options, options, span_options
 from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
 from syncheck.errors import describe_failure
 
-__all__ = ["main", "parser"]
-
 
 class _Command(NamedTuple):
     """A command; ``run`` names its module in this package and its function, imported when the command is called."""

@@ -19,8 +19,6 @@ from packaging.requirements import Requirement
 from syncheck.errors import describe_failure
 from syncheck.printable import printable
 
-__all__ = ["Finding", "completion", "doctor", "extras", "packages"]
-
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
 _NOT_FOR_USERS = frozenset({"dev"})

@@ -56,9 +56,6 @@ from syncheck.training import (
     surrogate_matrix,
 )
 
-__all__ = ["ablate", "evaluate", "transfer"]
-
-
 PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
 """Names of the tables that are made on request, in JSON as on the screen."""

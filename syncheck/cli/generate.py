@@ -22,9 +22,6 @@ from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
 from syncheck.types import SentenceScore
 
-__all__ = ["decoder", "demo", "run"]
-
-
 _OF: Mapping[str, tuple[str, ...]] = {
     "temperature": ("sample", "fod", "rerank", "best-of-n"),
     "top_p": ("sample", "fod", "rerank", "best-of-n"),

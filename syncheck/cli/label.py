@@ -21,8 +21,6 @@ from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabe
 from syncheck.printable import printable
 from syncheck.report.html import render_label_page
 
-__all__ = ["run"]
-
 KEYS = {"s": True, "n": False}
 """Labels by key: supported, not supported."""
 _HELP = "[s]upported  [n]ot  s[k]ip  [u]ndo  all [p]assages  [q]uit"

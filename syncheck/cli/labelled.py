@@ -44,17 +44,6 @@ from syncheck.training import (
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable
 
-__all__ = [
-    "chosen_responses",
-    "measured_by",
-    "measuring_monitor",
-    "panels_of",
-    "proposition_models",
-    "refuse_idle",
-    "report_left_out",
-]
-
-
 _MEASURING = (
     *("model", "monitor", "device", "schema", "abbreviations", "line_breaks", "cjk_stops", "clauses"),
     *("sentences_together", "aligner", "aligner_backbone", "aligner_mode", "aligner_overflow", "aligner_entailment"),

@@ -8,17 +8,6 @@ from typing import get_args
 from syncheck.cli.options import add_length, add_model, count, number, open_share, positive_share, share
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
 
-__all__ = [
-    "add_ablate",
-    "add_adapt",
-    "add_calibrate",
-    "add_evaluate",
-    "add_features",
-    "add_label",
-    "add_train",
-    "add_transfer",
-]
-
 SEEDS = 3
 """Runs of the paper's Figures 3 and 4."""
 

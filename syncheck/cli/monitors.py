@@ -22,18 +22,6 @@ from syncheck.schemas import needs_lid
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
 
-__all__ = [
-    "aligner_for",
-    "check_device",
-    "convert_aligner",
-    "export_generate",
-    "monitor_to_measure",
-    "read_passages",
-    "scoring_monitor",
-    "segmenter_of",
-]
-
-
 GENERIC: Final = "generic"
 """The bundled monitor that reads text alone, as ``--monitor`` names it."""
 

@@ -10,30 +10,6 @@ from typing import Any, TypeVar, get_args
 
 from syncheck.config import LineBreaks
 
-__all__ = [
-    "add_aligner",
-    "add_completion",
-    "add_conversion",
-    "add_demo",
-    "add_doctor",
-    "add_export_generate",
-    "add_gateway",
-    "add_generate",
-    "add_length",
-    "add_model",
-    "add_plan",
-    "add_report",
-    "add_score",
-    "add_serve",
-    "aligner_options",
-    "count",
-    "number",
-    "open_share",
-    "positive_share",
-    "share",
-]
-
-
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 
 _Number = TypeVar("_Number", int, float)

@@ -15,18 +15,6 @@ from pathlib import Path
 from syncheck.errors import InputError, describe_failure
 from syncheck.report.plots import check_plot
 
-__all__ = [
-    "INTERRUPTED",
-    "check_file",
-    "check_files",
-    "check_folder",
-    "held",
-    "one_line_logs",
-    "reader_left",
-    "write_json",
-]
-
-
 _READ = (
     "input",
     "data",

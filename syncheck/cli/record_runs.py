@@ -34,9 +34,6 @@ from syncheck.training.provenance import instrument_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["answer_records", "facts_of_run", "is_store", "plan", "process"]
-
-
 _IDLE = frozenset(
     """
     input output html resume format fail_under allow_unscored model aligner engine workers part_size

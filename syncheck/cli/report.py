@@ -22,8 +22,6 @@ from syncheck.labelling.datasets import load_jsonl, load_unlabelled
 from syncheck.labelling.responses import LabelledResponse, read_records
 from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
 
-__all__ = ["label_curves", "run"]
-
 _POINTS = 200
 """Of a curve on the page."""
 

@@ -21,8 +21,6 @@ from syncheck.report import Answer, Case, Report, render_html
 from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
 
-__all__ = ["run"]
-
 BATCH_TOKENS = 16384
 """In a forward on an accelerator; padding costs a CPU more than a larger batch saves."""
 

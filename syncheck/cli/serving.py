@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from syncheck.serving.own_model import Decoder
     from syncheck.serving.protocol import Reveal
 
-__all__ = ["gateway", "serve"]
-
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod; flare needs passages of its own to retrieve from."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -6,9 +6,6 @@ import argparse
 
 from syncheck.cli.options import count, share
 
-__all__ = ["SPAN_METHODS", "add_asked", "add_spans", "add_spans_score", "add_word_sources"]
-
-
 SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all", "mark-none")
 
 

@@ -54,9 +54,6 @@ from syncheck.spans import (
     span_item,
 )
 
-__all__ = ["check_asked", "score", "spans", "unread", "word_sources"]
-
-
 _ASKING = ("mikani", "hallurag", "fava")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 

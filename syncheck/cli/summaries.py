@@ -10,8 +10,6 @@ from typing import Any
 from syncheck.corpus.records import JsonDict
 from syncheck.printable import counted, printable
 
-__all__ = ["FORMATS", "Summary"]
-
 _WORST = 3
 _SHOWN = 100
 """Characters of a sentence in a summary."""

@@ -37,9 +37,6 @@ from syncheck.training import (
     refuse_seen,
 )
 
-__all__ = ["adapt", "calibrate", "features", "train"]
-
-
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Responses replayed at once: padding costs a CPU more than a larger batch saves."""
 

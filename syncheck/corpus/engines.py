@@ -14,8 +14,6 @@ from syncheck.corpus.store import Store, table_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Engine", "Part", "answer_corpus", "run_locally"]
-
 PART_SIZE = 64
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ray.data import ActorPoolStrategy, Dataset
 
-__all__ = ["run_on_ray", "score_dataset"]
-
 RETRIES = 2
 """Of a part whose worker died."""
 _COLUMNS = ("number", "key", "source", "line", "content")

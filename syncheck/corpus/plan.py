@@ -11,8 +11,6 @@ from pathlib import Path
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import read_object
 
-__all__ = ["BUNDLED_RATES", "Estimate", "Rate", "Rates", "estimate", "load_rates", "save_rates"]
-
 FORMAT = "syncheck.rates.v1"
 BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
 """Of the bundled model."""

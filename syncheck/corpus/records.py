@@ -15,18 +15,6 @@ from typing import Any
 from syncheck.errors import InputError, MissingExtraError, SyncheckError, describe_failure
 from syncheck.files import parsed_record, record_lines
 
-__all__ = [
-    "JsonDict",
-    "Line",
-    "Work",
-    "Worker",
-    "answer",
-    "answer_one_by_one",
-    "corpus_lines",
-    "count_lines",
-    "row_content",
-]
-
 JsonDict = dict[str, Any]
 
 Work = Callable[[JsonDict], JsonDict]

@@ -16,8 +16,6 @@ from syncheck.replay import GivenResponse
 from syncheck.report import Report
 from syncheck.types import RagPrompt
 
-__all__ = ["RecordScorer", "prompt_for", "score_row", "sentence_dicts"]
-
 _SENTENCE_FIELDS = tuple(
     "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()
 )

@@ -17,8 +17,6 @@ from syncheck.files import UNFINISHED, enter_run, replaced
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Store", "is_stored", "stored_rows", "table_of"]
-
 FORMAT = "syncheck.store.v1"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
 """Begin with what readers of a folder of Parquet files pass over."""

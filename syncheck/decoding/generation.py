@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = [
-    "GenerationSetup",
-    "OverheardStops",
-    "check_reach",
-    "end_tokens_of",
-    "generation_setup",
-    "prepare_generation",
-]
-
 _NOT_COLLECTED = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
 _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tokens")
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.session import DecodingSession
 
-__all__ = ["Returning", "Step", "StopReason", "decode", "drain", "take_step"]
-
 logger = logging.getLogger(__name__)
 
 StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]

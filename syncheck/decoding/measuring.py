@@ -14,8 +14,6 @@ from syncheck.segments import last_text_token
 from syncheck.signals import LidReferences, token_statistics
 from syncheck.types import SentenceSignals, SentenceSpan
 
-__all__ = ["Columns", "Head", "TokenRun", "Transcript", "measure_tokens", "tokenless", "unmeasured"]
-
 
 @dataclass(frozen=True, slots=True)
 class Transcript:

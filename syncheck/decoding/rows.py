@@ -17,8 +17,6 @@ from syncheck.types import RagPrompt, SentenceSpan
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Row", "Scoped", "Sequences"]
-
 
 class Scoped(ABC):
     """A context manager that leaves what it has entered in reverse order, even if entering fails midway."""

@@ -20,8 +20,6 @@ from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
-__all__ = ["ScoredAnswer", "ScoredSession", "check_stop_below", "falls_below", "scored_unmeasured"]
-
 
 class ScoredAnswer:
     """One answer as scored so far: its ``scorer``, its ``sentences``, and the ``signals`` of each."""

@@ -18,21 +18,12 @@ from syncheck.decoding.measuring import Columns, Head, Transcript, measure_token
 from syncheck.decoding.rows import Row, Scoped, Sequences
 from syncheck.errors import InputError, NotReadyError
 from syncheck.segments import IncrementalSegmenter
-from syncheck.signals import (
-    Branch,
-    LidReferences,
-    Taps,
-    check_same_encoding,
-    check_window,
-    require_rewindable,
-    window_of,
-)
+from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
+from syncheck.signals import require_rewindable as require_rewindable
 from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-__all__ = ["DecodingSession", "require_rewindable"]
 
 HELD_TOKENS = 64
 """Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""

@@ -13,8 +13,6 @@ from typing import IO, Any
 
 from syncheck.errors import EndpointError, InputError
 
-__all__ = ["Connection"]
-
 TIMEOUT_S = 60.0
 RETRIES = 3
 BACKOFF_S = 0.5

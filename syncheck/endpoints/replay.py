@@ -29,8 +29,6 @@ from syncheck.types import Bounds, RagPrompt, SentenceScore, SentenceSignals, St
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["CertifiedScore", "EndpointReplay"]
-
 TOP = 20
 """Likeliest tokens that servers tell of by default (vLLM's ``max_logprobs``)."""
 PARITY_NATS = 5e-5

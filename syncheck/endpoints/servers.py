@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from syncheck.endpoints.connection import Connection
 from syncheck.errors import EndpointError
 
-__all__ = ["KnownTokens", "ReplayServer", "SglangServer", "VllmServer"]
-
 VLLM_EXCLUDED = -9999.0
 """What vLLM writes in place of -inf, which JSON does not have; SGLang writes null."""
 NO_TOKEN = -1

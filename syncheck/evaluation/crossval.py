@@ -15,9 +15,6 @@ from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
 
-__all__ = ["FittedFold", "FoldFeatures", "Folding", "cross_validate", "fitted_folds", "fold_features", "fold_numbers"]
-
-
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Indices of the training sentences -> (N, F) features of all sentences."""
 

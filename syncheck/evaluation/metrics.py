@@ -12,19 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BootstrapSamples",
-    "auprc",
-    "auroc",
-    "balanced_accuracy",
-    "best_threshold",
-    "bootstrap_interval",
-    "calibration_error",
-    "deviation",
-    "held_out_thresholds",
-]
-
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]

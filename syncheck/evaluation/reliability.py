@@ -14,15 +14,6 @@ from syncheck.errors import InputError
 from syncheck.evaluation.crossval import fold_numbers
 from syncheck.report.plots import check_plot, wrapped
 
-__all__ = [
-    "ReliabilityBin",
-    "cross_fitted_calibration",
-    "expected_calibration_error",
-    "reliability_bins",
-    "save_reliability_diagram",
-]
-
-
 Floats = NDArray[np.float64]
 BINS = 10
 

@@ -25,20 +25,6 @@ from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
 from syncheck.schemas import SCHEMAS
 
-__all__ = [
-    "ALL_FEATURES",
-    "System",
-    "ablation_systems",
-    "aggregator_systems",
-    "benchmark_systems",
-    "best_aggregator",
-    "held_out_scores",
-    "out_of_fold_scores",
-    "permuted_scores",
-    "training_thresholds",
-]
-
-
 Floats = NDArray[np.float64]
 
 ALL_FEATURES = "all features"

@@ -23,8 +23,6 @@ from syncheck.evaluation.metrics import (
 from syncheck.given import has_both_labels, labels_found, real_numbers
 from syncheck.printable import printable
 
-__all__ = ["EvaluationRow", "EvaluationTable", "aligned", "auroc_table", "best_system", "json_number", "with_interval"]
-
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Pad cells to the width of their column; leave out columns without text, and escape control characters."""

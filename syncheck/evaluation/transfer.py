@@ -18,22 +18,6 @@ from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.given import real_numbers
 from syncheck.types import FeatureSchema
 
-__all__ = [
-    "AurocMatrix",
-    "Cell",
-    "MEAN",
-    "OTHERS",
-    "OVERLAPS",
-    "PAPER_RUNS",
-    "cell",
-    "left_out_matrix",
-    "left_out_scores",
-    "single_scores",
-    "transfer_matrix",
-    "with_best",
-]
-
-
 Floats = NDArray[np.float64]
 
 

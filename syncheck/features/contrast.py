@@ -18,8 +18,6 @@ from syncheck.features.opposites import NEGATIVE_PREFIXES, NEGATORS, OPPOSITES, 
 from syncheck.lexical import content_words, stem, words
 from syncheck.types import ContrastKind
 
-__all__ = ["Contrasted", "Difference", "Side", "Token", "contrast_with"]
-
 HELD_ENOUGH = 0.3
 """Share of a sentence's content stems that a chunk must hold to contradict it."""
 FITS = 1.0

@@ -17,11 +17,6 @@ from math import log, log1p, nan
 
 from syncheck.lexical import content_words, stem, words
 
-__all__ = [
-    *("BEST_CHUNKS", "ContextChunks", "Groundedness", "Rarity", "TABLE"),
-    *("groundedness", "packaged_rarity", "says_not_stated"),
-]
-
 BEST_CHUNKS = 4
 """Chunks that are compared with a sentence; the bundled aligner reads as many."""
 PIECE = 5

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast
 
-__all__ = ["NEGATIVE_PREFIXES", "NEGATORS", "OPPOSITES", "UNITS"]
-
 NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
     "refused deny denies denied lack lacks lacked unable".split()

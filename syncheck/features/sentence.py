@@ -18,9 +18,6 @@ from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexic
 from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES
 from syncheck.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
-__all__ = ["EarlierSentences", "Phrasing", "has_letter", "phrasing", "sentence_features", "signal_features"]
-
-
 _SOURCE = re.compile(
     r"\b(?:passages?|contexts?|texts?|sources?|information|provided|mention(?:s|ed)?|stated?|according to|based on)\b",
     re.IGNORECASE,

@@ -13,8 +13,6 @@ from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.types import ContrastKind
 
-__all__ = ["TextFeatures", "statement", "text_features"]
-
 _NUMBERS = r"(?:\s+#?\d+(?:\s*(?:,|and|&|-)\s*(?:passage\s+)?\d+)*)?"
 _SOURCE = (
     r"(?:the\s+|these\s+|this\s+)?(?:(?:given|provided|above|available|following|supplied|relevant)\s+)*"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from syncheck.report import Report
     from syncheck.types import SentenceScore
 
-__all__ = ["assert_faithful", "generic_monitor", "score"]
-
 QUESTION = "What do the passages say?"
 """Placeholder for an unknown question; a monitor that reads text alone does not read it."""
 

@@ -4,11 +4,9 @@ from .biographies import (
     load_biographies as load_biographies,
 )
 from .datasets import (
-    LabelledResponse as LabelledResponse,
     labelled_record as labelled_record,
     labelled_responses as labelled_responses,
     load_jsonl as load_jsonl,
-    load_ragtruth as load_ragtruth,
     load_records as load_records,
     load_unlabelled as load_unlabelled,
     unlabelled_responses as unlabelled_responses,
@@ -43,5 +41,6 @@ from .propositioners import (
     SequencePropositioner as SequencePropositioner,
     load_propositioner as load_propositioner,
 )
-from .responses import Selection as Selection
+from .ragtruth import load_ragtruth as load_ragtruth
+from .responses import LabelledResponse as LabelledResponse, Selection as Selection
 from .sheet import LabelOrder as LabelOrder, LabelSheet as LabelSheet, OpenSentence as OpenSentence

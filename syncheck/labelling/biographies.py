@@ -21,9 +21,6 @@ from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
 from syncheck.prompts import biography_prompt
 
-__all__ = ["Proposition", "asks_models", "is_biography", "label_by_propositions", "load_biographies"]
-
-
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
 """Passages of ``ctxs`` that a biography is written from (appendix B.1 and the published code)."""

@@ -26,17 +26,6 @@ from syncheck.labelling.responses import (
 )
 from syncheck.segments import is_checkable
 
-__all__ = [
-    "LabelledResponse",
-    "labelled_record",
-    "labelled_responses",
-    "load_jsonl",
-    "load_ragtruth",
-    "load_records",
-    "load_unlabelled",
-    "unlabelled_responses",
-]
-
 
 def load_records(
     path: str | Path,

@@ -17,9 +17,6 @@ from syncheck.labelling.passages import Bm25, Passage, words_of
 from syncheck.labelling.responses import PromptSource
 from syncheck.prompts import biography_prompt
 
-__all__ = ["BiographyRequest", "F100_ENTITIES", "f100_anti_requests", "f100_requests", "write_requests"]
-
-
 # fmt: off
 F100_ENTITIES = (
     "Nikita Khrushchev", "Malcolm X", "John F. Kennedy", "Bill Gates", "Queen Elizabeth II", "Napoleon Bonaparte",

@@ -16,9 +16,6 @@ from syncheck.labelling.propositioners import EncoderDecoder
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["AutoAis", "PropositionJudge", "SupportJudge", "load_judge"]
-
-
 PropositionJudge = Callable[[Sequence[str], Sequence[str]], Sequence[bool]]
 """Decides for each proposition (second) whether the passages (first) support it."""
 

@@ -16,18 +16,6 @@ from syncheck.segments import is_checkable
 if TYPE_CHECKING:
     from syncheck.labelling.responses import LabelledResponse
 
-__all__ = [
-    "LabelledSentence",
-    "Rule",
-    "UnfaithfulSpan",
-    "carried_line",
-    "check_cut",
-    "label_sentences",
-    "labelled_sentences",
-    "shortened",
-]
-
-
 Rule = Literal["overlap", "paper"]
 """``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
 contains the other (the published benchmark)."""

@@ -13,9 +13,6 @@ import numpy as np
 from syncheck.errors import InputError, MissingExtraError
 from syncheck.labelling.responses import read_records
 
-__all__ = ["Bm25", "Passage", "load_passages", "words_of"]
-
-
 _WORD = re.compile(r"\w+")
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 from syncheck.features.opposites import OPPOSITES
 
-__all__ = ["plant_error"]
-
 SHORTEST = 8
 """Words of a sentence, and of the one it gets its end from, for an exchange of ends."""
 

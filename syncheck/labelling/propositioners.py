@@ -16,17 +16,6 @@ from syncheck.alignment import LocalTextGenerator, TextGenerator
 from syncheck.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer
 
-__all__ = [
-    "EncoderDecoder",
-    "InstructPropositioner",
-    "Propositioner",
-    "RULES",
-    "RuleBasedPropositioner",
-    "SequencePropositioner",
-    "load_propositioner",
-]
-
-
 Propositioner = Callable[[str], Sequence[str]]
 """Cuts a response into statements that can be judged one by one."""
 

@@ -28,9 +28,6 @@ from syncheck.prompts import (
     ragtruth_summary_prompt,
 )
 
-__all__ = ["Quality", "RagTruthTask", "load_ragtruth"]
-
-
 RagTruthTask = Literal["QA", "Summary", "Data2txt"]
 Quality = Literal["good", "incorrect_refusal", "truncated"]
 """``incorrect_refusal``: the model says the passages do not hold the answer, and they do. ``truncated``: the response

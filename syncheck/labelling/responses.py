@@ -17,20 +17,6 @@ from syncheck.types import RagPrompt
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = [
-    "LabelledResponse",
-    "PromptSource",
-    "Record",
-    "ResponseCollection",
-    "Selection",
-    "prompt_of",
-    "read_records",
-    "read_spans",
-    "response_from_json",
-    "response_to_json",
-]
-
-
 T = TypeVar("T")
 
 _MISSING = object()

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from syncheck.replay import GivenResponse
     from syncheck.types import RagPrompt
 
-__all__ = ["LabelOrder", "LabelSheet", "OpenSentence"]
-
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: the sentences whose scores are nearest the monitor's threshold first, for the most from few labels.
 ``random``: whole answers in random order, as a threshold with a guarantee needs them."""

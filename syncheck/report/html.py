@@ -22,16 +22,6 @@ from syncheck.spans.words import reading_direction
 if TYPE_CHECKING:
     from syncheck.report.model import Case
 
-__all__ = [
-    "render_fragment",
-    "render_html",
-    "render_label_page",
-    "render_page",
-    "render_spans",
-    "render_spans_fragment",
-]
-
-
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 

@@ -17,26 +17,6 @@ from syncheck.types import Contrast, Remark, SentenceScore, Status, Verdict
 if TYPE_CHECKING:
     from syncheck.report.model import Answer
 
-__all__ = [
-    "FeatureLabel",
-    "REMARKS",
-    "STATUS_WORDS",
-    "ShadeView",
-    "TINTS",
-    "Tint",
-    "VERDICTS",
-    "answer_facts",
-    "contrast_words",
-    "decimal",
-    "feature_label",
-    "feature_value",
-    "shades_of",
-    "tint",
-    "verdict",
-    "why",
-]
-
-
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
     "doubtful": "below the threshold that the search asks for",

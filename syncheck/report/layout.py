@@ -24,18 +24,6 @@ from syncheck.types import SentenceScore, TokenSignals
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case, Report
 
-__all__ = [
-    "AnswerView",
-    "CaseView",
-    "Segment",
-    "SentenceView",
-    "SignalView",
-    "TokenView",
-    "case_view",
-    "glossary",
-    "mark_passage",
-]
-
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
 _WEIGHTIEST = 5
 """Signals that are shown from the start."""

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from syncheck.spans.items import SpanDetector
 
-__all__ = ["Answer", "Case", "Fate", "HiddenSpan", "Report", "TraceNode"]
-
-
 Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """``answer``: part of the answer; ``marked``: so too, although it did not pass; ``kept``: of a beam that was left
 later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``skipped``: did not pass and is

@@ -33,8 +33,6 @@ from syncheck.report.labels import (
 from syncheck.schemas import FEATURES, LID
 from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
-__all__ = ["ANSWER_BYTES", "LabelCurves", "MOST_ANSWERS", "Overview", "ScoredAnswer", "answer_of"]
-
 JsonDict = dict[str, Any]
 
 MOST_ANSWERS = 10_000

@@ -14,9 +14,6 @@ from syncheck.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["IntervalPanel", "check_plot", "plot_curve", "plot_intervals", "plot_matrix", "wrapped"]
-
-
 _INK = "#1e5386"  # the blue of the reports
 _SCALE = "Blues"
 _NOT_MEASURED = "0.85"

@@ -9,8 +9,6 @@ from syncheck.files import RefusedRecord
 from syncheck.report.labels import ShadeView, shades_of
 from syncheck.spans.items import SpanItem, SpanLabels
 
-__all__ = ["LabelsView", "SpanAnswer", "SpanReport", "SpanView", "span_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:

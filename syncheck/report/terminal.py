@@ -14,8 +14,6 @@ from syncheck.types import SentenceScore
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case
 
-__all__ = ["render_text", "wants_colour"]
-
 _BAR_CELLS = 10
 _SMALLEST_PULL = 0.05
 """Nats of log-odds; what contributes less would hardly move the score."""

@@ -19,8 +19,6 @@ from syncheck.segments.rules import (
     punkt,
 )
 
-__all__ = ["Boundary", "BoundaryFinder"]
-
 Break = Callable[[str, int, int, int], bool]
 """True if a sentence ends, whatever Punkt says; takes the text, the first character to look at, end and next start."""
 

@@ -10,19 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktLanguageVars, PunktSentenceTokenizer
 
-
-__all__ = [
-    "CLOSERS",
-    "ENGLISH_ABBREVIATIONS",
-    "ends_cjk_sentence",
-    "ends_clause",
-    "ends_heading",
-    "ends_line",
-    "ends_paragraph",
-    "item_text_start",
-    "punkt",
-]
-
 _TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
 _LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
 _NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."

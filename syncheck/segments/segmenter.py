@@ -12,8 +12,6 @@ from syncheck.segments.boundaries import Boundary, BoundaryFinder
 from syncheck.segments.token_text import CharSpan, first_token_from, visible
 from syncheck.types import SentenceSpan
 
-__all__ = ["IncrementalSegmenter", "is_checkable", "segment_given"]
-
 
 class IncrementalSegmenter:
     """Cuts a growing response into sentences; without options, those that NLTK's untrained Punkt finds in the whole.

@@ -19,8 +19,6 @@ from syncheck.types import SentenceSpan
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Detokenizer", "first_token_from", "in_given", "last_text_token", "positions_in", "visible"]
-
 SEED_TOKENS = 6
 """Tokens of the prompt decoded before the response, so that its first space is kept (Llama-2 strips one)."""
 

@@ -11,8 +11,6 @@ from syncheck.errors import InputError, SyncheckError
 from syncheck.given import check_share, check_text
 from syncheck.serving.protocol import Reveal
 
-__all__ = ["ChatRequest", "ServiceError", "read_chat", "text_of"]
-
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"^[ \t]*(?:passage|document|source)[ \t]*\[?\d+\]?[ \t]*:[ \t]*(.+?)"

@@ -27,17 +27,6 @@ from syncheck.serving.protocol import (
 )
 from syncheck.serving.watching import TextWatch
 
-__all__ = [
-    "CheckedText",
-    "Failing",
-    "Outcome",
-    "in_thread",
-    "is_checked",
-    "outcome_of",
-    "sentence_values",
-    "shown_text",
-]
-
 logger = logging.getLogger(__name__)
 
 _P = ParamSpec("_P")

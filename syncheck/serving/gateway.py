@@ -14,8 +14,6 @@ from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, sentence_values, shown_text
 from syncheck.serving.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
-__all__ = ["Gateway", "server_sent_data"]
-
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 """Parts of a message other than ``content``, which hold no text of the answer; others are left out, or marked."""
 _MOST_LINE = 16 * 2**20

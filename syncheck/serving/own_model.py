@@ -26,8 +26,6 @@ from syncheck.serving.protocol import VERSION, ProtocolEvent, Reveal, Verified, 
 from syncheck.serving.writer import EventWriter
 from syncheck.types import RagPrompt
 
-__all__ = ["Decoder", "OwnModel"]
-
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "stop": ([], ""),

@@ -10,26 +10,6 @@ from typing import Any, ClassVar, Literal, get_args
 from syncheck.errors import InputError
 from syncheck.types import Status, Verdict
 
-__all__ = [
-    "Append",
-    "Citation",
-    "Final",
-    "FoldedAnswer",
-    "Notice",
-    "ProtocolEvent",
-    "Replace",
-    "Retract",
-    "Reveal",
-    "VERSION",
-    "Verified",
-    "fold",
-    "from_dict",
-    "from_json",
-    "to_dict",
-    "to_json",
-    "to_sse",
-]
-
 VERSION = 1
 
 Reveal = Literal["verified", "immediate"]

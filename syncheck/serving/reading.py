@@ -15,8 +15,6 @@ from syncheck.types import RagPrompt, SentenceSpan
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["GrowingResponse"]
-
 _OVERLAP = 16
 """Tokens that are made again when more text is tokenized, so that a tokenizer sees what came before."""
 _SAME = 4

@@ -25,8 +25,6 @@ from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpa
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = ["TextWatch", "watch", "watch_async"]
-
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
 

@@ -21,8 +21,6 @@ from syncheck.serving.protocol import (
 )
 from syncheck.types import Evidence, SentenceScore
 
-__all__ = ["EventWriter", "citation", "protocol_events"]
-
 _NOT_SENT = frozenset({"passages", "tokens", "spans"})
 """Parts of a report that a final event leaves out: the reader has them, or did not ask."""
 

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.errors import InputError
 from syncheck.types import Bounds
 
-__all__ = ["entropy_bounds", "kl_bounds"]
-
 Floats = NDArray[np.float64]
 
 _LOWEST = -600.0

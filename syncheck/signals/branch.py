@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.cache_utils import Cache
 
-__all__ = ["Branch", "PaddedRows", "check_window", "window_of"]
-
 
 class Branch:
     """B continuations of prompts; never encodes a token twice.

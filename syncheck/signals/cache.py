@@ -14,8 +14,6 @@ from syncheck.errors import UnsupportedModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["GrowLayer", "RewindableCache", "WHOLE_ATTENTION", "is_rewindable", "new_cache", "require_rewindable"]
-
 _MIN_CAPACITY = 64
 _MOST_SPARE = 256
 """Columns that a buffer grows by at most: copying it every 256 tokens costs little, half of a long prompt is much."""

@@ -21,16 +21,6 @@ from syncheck.errors import InputError, PromptError, UnsupportedModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = [
-    "ForwardArguments",
-    "check_one_encoding",
-    "check_same_encoding",
-    "encoding_of",
-    "require_watchable",
-    "switches_of",
-    "take_turns_in_rotary",
-]
-
 _CACHE_ARGUMENTS = ("past_key_values", "cache_params")
 
 _OWN_STATE = frozenset(("minimax", "recurrent_gemma"))

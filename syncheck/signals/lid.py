@@ -19,8 +19,6 @@ from syncheck.errors import CheckpointError, InputError
 from syncheck.files import require_regular
 from syncheck.printable import counted, summary
 
-__all__ = ["LidReferences", "LidVariant", "ReferenceStack"]
-
 _NEAR = 1e-2
 _PAIR_BYTES = 2**25
 

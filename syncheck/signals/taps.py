@@ -15,8 +15,6 @@ from syncheck.errors import InputError, UnsupportedModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["Taps", "decoder_blocks"]
-
 _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
 """The taps that record what runs in this context. A thread has its own context, and so has an asyncio task."""
 

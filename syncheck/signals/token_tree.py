@@ -20,8 +20,6 @@ from syncheck.signals.forward import ForwardArguments
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["TokenTree", "reads_less", "takes_token_tree"]
-
 _PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
 """First id of a probe, tokens of its prompt, and of each of its two rows."""
 _NEARER = {torch.float32: 0.01}

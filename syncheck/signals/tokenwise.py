@@ -10,8 +10,6 @@ from torch import Tensor
 
 from syncheck.errors import InputError
 
-__all__ = ["TokenStatistics", "context_sensitivity_ratio", "token_statistics"]
-
 _BUFFERS = 4
 _BUFFERS_BYTES = 8 * 2**20
 _LOWEST = -1e4  # exp gives 0 as for -inf, but 0 times it is 0

@@ -18,20 +18,6 @@ from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import WordSource, regression_features
 
-__all__ = [
-    "LanguageScore",
-    "MarkAll",
-    "MarkNone",
-    "SpanFolds",
-    "SpanScores",
-    "held_out_folds",
-    "held_out_labels",
-    "question_of",
-    "score_spans",
-    "span_correlation",
-    "span_iou",
-]
-
 
 def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> float:
     """Return the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""

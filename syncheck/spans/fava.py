@@ -12,9 +12,6 @@ from syncheck.errors import TextGeneratorError
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.words import words_of
 
-__all__ = ["FavaDetector", "edited_text", "removed_words"]
-
-
 PROMPT = """Read the following references:
 {references}
 Please identify all the errors in the following text using the information in the references provided and suggest \

@@ -25,17 +25,6 @@ from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
 from syncheck.types import TokenSignals
 
-__all__ = [
-    "AskedSource",
-    "HalluRagDetector",
-    "asked_spans",
-    "far_sentences",
-    "joined_spans",
-    "listed_spans",
-    "unlikely_words",
-]
-
-
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5
 """Of a token and of a sentence (section 4.3)."""

@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_text, check_texts
 
-__all__ = [
-    "SoftSpan",
-    "SpanDetector",
-    "SpanItem",
-    "SpanLabels",
-    "hard_spans",
-    "label_dict",
-    "labels_of",
-    "likely_overlap",
-    "risk_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SoftSpan:

@@ -12,9 +12,6 @@ from safetensors.numpy import save
 from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
 
-__all__ = ["KernelMachine"]
-
-
 _ROWS = 4096
 
 MAX_VALUE = 1e15

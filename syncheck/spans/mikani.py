@@ -28,17 +28,6 @@ from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
 from syncheck.spans.words import words_of
 
-__all__ = [
-    "MAX_WORDS",
-    "MergeRule",
-    "RegressorKind",
-    "SpanRegressor",
-    "load_span_regressor",
-    "merged_risk",
-    "reads_signals",
-]
-
-
 RegressorKind = Literal["xgb", "svr"]
 
 TREES = 200

@@ -15,15 +15,6 @@ from syncheck.given import check_texts
 from syncheck.labelling.responses import Record, read_records
 from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 
-__all__ = [
-    "load_predictions",
-    "load_span_items",
-    "prediction_record",
-    "refused_predictions",
-    "span_item",
-    "write_predictions",
-]
-
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
     """Read the items of a file, or of all ``*.jsonl`` files of a folder, by name.

@@ -27,19 +27,6 @@ from syncheck.types import TokenSignals
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = [
-    "RefindDetector",
-    "RefindForm",
-    "Thresholds",
-    "TokenReplay",
-    "TooLong",
-    "choose_thresholds",
-    "given_log_prob",
-    "marked_from",
-    "refind_prompt",
-]
-
-
 Floats = NDArray[np.float64]
 
 _WITH = """You are an assistant for answering questions.

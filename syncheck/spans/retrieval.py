@@ -18,16 +18,6 @@ from syncheck.labelling.passages import Bm25, Passage
 from syncheck.pretrained import load_pretrained
 from syncheck.spans.words import normalised, words_of
 
-__all__ = [
-    "CheckpointEncoder",
-    "ChunkRetriever",
-    "DEFAULT_RERANKER",
-    "LetterEncoder",
-    "SentenceEncoder",
-    "cached_reranker",
-]
-
-
 Floats = NDArray[np.float64]
 
 

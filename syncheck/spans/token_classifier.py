@@ -17,9 +17,6 @@ from syncheck.pretrained import load_pretrained
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.words import Word
 
-__all__ = ["ClassifierSource", "TokenClassifierDetector"]
-
-
 Floats = NDArray[np.float64]
 
 

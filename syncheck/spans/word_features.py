@@ -19,8 +19,6 @@ from syncheck.errors import InputError
 from syncheck.spans.items import SpanItem
 from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
 
-__all__ = ["SpanSchema", "span_feature_names", "word_features"]
-
 SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
 
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f\u0964\u061f\u06d4]")

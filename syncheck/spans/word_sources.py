@@ -20,23 +20,6 @@ from syncheck.spans.word_features import SpanSchema, span_feature_names, word_fe
 from syncheck.spans.words import Word, words_of
 from syncheck.types import TokenSignals
 
-__all__ = [
-    "Measure",
-    "SIGNALS",
-    "SIGNAL_COLUMNS",
-    "SignalSource",
-    "TagSource",
-    "Tagger",
-    "UNIVERSAL_TAGS",
-    "WordSource",
-    "nltk_tags",
-    "regression_features",
-    "regression_names",
-    "signal_features",
-    "spacy_tagger",
-]
-
-
 Floats = NDArray[np.float64]
 
 

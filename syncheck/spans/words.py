@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 
 from syncheck.errors import MissingExtraError
 
-__all__ = [
-    "Direction",
-    "Word",
-    "cluster_borders",
-    "normalised",
-    "reading_direction",
-    "token_char_spans",
-    "word_rarity",
-    "words_of",
-]
-
-
 Kind = Literal["letters", "number", "ideograph", "symbol"]
 
 

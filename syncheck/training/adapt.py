@@ -21,10 +21,10 @@ from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
-from syncheck.labelling.datasets import LabelledResponse, labelled_record, unlabelled_responses
+from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.labels import LabelledSentence
 from syncheck.labelling.planting import plant_error
-from syncheck.labelling.responses import prompt_of
+from syncheck.labelling.responses import LabelledResponse, prompt_of
 from syncheck.lexical import content_words, stem
 from syncheck.monitor import Monitor
 from syncheck.segments import is_checkable
@@ -37,8 +37,6 @@ from syncheck.training.sets import LabelledSet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-__all__ = ["Adapted", "Teacher", "adapt_monitor"]
 
 Teacher = Monitor | Aligner | TextGenerator | Literal["generic"]
 """Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""

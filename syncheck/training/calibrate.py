@@ -19,18 +19,6 @@ from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
 
-__all__ = [
-    "Calibrated",
-    "ReleaseCurve",
-    "calibrate_monitor",
-    "choose_risk_controlled_threshold",
-    "one_of_each_group",
-    "release_curve",
-    "sentences_needed",
-    "unfaithful_bound",
-]
-
-
 Thresholding = Literal["carried", "chosen"]
 
 

@@ -24,9 +24,9 @@ from syncheck.errors import (
     describe_failure,
 )
 from syncheck.files import UNFINISHED, enter_run
-from syncheck.labelling.datasets import LabelledResponse, labelled_responses
+from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
-from syncheck.labelling.responses import prompt_of
+from syncheck.labelling.responses import LabelledResponse, prompt_of
 from syncheck.replay import GivenResponse
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences, joined
@@ -37,8 +37,6 @@ from syncheck.types import RagPrompt
 if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer
     from syncheck.monitor import Monitor
-
-__all__ = ["Shard", "check_sentences", "measure", "measure_records", "measure_to_parquet"]
 
 
 def measure(

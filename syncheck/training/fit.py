@@ -17,8 +17,8 @@ from syncheck.errors import InputError, LeftOutWarning
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.given import labels_found, real_numbers
-from syncheck.labelling.datasets import LabelledResponse
 from syncheck.labelling.labels import Rule
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
@@ -27,9 +27,6 @@ from syncheck.training.sets import LabelledSet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-__all__ = ["Thresholds", "choose_thresholds", "fit_measured", "fit_monitor"]
-
 
 BACKTRACK_ALARMS = 0.1
 PRUNE_ALARMS = 0.25

@@ -23,16 +23,6 @@ from syncheck.types import FeatureSchema
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = [
-    "MeasuredSentences",
-    "against_references",
-    "check_measured_by",
-    "joined",
-    "left_out_lines",
-    "select_sentences",
-]
-
-
 UNLABELLED = -1
 
 

@@ -22,8 +22,6 @@ from syncheck.training.measured import MeasuredSentences
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["provenance_of", "read_parquet", "write_parquet"]
-
 _KEY = b"syncheck"
 _DIGEST = b"syncheck sha256"
 _ACTIVATION = "activation_layer_"

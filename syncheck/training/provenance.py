@@ -18,16 +18,6 @@ from syncheck.pretrained import same_weights
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
-__all__ = [
-    "check_same_instrument",
-    "grouped_by_question",
-    "instrument_of",
-    "question_digests",
-    "refuse_seen",
-    "seen_records",
-]
-
-
 _INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
 _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 """Digests, and the fact that says what they are of."""

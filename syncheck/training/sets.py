@@ -16,9 +16,6 @@ from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.training.measured import MeasuredSentences
 
-__all__ = ["EVERY_GENERATOR", "LabelledSet", "SetName", "labelled_set", "surrogate_matrix"]
-
-
 SetName = Literal["strict", "paper"]
 """``strict``: sentences with a letter; any overlap with a span counts, also with one that is true of the world.
 ``paper``: all sentences; a span counts that contains the sentence or is contained by it, and is not marked as true of

@@ -11,11 +11,11 @@ from fod import (
     BacktrackGenerator,
     BestOfNGenerator,
     CADGenerator,
+    FLAREQuery,
     PassageIndex,
     RerankGenerator,
     contrast_scores,
 )
-from fod.baselines import FLAREQuery
 from syncheck import Monitor, MonitorConfig
 from syncheck.errors import InputError, NotReadyError
 from syncheck.testing import Script
