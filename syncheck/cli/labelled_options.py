@@ -28,44 +28,46 @@ def _shard(text: str) -> tuple[int, int]:
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``train``."""
+    add = parser.add_argument
     add_model(parser, monitor=False)
     _add_data(parser)
     _add_labels(parser)
-    parser.add_argument(
+    add(
         "--aggregator",
         choices=(*get_args(AggregatorKind), "best"),
         default="best",
         help="kind of aggregator; best chooses by grouped cross-validation (%(default)s)",
     )
-    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    add("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
     _add_plot(parser, "plot of the AUROC of each kind on held-out folds")
-    parser.add_argument("--output", required=True, metavar="DIR")
+    add("--output", required=True, metavar="DIR")
 
 
 def add_adapt(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``adapt``."""
+    add = parser.add_argument
     add_model(parser, monitor=False)
-    parser.add_argument(
+    add(
         "--prompts",
         required=True,
         metavar="FILE",
         help="JSON Lines with question and context; with a response too, that is used and the model acts as surrogate",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the monitor and its model card")
-    parser.add_argument(
+    add("--output", required=True, metavar="DIR", help="folder for the monitor and its model card")
+    add(
         "--teacher",
         default="generic",
         help="what labels sentences where it is sure: generic, the bundled monitor, or anything that --aligner takes, "
         "such as an AlignScore .ckpt, minicheck:PATH or spans:PATH, a language model (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--sure",
         type=share,
         default=0.8,
         metavar="SCORE",
         help="teacher's score from which a sentence is faithful; at 1 - SCORE it is unfaithful (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--samples",
         type=int,
         default=1,
@@ -73,139 +75,119 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
         help="answers drawn at random beside the greedy one (%(default)s)",
     )
     add_length(parser, default=256)
-    parser.add_argument(
-        "--aggregator", choices=get_args(AggregatorKind), default="monotone", help="kind of aggregator (%(default)s)"
-    )
-    parser.add_argument("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0)
+    add("--aggregator", choices=get_args(AggregatorKind), default="monotone", help="kind of aggregator (%(default)s)")
+    add("--schema", default=DEFAULT_SCHEMA, help="feature schema (%(default)s)")
+    add("--seed", type=int, default=0)
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``features``."""
+    add = parser.add_argument
     add_model(parser)
-    parser.add_argument("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
+    add("--data", required=True, metavar="PATH", help="RAGTruth folder, or labelled JSON Lines")
     _add_schema(parser)
-    parser.add_argument("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
+    add("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
     _add_corpus(parser)
-    parser.add_argument(
-        "--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)"
-    )
-    parser.add_argument(
-        "--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)"
-    )
-    parser.add_argument(
-        "--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th"
-    )
+    add("--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)")
+    add("--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)")
+    add("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th")
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``label``."""
-    parser.add_argument("input", metavar="INPUT", help="JSON Lines with question, context and response")
-    parser.add_argument(
-        "--output", metavar="FILE", help="labelled JSON Lines; labels that it holds already are kept, and it goes on"
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="instead of asking here, write a page that asks offline and saves labels.jsonl"
-    )
-    parser.add_argument("--labels", metavar="FILE", help="for --html: labels from before, which the page goes on from")
-    parser.add_argument("--count", type=count, default=50, metavar="N", help="largest number of labels (%(default)s)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("input", metavar="INPUT", help="JSON Lines with question, context and response")
+    add("--output", metavar="FILE", help="labelled JSON Lines; labels that it holds already are kept, and it goes on")
+    add("--html", metavar="FILE", help="instead of asking here, write a page that asks offline and saves labels.jsonl")
+    add("--labels", metavar="FILE", help="for --html: labels from before, which the page goes on from")
+    add("--count", type=count, default=50, metavar="N", help="largest number of labels (%(default)s)")
+    add(
         "--order",
         choices=("nearest", "random"),
         default="nearest",
         help="nearest: sentences whose scores are nearest the threshold first, for `calibrate --method shift --risk "
         "none`; random: whole answers drawn at random, for a threshold with a guarantee (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--responses",
         type=count,
         default=200,
         metavar="N",
         help="number of responses drawn at random from INPUT, all of which nearest puts in the output (%(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the draw (%(default)s)")
+    add("--seed", type=int, default=0, help="of the draw (%(default)s)")
     add_model(parser)
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``calibrate``."""
+    add = parser.add_argument
     add_model(parser)
     _add_data(parser)
     _add_labels(parser)
-    parser.add_argument(
+    add(
         "--method",
         choices=("isotonic", "platt", "shift"),
         default="isotonic",
         help="shape of the calibration: isotonic needs hundreds of labels, platt fewer, shift some ten (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--thresholds",
         choices=("carried", "chosen"),
         default="carried",
         help="those of the monitor, on the calibrated scale, or new ones that cost as few faithful sentences as those "
         "of train (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--risk",
         type=_risk,
         default=0.05,
         help="largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
     )
-    parser.add_argument("--confidence", type=open_share, help="probability that --risk is not exceeded (0.9)")
-    parser.add_argument(
+    add("--confidence", type=open_share, help="probability that --risk is not exceeded (0.9)")
+    add(
         "--every-sentence",
         action="store_true",
         help="choose the threshold on all sentences, which must be independent of each other, instead of one random "
         "sentence of each question",
     )
-    parser.add_argument(
+    add(
         "--good-share",
         type=positive_share,
         metavar="SHARE",
         help="set the backtrack threshold to the lowest score from which this share of the sentences is faithful; best "
         "on answers of the decoder that it is for (as --thresholds says)",
     )
-    parser.add_argument(
-        "--curve", metavar="FILE", help="plot of the share of good sentences against those kept, by threshold"
-    )
+    add("--curve", metavar="FILE", help="plot of the share of good sentences against those kept, by threshold")
     _add_plot(parser, "reliability diagram")
-    parser.add_argument("--output", metavar="DIR", help="folder for the calibrated monitor")
+    add("--output", metavar="DIR", help="folder for the calibrated monitor")
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``evaluate``."""
+    add = parser.add_argument
     add_model(parser)
     _add_data(parser, nargs="+", several="; several with --leave-one-source-out, a source each")
-    parser.add_argument(
+    add(
         "--leave-one-source-out",
         action="store_true",
         help="train on all sources but one and test on that one, for each; beside it the aligner and the best overlap",
     )
     _add_schema(parser)
-    parser.add_argument(
-        "--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds"
-    )
-    parser.add_argument(
-        "--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or ensemble)"
-    )
-    parser.add_argument(
-        "--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)"
-    )
+    add("--train", metavar="PATH", help="train on all of PATH and test on all of --data, instead of on folds")
+    add("--aggregator", choices=get_args(AggregatorKind), help="kind of aggregator (the monitor's own, or ensemble)")
+    add("--cv", type=_folds_or_none, metavar="FOLDS", help="number of folds; 0 evaluates the monitor as it is (5)")
     _add_tables(parser, benchmark_set="both", runs=(5, False), repeats="number of shuffles of the folds (5)")
-    parser.add_argument(
+    add(
         "--group",
         choices=("source_id", "group", "generator", "task"),
         default="source_id",
         help="what stays on one side of a fold and is resampled together for the intervals: the answers to one "
         "question (source_id or group), by one model, or for one task (%(default)s)",
     )
-    parser.add_argument(
-        "--permute", action="store_true", help="also evaluate with each signal permuted among held-out sentences"
-    )
-    parser.add_argument("--compare-aggregators", action="store_true", help="also evaluate every kind of aggregator")
-    parser.add_argument(
-        "--allow-train", action="store_true", help="with --cv 0: allow questions that the monitor was trained on"
-    )
+    add("--permute", action="store_true", help="also evaluate with each signal permuted among held-out sentences")
+    add("--compare-aggregators", action="store_true", help="also evaluate every kind of aggregator")
+    add("--allow-train", action="store_true", help="with --cv 0: allow questions that the monitor was trained on")
 
 
 def add_ablate(parser: argparse.ArgumentParser) -> None:
@@ -217,19 +199,18 @@ def add_ablate(parser: argparse.ArgumentParser) -> None:
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``transfer``."""
+    add = parser.add_argument
     add_model(parser)
     _add_data(parser, nargs="+")
-    parser.add_argument(
+    add(
         "--over",
         choices=("generator", "task", "data", "surrogate"),
         default="generator",
         help="how the parts differ (%(default)s); data: by file; surrogate: one corpus measured by several "
         "models, a file each",
     )
-    parser.add_argument(
-        "--train-on", metavar="GENERATOR", help="with --over surrogate: train only on this generator's answers (all)"
-    )
-    parser.add_argument("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
+    add("--train-on", metavar="GENERATOR", help="with --over surrogate: train only on this generator's answers (all)")
+    add("--without", nargs="+", default=[], metavar="PART", help="parts to leave out")
     _add_comparison(parser)
 
 
@@ -249,50 +230,48 @@ def _add_data(
 
 def _add_corpus(parser: argparse.ArgumentParser) -> None:
     """Add the fields of :class:`~syncheck.labelling.Selection`, and the models that label."""
-    group = parser.add_argument_group(
+    add = parser.add_argument_group(
         "labelled data", "by default all of a file; from a RAGTruth folder, all answers to questions"
-    )
-    group.add_argument(
-        "--task", nargs="+", metavar="NAME", help="only these tasks; RAGTruth has QA, Summary and Data2txt"
-    )
-    group.add_argument("--split", metavar="NAME", help="only this part; RAGTruth has train and test")
-    group.add_argument(
+    ).add_argument
+    add("--task", nargs="+", metavar="NAME", help="only these tasks; RAGTruth has QA, Summary and Data2txt")
+    add("--split", metavar="NAME", help="only this part; RAGTruth has train and test")
+    add(
         "--quality",
         nargs="+",
         metavar="REMARK",
         help="only responses with one of these remarks; RAGTruth has good, incorrect_refusal and truncated",
     )
-    group.add_argument("--generator", nargs="+", metavar="NAME", help="only responses by these models")
-    group.add_argument(
+    add("--generator", nargs="+", metavar="NAME", help="only responses by these models")
+    add(
         "--implicit-true",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="count spans that are true of the world although the passages do not say so",
     )
-    group.add_argument(
+    add(
         "--due-to-null",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="count spans that read a null in a business record as a no",
     )
-    group.add_argument(
+    add(
         "--carry-labels",
         action="store_true",
         help="accept labelled sentences that the monitor cuts differently; its sentences are unfaithful where they "
         "overlap unfaithful ones (such labels are refused)",
     )
-    group.add_argument(
+    add(
         "--prompts",
         choices=("monitor", "task"),
         default="monitor",
         help="task: the paper's own, for RAGTruth and biographies (%(default)s: the monitor's template)",
     )
-    group.add_argument(
+    add(
         "--propositioner",
         metavar="NAME",
         help="model that splits biographies into propositions where they come without: 'rules', or a checkpoint (none)",
     )
-    group.add_argument(
+    add(
         "--judge",
         metavar="NAME",
         help="model that judges propositions without a label: 'autoais:' and a checkpoint, as in the paper, or "

@@ -43,58 +43,54 @@ def _threshold(text: str) -> float | str:
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``demo``."""
-    parser.add_argument(
-        "--question", metavar="TEXT", help="a question of your own; needs --context (six bundled questions)"
-    )
-    parser.add_argument("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
-    parser.add_argument("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
+    add = parser.add_argument
+    add("--question", metavar="TEXT", help="a question of your own; needs --context (six bundled questions)")
+    add("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
+    add("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
     add_length(parser, default=160)
-    parser.add_argument("--seed", type=int, default=0, help="seed for the sampling of FOD (%(default)s)")
+    add("--seed", type=int, default=0, help="seed for the sampling of FOD (%(default)s)")
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``score``."""
+    add = parser.add_argument
     add_model(parser)
     _add_files(parser)
     _add_prior(parser)
-    parser.add_argument("--tokens", action="store_true", help="also write the signals of every token (off)")
-    parser.add_argument(
+    add("--tokens", action="store_true", help="also write the signals of every token (off)")
+    add(
         "--batch-tokens",
         type=count,
         metavar="N",
         help="with a store as --output: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
-    parser.add_argument(
+    add(
         "--sentences",
         choices=("found", "given"),
         default="found",
         help="find the sentences in the response, or take those given in the record (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--lid-reference",
         metavar="FILE",
         help="reference activations for a --model without --monitor: arrays layer_<k>, (T, H) (none: LID is null)",
     )
-    parser.add_argument(
+    add(
         "--spans",
         nargs="?",
         const="bundled",
         metavar="DIR",
         help="also mark the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a span model's folder",
     )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character"
-    )
-    parser.add_argument(
+    add("--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character")
+    add(
         "--fail-under",
         type=share,
         metavar="SCORE",
         help="exit with 1 if a sentence scores below SCORE, 0 to 1, or something could not be checked: a sentence with "
         "a letter or digit but no score, an empty response, an empty input (never)",
     )
-    parser.add_argument(
-        "--allow-unscored", action="store_true", help="with --fail-under: pass what could not be checked (it fails)"
-    )
+    add("--allow-unscored", action="store_true", help="with --fail-under: pass what could not be checked (it fails)")
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
@@ -103,40 +99,33 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
     _add_prior(parser)
     group = parser.add_argument_group("answers")
-    group.add_argument("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
+    add = group.add_argument
+    add("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
     add_length(group, default=256)
-    group.add_argument("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
-    group.add_argument(
-        "--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)"
-    )
-    group.add_argument(
-        "--top-p", type=positive_share, metavar="P", help="for sample (1), fod, rerank and best-of-n (0.95)"
-    )
+    add("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
+    add("--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)")
+    add("--top-p", type=positive_share, metavar="P", help="for sample (1), fod, rerank and best-of-n (0.95)")
     _add_search(parser)
-    choice = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n")
-    choice.add_argument("--samples", type=count, metavar="N", help="number of answers to choose from (6)")
-    choice.add_argument(
+    add = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n").add_argument
+    add("--samples", type=count, metavar="N", help="number of answers to choose from (6)")
+    add(
         "--rerank-by",
         choices=("syncheck", "likelihood", "aligner"),
         help="for rerank: choose by the mean score, log-probability or support (syncheck)",
     )
-    choice.add_argument(
-        "--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)"
-    )
-    cad = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch")
-    cad.add_argument("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
-    cad.add_argument(
+    add("--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)")
+    add = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch").add_argument
+    add("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
+    add(
         "--plausibility",
         type=float,
         metavar="SHARE",
         help="drop tokens less likely than this share of the likeliest (cad: 0, none; fod: 0.02)",
     )
-    flare = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two")
-    flare.add_argument(
-        "--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this"
-    )
-    flare.add_argument("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
-    flare.add_argument("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
+    add = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two").add_argument
+    add("--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this")
+    add("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
+    add("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
 
 
 def add_gateway(parser: argparse.ArgumentParser) -> None:
@@ -178,36 +167,33 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--failing",
         choices=("closed", "open"),
         default="closed",
         help="what becomes of text that cannot be checked: an error, or it is passed on and marked (%(default)s)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine alone)")
-    parser.add_argument("--port", type=count, default=8100, help="port to listen on (%(default)s)")
-    parser.add_argument(
+    add("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine alone)")
+    add("--port", type=count, default=8100, help="port to listen on (%(default)s)")
+    add(
         "--reveal",
         choices=("verified", "immediate"),
         default="verified",
         help="when text is sent, unless a request chooses: with its score, or as it is written (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--stop-below",
         type=share,
         metavar="SCORE",
         help="end an answer with the first sentence that scores below SCORE, unless a request chooses (never)",
     )
-    group = parser.add_argument_group("limits")
-    group.add_argument("--api-key-file", metavar="FILE", help="key that clients must send ($SYNCHECK_API_KEY, or none)")
-    group.add_argument("--max-running", type=count, default=4, metavar="N", help="answers at one time (%(default)s)")
-    group.add_argument(
-        "--max-waiting", type=_index, default=32, metavar="N", help="requests that wait; more get 429 (%(default)s)"
-    )
-    group.add_argument(
-        "--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="size of a request (%(default)s)"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("limits").add_argument
+    add("--api-key-file", metavar="FILE", help="key that clients must send ($SYNCHECK_API_KEY, or none)")
+    add("--max-running", type=count, default=4, metavar="N", help="answers at one time (%(default)s)")
+    add("--max-waiting", type=_index, default=32, metavar="N", help="requests that wait; more get 429 (%(default)s)")
+    add("--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="size of a request (%(default)s)")
+    add(
         "--timeout",
         type=_positive,
         default=300.0,
@@ -217,54 +203,42 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
+    add = parser.add_argument_group(
         "FOD",
         "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate --risk`; "
         "no sentence below it is released. Its guarantee does not cover the search of fod",
-    )
+    ).add_argument
     for name, of in (("--backtrack-threshold", "tau 1, for all three"), ("--prune-threshold", "tau 2, for fod")):
-        group.add_argument(
-            name, type=_threshold, metavar="SCORE", help=f"{of}: 0 to 1, or 'calibrated' (the monitor's own)"
-        )
-    group.add_argument(
+        add(name, type=_threshold, metavar="SCORE", help=f"{of}: 0 to 1, or 'calibrated' (the monitor's own)")
+    add(
         "--propose",
         choices=("sample", "branch"),
         help="what fod does about a sentence below tau 1: search over samples, or write it anew from its least certain "
         "tokens, or hide it, and go on (sample)",
     )
-    group.add_argument(
-        "--branches", type=count, metavar="M", help="number of tokens that --propose branch replaces, one by one (4)"
-    )
-    group.add_argument(
+    add("--branches", type=count, metavar="M", help="number of tokens that --propose branch replaces, one by one (4)")
+    add(
         "--max-skips",
         type=int,
         metavar="N",
         help="largest number of sentences that --propose branch hides in an answer (2)",
     )
-    group.add_argument(
-        "--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)"
-    )
-    group.add_argument(
-        "--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)"
-    )
-    group.add_argument(
+    add("--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)")
+    add("--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)")
+    add(
         "--share-samples",
         action="store_true",
         default=None,
         help="for fod: sample S sentences even in a round with fewer than K beams (ceil(S / K) for each beam)",
     )
-    group.add_argument(
-        "--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or all have (any)"
-    )
-    group.add_argument(
-        "--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)"
-    )
-    group.add_argument(
+    add("--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or all have (any)")
+    add("--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)")
+    add(
         "--on-exhausted",
         choices=("stop", "abstain", "annotate"),
         help="for fod: what to do when no sentence passes (stop)",
     )
-    group.add_argument(
+    add(
         "--message",
         metavar="TEXT",
         help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
@@ -288,46 +262,45 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
 
 def add_export_generate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export-generate``."""
-    parser.add_argument("directory", metavar="DIR", help="folder to write; pass it as custom_generate=DIR")
-    parser.add_argument(
+    add = parser.add_argument
+    add("directory", metavar="DIR", help="folder to write; pass it as custom_generate=DIR")
+    add(
         "--monitor",
         default="generic",
         metavar="DIR",
         help="a trained monitor's folder, which has to stay where it is, or its repository on the Hub (%(default)s)",
     )
-    parser.add_argument("--revision", help="branch, tag or commit of the repository (its main branch)")
+    add("--revision", help="branch, tag or commit of the repository (its main branch)")
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``plan``."""
-    parser.add_argument("--answers", required=True, type=_positive, metavar="N", help="how many, such as 1e6")
-    parser.add_argument("--context-tokens", required=True, type=_positive, metavar="N", help="of a prompt, in the mean")
-    parser.add_argument(
-        "--answer-tokens", type=_positive, default=150, metavar="N", help="of an answer, in the mean (%(default)s)"
-    )
-    parser.add_argument(
-        "--workers", type=count, nargs="+", default=[1, 8, 64], metavar="N", help="processes that score (1 8 64)"
-    )
-    parser.add_argument("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
-    parser.add_argument("--price-per-hour", type=_positive, metavar="P", help="of a worker, to add what it costs")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--answers", required=True, type=_positive, metavar="N", help="how many, such as 1e6")
+    add("--context-tokens", required=True, type=_positive, metavar="N", help="of a prompt, in the mean")
+    add("--answer-tokens", type=_positive, default=150, metavar="N", help="of an answer, in the mean (%(default)s)")
+    add("--workers", type=count, nargs="+", default=[1, 8, 64], metavar="N", help="processes that score (1 8 64)")
+    add("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
+    add("--price-per-hour", type=_positive, metavar="P", help="of a worker, to add what it costs")
+    add(
         "--rates",
         metavar="FILE",
         help="what benchmarks/scale.py measured on your machine (the bundled model's, on the machine that is printed)",
     )
-    parser.add_argument("--output", metavar="FILE", help="the estimates as JSON")
+    add("--output", metavar="FILE", help="the estimates as JSON")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``report``."""
-    parser.add_argument("input", metavar="SCORES", help="what score or generate wrote: JSON Lines, - or a store")
-    parser.add_argument("--html", default="report.html", metavar="FILE", help="file for the page (%(default)s)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("input", metavar="SCORES", help="what score or generate wrote: JSON Lines, - or a store")
+    add("--html", default="report.html", metavar="FILE", help="file for the page (%(default)s)")
+    add(
         "--records",
         metavar="FILE",
         help="what was scored, for its questions and, where it has labels, ROC, reliability and risk against coverage",
     )
-    parser.add_argument("--title", default="Scored answers", help="heading of the page (%(default)s)")
+    add("--title", default="Scored answers", help="heading of the page (%(default)s)")
 
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
@@ -348,38 +321,32 @@ def _add_prior(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
     """Add the model, its aligner and how text is cut; ``monitor`` is False for the command that trains one."""
-    group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
+    add = parser.add_argument_group("model").add_argument
+    add("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
     if monitor:
-        group.add_argument(
+        add(
             "--monitor",
             metavar="DIR",
             help="a monitor trained for --model, or generic, the bundled one that reads text alone (the kit's own)",
         )
-        group.add_argument(
+        add(
             "--trust",
             nargs="+",
             metavar="TYPE",
             help="types that a scikit-learn classifier in --monitor may be made of, by their full names; the error for "
             "one that is not named lists them (none)",
         )
-    group.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
     add_aligner(parser, f"{untrained} (bundled)".lstrip())
-    text = parser.add_argument_group(
+    add = parser.add_argument_group(
         "sentences", f"by default those of NLTK's untrained Punkt{untrained and '; only '}{untrained}"
-    )
-    text.add_argument(
-        "--abbreviations", choices=("english",), help="words whose full stop does not end a sentence (none)"
-    )
-    text.add_argument("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
-    text.add_argument(
-        "--cjk-stops", action="store_true", help="let Chinese and Japanese full stops end sentences (off)"
-    )
-    text.add_argument(
-        "--clauses", action="store_true", help="let commas, semicolons and colons end sentences too (off)"
-    )
-    text.add_argument("--sentences-together", type=count, metavar="N", help="treat N sentences as one (1)")
+    ).add_argument
+    add("--abbreviations", choices=("english",), help="words whose full stop does not end a sentence (none)")
+    add("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
+    add("--cjk-stops", action="store_true", help="let Chinese and Japanese full stops end sentences (off)")
+    add("--clauses", action="store_true", help="let commas, semicolons and colons end sentences too (off)")
+    add("--sentences-together", type=count, metavar="N", help="treat N sentences as one (1)")
 
 
 def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
@@ -391,16 +358,15 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
         f"or one of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
+    add = group.add_argument
     _add_backbone(group)
-    group.add_argument(
-        "--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: the mode (nli_sp)"
-    )
-    group.add_argument(
+    add("--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: the mode (nli_sp)")
+    add(
         "--aligner-overflow",
         choices=("split", "cut"),
         help="for AlignScore, contexts beyond its window: score every part, or cut the end as its code does (split)",
     )
-    group.add_argument(
+    add(
         "--aligner-entailment",
         type=_index,
         metavar="N",
@@ -423,37 +389,36 @@ def _add_backbone(parser: argparse._ActionsContainer) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--input",
         default="-",
         metavar="PATH",
         help="JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
     )
-    parser.add_argument(
+    add(
         "--output",
         default="-",
         metavar="PATH",
         help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, named with a slash at its "
         "end, that keeps rows as Parquet and continues after a kill",
     )
-    parser.add_argument(
+    add(
         "--format",
         choices=("jsonl", "human", "compact"),
         default="jsonl",
         help="output for programs, for reading (a line for each sentence), or one line for each answer: id, lowest "
         "score, number of sentences and the text of the lowest, between tabs (%(default)s)",
     )
-    group = parser.add_argument_group("corpus", "for an --output that is a store")
-    group.add_argument(
-        "--engine", choices=("local", "ray"), help="where records are answered: here, or on a Ray cluster (local)"
-    )
-    group.add_argument("--workers", type=count, metavar="N", help="with --engine ray: processes that answer (1)")
-    group.add_argument("--part-size", type=count, metavar="N", help="number of records that a kill can lose (64)")
-    parser.add_argument(
+    add(
         "--resume",
         action="store_true",
         help="continue after what --output already answers; refused if records, models or options changed (off)",
     )
+    add = parser.add_argument_group("corpus", "for an --output that is a store").add_argument
+    add("--engine", choices=("local", "ray"), help="where records are answered: here, or on a Ray cluster (local)")
+    add("--workers", type=count, metavar="N", help="with --engine ray: processes that answer (1)")
+    add("--part-size", type=count, metavar="N", help="number of records that a kill can lose (64)")
 
 
 def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:

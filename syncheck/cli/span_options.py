@@ -11,42 +11,29 @@ SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all"
 
 def add_spans(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``syncheck spans``."""
-    parser.add_argument("--method", choices=SPAN_METHODS, default="mikani", help="how spans are found (%(default)s)")
-    parser.add_argument(
-        "--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines or a folder, or - for standard input"
-    )
-    parser.add_argument(
-        "--output", default="-", metavar="PATH", help="JSON Lines file, or a folder if the input is one"
-    )
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument(
-        "--span-model", metavar="DIR", default="bundled", help="for mikani: 'bundled', 'bundled-rarity' or a folder"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--method", choices=SPAN_METHODS, default="mikani", help="how spans are found (%(default)s)")
+    add("--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines or a folder, or - for standard input")
+    add("--output", default="-", metavar="PATH", help="JSON Lines file, or a folder if the input is one")
+    add("--device", default="cpu", choices=("cpu", "cuda"))
+    add("--span-model", metavar="DIR", default="bundled", help="for mikani: 'bundled', 'bundled-rarity' or a folder")
+    add(
         "--model",
         metavar="DIR_OR_ID",
         help="for refind and hallurag, a causal language model (bundled); for classifier and fava, the checkpoint",
     )
-    parser.add_argument(
-        "--threshold", type=float, metavar="DELTA", help="for refind: mark tokens with a CSR of at least DELTA"
-    )
-    parser.add_argument(
-        "--fit-thresholds", metavar="PATH", help="for refind: choose the thresholds on these labelled items"
-    )
-    parser.add_argument(
-        "--form", choices=("replay", "mixed"), default="replay", help="for refind: the form (%(default)s)"
-    )
-    parser.add_argument("--encoder", metavar="DIR_OR_ID", help="for hallurag: a sentence encoder (letter trigrams)")
-    parser.add_argument(
+    add("--threshold", type=float, metavar="DELTA", help="for refind: mark tokens with a CSR of at least DELTA")
+    add("--fit-thresholds", metavar="PATH", help="for refind: choose the thresholds on these labelled items")
+    add("--form", choices=("replay", "mixed"), default="replay", help="for refind: the form (%(default)s)")
+    add("--encoder", metavar="DIR_OR_ID", help="for hallurag: a sentence encoder (letter trigrams)")
+    add(
         "--too-long",
         choices=("leave-out", "refuse"),
         default="leave-out",
         help="for methods that replay: leave out retrieved texts that do not fit the model's window, and say so in the "
         "output, or refuse the record (%(default)s)",
     )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write an HTML page that shows the answers with their spans"
-    )
+    add("--html", metavar="FILE", help="also write an HTML page that shows the answers with their spans")
     add_word_sources(parser)
     add_asked(parser)
     _add_retrieval(parser)
@@ -54,16 +41,18 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
 
 def add_word_sources(parser: argparse.ArgumentParser) -> None:
     """Add the options of word sources other than texts and the signals of a language model."""
-    group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
-    group.add_argument("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
-    group.add_argument(
+    add = parser.add_argument_group(
+        "word sources", "for a span model of mikani that was trained with them"
+    ).add_argument
+    add("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
+    add(
         "--wrong-class",
         type=int,
         default=1,
         metavar="N",
         help="the class of the classifier that means wrong, also for --method classifier (%(default)s)",
     )
-    group.add_argument(
+    add(
         "--tagger",
         nargs="+",
         metavar="NAME",
@@ -74,51 +63,44 @@ def add_word_sources(parser: argparse.ArgumentParser) -> None:
 def add_asked(parser: argparse.ArgumentParser) -> None:
     """Add the options of the instruct model."""
     asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
-    group = parser.add_argument_group("an instruct model", asked)
-    group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
-    group.add_argument(
-        "--endpoint", metavar="URL", help="a model behind an OpenAI-compatible interface: its URL, up to /v1"
-    )
-    group.add_argument("--endpoint-model", metavar="NAME", help="the endpoint's name for the model")
-    group.add_argument("--api-key-variable", metavar="VARIABLE", help="environment variable with the endpoint's key")
+    add = parser.add_argument_group("an instruct model", asked).add_argument
+    add("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
+    add("--endpoint", metavar="URL", help="a model behind an OpenAI-compatible interface: its URL, up to /v1")
+    add("--endpoint-model", metavar="NAME", help="the endpoint's name for the model")
+    add("--api-key-variable", metavar="VARIABLE", help="environment variable with the endpoint's key")
 
 
 def _add_retrieval(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
-    group.add_argument(
+    add = parser.add_argument_group(
+        "retrieval", "for records without retrieved texts; needs the extra 'retrieval'"
+    ).add_argument
+    add(
         "--passages",
         metavar="PATH",
         help="paragraphs of a text file, JSON Lines with 'text', or a folder of such files",
     )
-    group.add_argument(
+    add(
         "--reranker",
         metavar="DIR_OR_ID",
         help="an encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
     )
-    group.add_argument(
-        "--reranker-prefix", default="", metavar="TEXT", help="prefix of each text, such as 'query: ' for E5"
-    )
+    add("--reranker-prefix", default="", metavar="TEXT", help="prefix of each text, such as 'query: ' for E5")
 
 
 def add_spans_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``syncheck spans-score``."""
-    parser.add_argument("--reference", required=True, metavar="PATH", help="labelled JSON Lines, or a folder of them")
-    parser.add_argument("--predictions", required=True, metavar="PATH", help="predicted labels, a file or folder")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--reference", required=True, metavar="PATH", help="labelled JSON Lines, or a folder of them")
+    add("--predictions", required=True, metavar="PATH", help="predicted labels, a file or folder")
+    add(
         "--refused",
         choices=("error", "nothing"),
         default="error",
         help="treat an item that was refused as an error, or as one in which nothing was found (%(default)s)",
     )
-    parser.add_argument("--languages", nargs="+", metavar="CODE", help="languages to score (all of the reference)")
-    parser.add_argument(
-        "--draws", type=count, default=1000, metavar="N", help="number of bootstrap resamples (%(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", metavar="FILE", help="the table as JSON")
-    parser.add_argument(
-        "--fail-under", type=share, metavar="IOU", help="exit with 1 if the mean IoU is below IOU, 0 to 1"
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write an HTML page with the predicted spans above the annotators'"
-    )
+    add("--languages", nargs="+", metavar="CODE", help="languages to score (all of the reference)")
+    add("--draws", type=count, default=1000, metavar="N", help="number of bootstrap resamples (%(default)s)")
+    add("--seed", type=int, default=0)
+    add("--output", metavar="FILE", help="the table as JSON")
+    add("--fail-under", type=share, metavar="IOU", help="exit with 1 if the mean IoU is below IOU, 0 to 1")
+    add("--html", metavar="FILE", help="also write an HTML page with the predicted spans above the annotators'")
