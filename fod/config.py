@@ -47,15 +47,7 @@ on; a text that ends it, which is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
-    """Refuse what is not a number in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If it is outside, or NaN.
-    WrongTypeError
-        If it is not a number.
-    """
+    """Refuse what is not a number in [0, 1]."""
     if not 0.0 <= _number(value, name) <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; found {value}")
 
@@ -224,14 +216,6 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
         A trained monitor.
     config
         The requested parameters.
-
-    Raises
-    ------
-    NotReadyError
-        If ``"calibrated"`` is requested and the monitor has no such threshold.
-    InputError
-        If a threshold is lower than the guarantee that the other one requests, or ``on_exhausted="annotate"`` would
-        release sentences below it.
     """
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
     guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
@@ -251,17 +235,7 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
 
 
 def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
-    """Find the one threshold of a decoder that samples nothing, as :func:`search_thresholds` does.
-
-    Raises
-    ------
-    NotReadyError
-        If ``"calibrated"`` is requested and the monitor has no such threshold.
-    InputError
-        If it is another word, or outside [0, 1].
-    WrongTypeError
-        If it is neither a word nor a number.
-    """
+    """Find the one threshold of a decoder that samples nothing, as :func:`search_thresholds` does."""
     check_threshold(threshold, "threshold")
     guarantee = _guarantee_of(monitor) if threshold == "calibrated" else None
     return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)

@@ -283,14 +283,7 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 
 
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
-    """Return the object of a line of JSON Lines; ``source`` and ``number``, from 1, are for the message.
-
-    Raises
-    ------
-    RecordError
-        If it is not JSON in UTF-8, nested too deeply, no object, or a field holds a lone surrogate, NaN or an infinite
-        number, at which a tokenizer or the output would fail later.
-    """
+    """Return the object of a line of JSON Lines; ``source`` and ``number``, from 1, are for the message."""
     try:
         record = json.loads(line.decode() if isinstance(line, bytes) else line)
     except (ValueError, RecursionError) as error:

@@ -58,13 +58,6 @@ def fetched(
     """Return a monitor's folder: the one named, or that of a repository ``owner/name``, fetched into the Hub's cache.
 
     A text is taken for a repository only if it is no folder and does not begin with one.
-
-    Raises
-    ------
-    CheckpointError
-        If the repository or its revision cannot be fetched.
-    InputError
-        If a revision of a folder is asked for.
     """
     if not _is_repository(name):
         if revision is not None:
@@ -147,14 +140,7 @@ def model_card(
     base_model: str | None = None,
     licence: str | None = None,
 ) -> str:
-    """Return the card of a monitor, with metadata, from what it is and how it was evaluated.
-
-    Raises
-    ------
-    InputError
-        If the repository of its model is unknown, its aligner is a folder that others do not have, or the evaluation
-        has no rows.
-    """
+    """Return the card of a monitor, with metadata, from what it is and how it was evaluated."""
     from huggingface_hub import ModelCardData
 
     if needs_signals(monitor.config.schema):

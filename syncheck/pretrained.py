@@ -43,12 +43,6 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
 
     ``name`` is a folder or the name of a model, and ``what`` is for the message: ``"a causal language model"``. Options
     are passed on to ``from_pretrained``.
-
-    Raises
-    ------
-    CheckpointError
-        If it is missing, damaged or of a kind unknown to transformers, needs its own code, has a pipe or a device in
-        place of a file, or its config asks for more than 512 layers.
     """
     require_plain_folder(Path(name))
     try:
@@ -107,13 +101,7 @@ def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
 
 
 def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere.
-
-    Raises
-    ------
-    CheckpointError
-        If transformers cannot load it.
-    """
+    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere."""
     from transformers import AutoModelForCausalLM
 
     tokenizer = load_tokenizer(name)

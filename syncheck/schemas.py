@@ -254,25 +254,13 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def needs_signals(version: str) -> bool:
-    """Return whether a schema version has features of the language model's signals, which take a forward pass.
-
-    Raises
-    ------
-    InputError
-        If there is no such version.
-    """
+    """Return whether a schema version has features of the language model's signals, which take a forward pass."""
     without = {name for group in _WITHOUT_MODEL for name in FEATURE_GROUPS[group]}
     return not without.issuperset(_names_of(version))
 
 
 def needs_lid(version: str) -> bool:
-    """Return whether a schema version has LID features, and so needs reference activations.
-
-    Raises
-    ------
-    InputError
-        If there is no such version.
-    """
+    """Return whether a schema version has LID features, and so needs reference activations."""
     return LID in _names_of(version)
 
 
@@ -289,13 +277,7 @@ def _names_of(version: str) -> tuple[str, ...]:
 
 
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Group the columns of a schema by signal: groups in the order of :data:`FEATURE_GROUPS`, none of them empty.
-
-    Raises
-    ------
-    InputError
-        If a column is in no group.
-    """
+    """Group the columns of a schema by signal: groups in the order of :data:`FEATURE_GROUPS`, none of them empty."""
     unknown = [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]
     if unknown:
         raise InputError(

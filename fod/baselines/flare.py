@@ -273,12 +273,6 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
         Whose template is tried.
     prompt
         From ``monitor.prompt``.
-
-    Raises
-    ------
-    InputError
-        If ``monitor.prompt`` does not give this very prompt, with or without a system prompt: it has its own texts
-        or is of another template.
     """
     for system in (None, _system_of(monitor, prompt)):
         try:
@@ -295,15 +289,7 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
 
 
 def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> RagPrompt:
-    """Build a prompt with passages that were retrieved.
-
-    Raises
-    ------
-    WrongTypeError
-        If the callable returns something else.
-    InputError
-        If its prompt has no passages.
-    """
+    """Build a prompt with passages that were retrieved."""
     prompt = build(question, passages)
     if not isinstance(prompt, RagPrompt):
         raise WrongTypeError(f"build_prompt must return a RagPrompt; found {type(prompt).__name__}")

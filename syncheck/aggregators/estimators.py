@@ -42,13 +42,7 @@ class FittedEstimator:
 
     @classmethod
     def fit(cls, estimator: ProbabilisticClassifier, X: Floats, y: NDArray[np.int64]) -> Self:
-        """Train a clone of an estimator on (N, F) features, NaN where not measured, and labels (N,) of 0 and 1.
-
-        Raises
-        ------
-        InputError
-            If it has no ``predict_proba``, cannot be cloned or trained, or cannot take NaN.
-        """
+        """Train a clone of an estimator on (N, F) features, NaN where not measured, and labels (N,) of 0 and 1."""
         from sklearn.base import clone
 
         name = type(estimator).__name__
@@ -104,15 +98,7 @@ class FittedEstimator:
 
     @classmethod
     def from_bytes(cls, data: bytes, trusted: Collection[str] = ()) -> Self:
-        """Read what :meth:`to_bytes` wrote.
-
-        Raises
-        ------
-        UntrustedTypesError
-            If the file has a type that is not among ``trusted``.
-        CheckpointError
-            If it is anything else.
-        """
+        """Read what :meth:`to_bytes` wrote."""
         found = types_of(data)
         if missing := sorted(set(found) - set(trusted)):
             raise UntrustedTypesError(missing)

@@ -143,12 +143,6 @@ def fit_model(
         The same data and seed give the same model; a classifier of the caller's has its own ``random_state``.
     names
         Names of the features; ``monotone`` takes their directions from them, or without them from the data.
-
-    Raises
-    ------
-    InputError
-        If the kind is not trained, the shapes do not fit, a value is infinite, a label is neither 0 nor 1, or one of
-        the two labels is absent.
     """
     if isinstance(kind, str) and kind not in get_args(AggregatorKind):
         raise InputError(f"a trained aggregator is one of {', '.join(get_args(AggregatorKind))}; found {kind!r}")

@@ -183,13 +183,7 @@ class EndpointTextGenerator:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def __call__(self, prompt: str) -> str:
-        """Answer a prompt, at temperature 0.
-
-        Raises
-        ------
-        TextGeneratorError
-            If the endpoint cannot be reached in time, reports an error, redirects, or answers in another form.
-        """
+        """Answer a prompt, at temperature 0."""
         body = {
             "model": self._model,
             "messages": [{"role": "user", "content": prompt}],

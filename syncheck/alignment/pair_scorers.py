@@ -51,14 +51,6 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
     """Load a checkpoint: a T5 that writes text as MiniCheck, anything else as a sequence classifier.
 
     ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config.
-
-    Raises
-    ------
-    CheckpointError
-        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or its class names do not show
-        which one means "supported".
-    InputError
-        If there is no class of that index.
     """
     if _writes_text(path):
         if entailment is not None:
@@ -78,11 +70,6 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
     The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on document and claim as one text,
     joined by the tokenizer's end-of-sequence token.
-
-    Raises
-    ------
-    CheckpointError
-        If it cannot be loaded, is an encoder-decoder but neither a classifier nor a T5, or does not have two classes.
     """
     if _writes_text(path):
         return _encoder_decoder(path, device)

@@ -101,15 +101,7 @@ def languages_of(aligner: Aligner) -> frozenset[str] | None:
 
 
 def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
-    """Check the arguments of an aligner: lists of valid strings, and no blank claim.
-
-    Raises
-    ------
-    InputError
-        If a claim is blank, or a text holds half of a character (a lone surrogate).
-    WrongTypeError
-        If either is not a sequence of strings.
-    """
+    """Check the arguments of an aligner: lists of valid strings, and no blank claim."""
     check_texts(passages, "passages")
     check_texts(claims, "claims")
     if any(not claim.strip() for claim in claims):

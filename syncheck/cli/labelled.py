@@ -98,13 +98,7 @@ def _selection(args: argparse.Namespace) -> Selection:
 
 
 def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | None:
-    """Return the monitor that the options name; None, and no model is loaded, where all paths are files of features.
-
-    Raises
-    ------
-    InputError
-        If nothing is to be measured and an option says how to measure.
-    """
+    """Return the monitor that the options name; None, and no model is loaded, where all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
     # The default of each is one of these.
@@ -134,12 +128,6 @@ def measured_by(
         The options, and where the responses are.
     check
         Is given the records before the work of measuring, and may refuse them.
-
-    Raises
-    ------
-    MismatchError
-        If a file was measured by another model or aligner, holds other features than the monitor reads, or sentences
-        that were cut otherwise.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)
@@ -204,13 +192,6 @@ def proposition_models(
     """Load the model that splits biographies into propositions and the one that judges these; None for those not named.
 
     ``aligner`` returns the one whose support is a feature of the sentences, and is called only for a judge.
-
-    Raises
-    ------
-    CheckpointError
-        If a checkpoint cannot be loaded.
-    InputError
-        If the judge is the aligner that measures, by name or weights: the labels would then be one of the features.
     """
     propositioner = judge = None
     if args.propositioner is not None:

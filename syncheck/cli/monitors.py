@@ -27,13 +27,7 @@ GENERIC: Final = "generic"
 
 
 def read_passages(name: str, *, option: str) -> list[str]:
-    """Read the paragraphs of a file in UTF-8, white space within them made single; ``option`` named the file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or holds no text.
-    """
+    """Read the paragraphs of a file in UTF-8, white space within them made single; ``option`` named the file."""
     try:
         text = Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -54,13 +48,7 @@ def check_device(name: str) -> None:
 
 
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    """Return the monitor of ``score`` and ``generate``: ``--monitor``, the kit's, or ``generic`` for another model.
-
-    Raises
-    ------
-    InputError
-        As :func:`monitor_to_measure`.
-    """
+    """Return the monitor of ``score`` and ``generate``: ``--monitor``, the kit's, or ``generic`` for another model."""
     features, segmenter = _features_asked(args), segmenter_of(args)
     if args.model is None or args.monitor is not None:
         monitor = _trained(args, purpose)
@@ -75,14 +63,7 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
 
 
 def monitor_to_measure(args: argparse.Namespace) -> Monitor:
-    """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``.
-
-    Raises
-    ------
-    InputError
-        If ``--monitor`` comes without ``--model``, or ``--aligner``, ``--schema``, ``--lid-reference`` or an option of
-        segmentation with a trained monitor.
-    """
+    """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``."""
     if args.monitor is not None:
         return _trained(args, GENERIC)
     model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)

@@ -42,15 +42,7 @@ LOCK = ".syncheck-lock"
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another.
-
-    Raises
-    ------
-    InputError
-        If a folder does not exist, a plot's format is unknown, or another option names the same path as an output.
-    MissingExtraError
-        If a plot is requested and matplotlib is not installed.
-    """
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another."""
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
         for option, path in _named(args, name):
@@ -80,11 +72,6 @@ def held(args: argparse.Namespace) -> Iterator[None]:
 
     Next to each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
     system's: one left by a killed process holds nothing and is taken over.
-
-    Raises
-    ------
-    InputError
-        If another run holds one of them.
     """
     with ExitStack() as stack:
         for name in _WRITTEN:

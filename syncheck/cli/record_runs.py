@@ -241,12 +241,6 @@ def process(
     -------
     list of RefusedRecord
         Those that failed, in order, also in an earlier run.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be opened, or the two are the same: the output would overwrite the input. When resuming, if
-        ``target`` holds lines that are not of this run's records, in their order, with its options.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")

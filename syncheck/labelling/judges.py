@@ -55,13 +55,7 @@ class AutoAis(EncoderDecoder):
         self._window = window
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return whether the passages support each proposition; without passages none is.
-
-        Raises
-        ------
-        InputError
-            If the model answers neither "1" nor "0", or a proposition leaves no room for a premise.
-        """
+        """Return whether the passages support each proposition; without passages none is."""
         pairs = [(i, premise) for i, text in enumerate(propositions) for premise in self._premises(passages, text)]
         prompts = [AUTOAIS_PROMPT.format(premise=premise, hypothesis=propositions[i]) for i, premise in pairs]
         supported = [False] * len(propositions)

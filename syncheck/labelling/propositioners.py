@@ -146,13 +146,7 @@ class SequencePropositioner(EncoderDecoder):
         self._max_new_tokens = max_new_tokens
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none.
-
-        Raises
-        ------
-        InputError
-            If the list of a single sentence does not parse.
-        """
+        """Return the propositions in order; a blank text has none."""
         if not text.strip():
             return ()
         prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)

@@ -183,11 +183,6 @@ def shades_of(text: str, labels: SpanLabels, *, start: int = 0, stop: int | None
 
     Offsets are in code points, risks have two decimals. Where a border lies within what a reader sees as one
     character, all of it has the highest risk, and is marked if any of it is: half a letter cannot be shaded.
-
-    Raises
-    ------
-    InputError
-        If a span does not lie in the text.
     """
     risk, marked = risk_of(labels.soft, len(text)).round(2), labels.marked(len(text))
     last = len(text) if stop is None else stop

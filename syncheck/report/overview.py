@@ -102,13 +102,7 @@ class LabelCurves:
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
-    """Return the answer of a line of output.
-
-    Raises
-    ------
-    InputError
-        If it is not one that ``syncheck score`` or ``generate`` wrote.
-    """
+    """Return the answer of a line of output."""
     given = field(row, "sentences", list)
     sentences = tuple(_sentence(one) for one in given)
     identity = row.get("id")

@@ -42,15 +42,7 @@ class IntervalPanel:
 
 
 def check_plot(path: str | Path) -> None:
-    """Refuse a plot that cannot be written, before the work that it is to show.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InputError
-        If the folder does not exist, or the name ends in no format that matplotlib writes.
-    """
+    """Refuse a plot that cannot be written, before the work that it is to show."""
     _figure(1.0, 1.0, path)
 
 
@@ -58,11 +50,6 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
     """Draw panels one below the other, a row for each name, and write them to a file.
 
     ``label`` names the values, with their unit; the ending of ``path`` is the format: ``.png``, ``.pdf``, ``.svg``.
-
-    Raises
-    ------
-    InputError
-        If there is no panel; otherwise as :func:`check_plot`.
     """
     if not panels:
         raise InputError("expected at least one panel to plot; found none")
@@ -115,11 +102,6 @@ def plot_matrix(
 
     ``values`` are by row, then column; a NaN cell is grey, with a dash. ``label`` and ``path`` are as in
     :func:`plot_intervals`.
-
-    Raises
-    ------
-    InputError
-        If there is no value to draw; otherwise as :func:`check_plot`.
     """
     known = [value for row in values for value in row if not math.isnan(value)]
     if not known:

@@ -86,11 +86,6 @@ def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> Ch
     The passages are those of the field ``context``, or of ``documents``, or, without these, the ones in the messages:
     the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or ``<source>`` elements, and paragraphs
     that begin with ``Passage 1:``. The question is the last message of the user, without passages.
-
-    Raises
-    ------
-    ServiceError
-        400, if a field has another form.
     """
     try:
         return _read(values, reveal=reveal, stop_below=stop_below)

@@ -123,13 +123,7 @@ class OwnModel:
             yield {**opening, "choices": [], "usage": writing.usage}
 
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        """Return the prompt of a request and its events, none of which is asked for yet.
-
-        Raises
-        ------
-        ServiceError
-            400, for what cannot be served.
-        """
+        """Return the prompt of a request and its events, none of which is asked for yet."""
         if self._failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         try:

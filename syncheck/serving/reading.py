@@ -80,15 +80,7 @@ class GrowingResponse:
         return Transcript(self.text, self.char_spans)
 
     def feed(self, piece: str) -> list[SentenceSpan]:
-        """Add text and return the sentences that it closes.
-
-        Raises
-        ------
-        InputError
-            If it holds half of a character that no piece completes.
-        PromptError
-            If prompt and response have to fit the model's window and do not.
-        """
+        """Add text and return the sentences that it closes."""
         if self.is_over:
             return []
         self.text += self._whole_characters(piece)

@@ -72,13 +72,7 @@ class CheckpointEncoder:
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors, (N, H) float64.
-
-        Raises
-        ------
-        InputError
-            If a text does not fit the encoder's window: nothing is cut off.
-        """
+        """Return the vectors, (N, H) float64."""
         parts = [self._encoded(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, self._model.config.hidden_size))
 

@@ -207,13 +207,7 @@ class TagSource:
         return self.identity
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return the columns, (W, 17) float64; all NaN if the tagger does not know the language.
-
-        Raises
-        ------
-        InputError
-            If the tagger does not return one universal tag per word.
-        """
+        """Return the columns, (W, 17) float64; all NaN if the tagger does not know the language."""
         tags = self.tagger([word.text for word in words], item.lang.lower())
         if tags is None:
             return np.full((len(words), len(UNIVERSAL_TAGS)), np.nan)

@@ -41,15 +41,7 @@ class ReleaseCurve:
     kept: NDArray[np.float64]
 
     def threshold_for(self, share: float) -> float:
-        """Return the lowest threshold from which the share of good sentences is at least that wanted.
-
-        Raises
-        ------
-        InputError
-            If the share is outside (0, 1].
-        InsufficientDataError
-            If no threshold has it.
-        """
+        """Return the lowest threshold from which the share of good sentences is at least that wanted."""
         if not 0 < share <= 1:
             raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
         reached = np.flatnonzero(self.good >= share)
