@@ -209,13 +209,6 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
 
     As soon as one is ``"calibrated"`` every released sentence reaches the guaranteed score: the monitor's own is raised
     to it where it is lower, and a lower number is refused.
-
-    Parameters
-    ----------
-    monitor
-        A trained monitor.
-    config
-        The requested parameters.
     """
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
     guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
@@ -228,9 +221,7 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
     if config.propose == "branch":
         return Thresholds(tau_1, tau_1, guarantee)
     return Thresholds(
-        tau_1,
-        _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee),
-        guarantee,
+        tau_1, _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee), guarantee
     )
 
 

@@ -115,12 +115,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         self.thresholds = search_thresholds(monitor, self.config)
 
     def stream(
-        self,
-        prompt: RagPrompt,
-        *,
-        seed: int = 0,
-        reveal: Literal["verified", "immediate"] = "verified",
-        **kwargs: Any,
+        self, prompt: RagPrompt, *, seed: int = 0, reveal: Literal["verified", "immediate"] = "verified", **kwargs: Any
     ) -> Iterator[Event]:
         """Generate an answer and yield its sentences.
 

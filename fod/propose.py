@@ -127,12 +127,7 @@ class SentenceProposer:
     """
 
     def __init__(
-        self,
-        watched: ScoredSession,
-        plan: GenerationSetup,
-        config: FODConfig,
-        *,
-        generator: torch.Generator | None,
+        self, watched: ScoredSession, plan: GenerationSetup, config: FODConfig, *, generator: torch.Generator | None
     ) -> None:
         self._watched = watched
         self._decoding = watched.decoding

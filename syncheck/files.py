@@ -166,21 +166,7 @@ def _sync_folder(folder: Path) -> None:
 def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     """Make the folder of a run with a note of the facts that determine its values, or check that it is of this run.
 
-    Parameters
-    ----------
-    note
-        The file of the note, in the folder.
-    facts
-        The facts that determine the values, by name.
-
-    Raises
-    ------
-    CheckpointError
-        If the note is damaged.
-    InputError
-        If the folder cannot be made.
-    MismatchError
-        If the folder is of another run, or holds parts and no note.
+    Raises MismatchError if the folder is of another run, or holds parts and no note.
     """
     folder = note.parent
     if not note.exists():

@@ -32,13 +32,6 @@ def _identifier() -> LanguageIdentifier:
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
     """Return the language of a text that is in none of the covered ones, None where that is uncertain.
 
-    Parameters
-    ----------
-    text
-        A sentence, or passages.
-    covered
-        ISO 639-1 codes, such as ``"en"``.
-
     Examples
     --------
     >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})

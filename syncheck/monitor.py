@@ -604,12 +604,7 @@ class Monitor:
         """
         _require_prompt(prompt)
         return replay.read_response(
-            self,
-            prompt,
-            response=response,
-            response_token_ids=response_token_ids,
-            sentences=sentences,
-            signals=signals,
+            self, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences, signals=signals
         )
 
     @classmethod
@@ -628,13 +623,7 @@ class Monitor:
         from syncheck.training import fit_monitor
 
         return fit_monitor(
-            records,
-            model=model,
-            tokenizer=tokenizer,
-            aggregator=aggregator,
-            config=config,
-            aligner=aligner,
-            seed=seed,
+            records, model=model, tokenizer=tokenizer, aggregator=aggregator, config=config, aligner=aligner, seed=seed
         )
 
     @classmethod

@@ -81,12 +81,7 @@ FEATURES = (
     *_group(
         "aligner",
         ("align_score", "support of the sentence by the context", _PROBABILITY, 1),
-        (
-            "align_logit",
-            "log-odds of support by the context, before calibration",
-            "nats",
-            1,
-        ),
+        ("align_logit", "log-odds of support by the context, before calibration", "nats", 1),
         cost="the aligner",
     ),
     *_group(
@@ -94,12 +89,7 @@ FEATURES = (
         ("content_overlap", "content words that the context holds", _SHARE, 1),
         ("bigram_overlap", "word pairs that the context holds", _SHARE, 1),
         ("number_overlap", "numbers that the context holds", _SHARE, 1),
-        (
-            "name_overlap",
-            "names, capitalised inside the sentence, that the context holds",
-            _SHARE,
-            1,
-        ),
+        ("name_overlap", "names, capitalised inside the sentence, that the context holds", _SHARE, 1),
         ("stem_overlap", "content words whose stem the context holds", _SHARE, 1),
         ("pair_overlap", "neighbouring content words that are near in a passage", _SHARE, 1),
         ("copied_run", "longest run of words that stands in a passage", _SHARE, 1),

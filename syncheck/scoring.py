@@ -90,11 +90,7 @@ class SentenceScorer:
         return self._aggregator is not None
 
     def __call__(
-        self,
-        sentences: Sequence[SentenceSignals],
-        *,
-        earlier: Sequence[SentenceScore] = (),
-        since: float | None = None,
+        self, sentences: Sequence[SentenceSignals], *, earlier: Sequence[SentenceScore] = (), since: float | None = None
     ) -> list[SentenceScore]:
         """Score the next sentences of one answer; see :meth:`answers`."""
         return self.answers([sentences], earlier=[earlier], since=since)[0]
@@ -305,19 +301,9 @@ def _log_odds(support: Support) -> float:
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
     """Return which of the model's outputs for a sentence are not finite, so that no score may rest on them.
 
-    Parameters
-    ----------
-    sentence
-        Its signals.
-    has_context
-        Whether there is a branch without the context; its signals are NaN where there is none.
-
-    Returns
-    -------
-    str or None
-        None where all is finite: each token was predicted, in both branches, by a row of logits that is a distribution
-        (no NaN or +inf; -inf only excludes entries, as padding of the vocabulary, but not the token itself), and the
-        tapped hidden states have no NaN or infinity.
+    All is finite, and None returned, where each token was predicted, in both branches if there is a context, by a row
+    of logits that is a distribution (no NaN or +inf; -inf only excludes entries, as padding of the vocabulary, but not
+    the token itself), and the tapped hidden states have no NaN or infinity.
     """
     branches = {"": sentence.log_prob}
     if has_context:

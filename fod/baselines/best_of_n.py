@@ -178,13 +178,7 @@ class RerankGenerator(BestOfNGenerator):
         if by == "aligner" and monitor.aligner is None:
             raise NotReadyError("the monitor has no aligner; pass one to it, or rerank by another signal")
         super().__init__(
-            model,
-            tokenizer,
-            monitor,
-            reward=_RANKINGS[by],
-            samples=samples,
-            temperature=temperature,
-            top_p=top_p,
+            model, tokenizer, monitor, reward=_RANKINGS[by], samples=samples, temperature=temperature, top_p=top_p
         )
         self.by = by
 

@@ -70,10 +70,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
                     yield event_of(sentence, row)
             (report,) = watched.reports(stops=rounds.value, seconds=time.perf_counter() - started)
         return GeneratorOutput(
-            sequences=self._sequences(prompt, ids_of(row)),
-            report=report,
-            sampled_tokens=len(row.token_ids),
-            dropped=(),
+            sequences=self._sequences(prompt, ids_of(row)), report=report, sampled_tokens=len(row.token_ids), dropped=()
         )
 
 

@@ -265,15 +265,7 @@ _MARK = "syncheck-system-prompt"
 
 
 def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
-    """Return the function that makes this prompt of its question and passages, a system prompt included.
-
-    Parameters
-    ----------
-    monitor
-        Whose template is tried.
-    prompt
-        From ``monitor.prompt``.
-    """
+    """Return the function that makes this prompt of its question and passages, a system prompt included."""
     for system in (None, _system_of(monitor, prompt)):
         try:
             is_same = _built(monitor, system, prompt.question, prompt.passages) == prompt

@@ -147,7 +147,9 @@ class Aggregator:
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
         balanced = kind == "monotone" if isinstance(kind, str) else is_balanced(kind)
         name: KindName = kind if isinstance(kind, str) else "estimator"
-        return cls(schema, name, _medians(rows), model, base_rate=0.5 if balanced else float(np.mean(labels)))
+        measured = (column[~np.isnan(column)] for column in rows.T)
+        medians = np.array([np.median(column) if column.size else np.nan for column in measured])
+        return cls(schema, name, medians, model, base_rate=0.5 if balanced else float(np.mean(labels)))
 
     @classmethod
     def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None, trusted: Collection[str] = ()) -> Self:
@@ -382,12 +384,6 @@ def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_u
             f"NaN in all {len(rows)}: {', '.join(never)}. Measure them, take a schema without them, or pass "
             "allow_unmeasured=True for some to count nowhere"
         )
-
-
-def _medians(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median of the measured values, column by column; NaN for a column without any."""
-    columns = (column[~np.isnan(column)] for column in rows.T)
-    return np.array([np.median(column) if column.size else np.nan for column in columns])
 
 
 def file_names(kind: str) -> list[str]:

@@ -147,7 +147,9 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
         )
     if method == "shift":
         return _shift(raw, labels)
-    if (area := _auroc(raw, labels)) <= 0.5:
+    from sklearn.metrics import roc_auc_score
+
+    if (area := roc_auc_score(labels, raw)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")
     return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
 
@@ -211,12 +213,6 @@ def _no_rise(found: str) -> InputError:
         f"expected scores that rise with faithfulness, but {found}; check that label 1 means faithful and that the "
         "sentences are of the kind the aggregator was trained for"
     )
-
-
-def _auroc(raw: Floats, labels: NDArray[np.int64]) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(labels, raw))
 
 
 def _log_odds(raw: Floats) -> Floats:

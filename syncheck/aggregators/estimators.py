@@ -77,11 +77,12 @@ class FittedEstimator:
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Return the change of the log-odds against each feature at its median (occlusion), (F,) float64."""
-        return occlusion(self._log_odds, x, medians)
 
-    def _log_odds(self, X: Floats) -> Floats:
-        kept = np.clip(self.probability(X), CLOSEST, 1 - CLOSEST)
-        return np.asarray(np.log(kept / (1 - kept)), dtype=np.float64)
+        def log_odds(X: Floats) -> Floats:
+            kept = np.clip(self.probability(X), CLOSEST, 1 - CLOSEST)
+            return np.asarray(np.log(kept / (1 - kept)), dtype=np.float64)
+
+        return occlusion(log_odds, x, medians)
 
     def to_bytes(self) -> bytes:
         """Return the estimator in skops' format; raise InputError if skops cannot save it."""

@@ -170,7 +170,7 @@ class Trees:
     def from_bytes(cls, data: bytes) -> Self:
         """Read arrays; raise CheckpointError unless they make trees of bounded size, finite and without cycles."""
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
-        if fault := _fault(arrays):
+        if fault := _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays):
             raise CheckpointError(f"the arrays make no decision trees: {fault}; copy the file again or train anew")
         return cls(**arrays)
 
@@ -245,11 +245,6 @@ def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
 def _renumbered(children: Sequence[int], order: Sequence[int]) -> Ints:
     places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
     return np.array([places[children[node]] for node in order], np.int32)
-
-
-def _fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return why arrays are not those of :class:`Trees`, None if they are."""
-    return _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays)
 
 
 def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:

@@ -34,13 +34,7 @@ _AS_DICT: list[Any] = [
 
 
 class AlignScoreModel(nn.Module):
-    """RoBERTa with AlignScore's three heads on the pooled output (Zha et al. 2023, section 3.1).
-
-    Parameters
-    ----------
-    config
-        Of the backbone.
-    """
+    """RoBERTa with AlignScore's three heads on the pooled output (Zha et al. 2023, section 3.1)."""
 
     def __init__(self, config: RobertaConfig) -> None:
         from transformers import RobertaModel

@@ -56,12 +56,7 @@ class CriticAligner:
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        name: str = "critic",
-        instruction: str = "",
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "critic", instruction: str = ""
     ) -> None:
         self.name = name
         self._model = model

@@ -177,15 +177,7 @@ def distinct_words(text: str) -> list[str]:
 
 
 def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text near its middle, at white space where there is any, until every part fits.
-
-    Parameters
-    ----------
-    text
-        The text.
-    fits
-        Whether a part is short enough; a single character is kept whatever it says.
-    """
+    """Cut a text near its middle, at white space where there is any, until every part fits or is one character."""
     if len(text) < 2 or fits(text):
         return [text]
     middle = len(text) // 2
@@ -202,7 +194,8 @@ def _pieces(sentence: str) -> Iterator[str]:
     if len(sentence) <= MAX_CHUNK_CHARACTERS and sentence.count(" ") < MAX_CHUNK_WORDS:
         yield sentence
         return
-    words = [part for word in sentence.split() for part in _short_parts(word)]
+    size = MAX_CHUNK_CHARACTERS // 10  # of a part of text without spaces, as in Chinese
+    words = [word[i : i + size] for word in sentence.split() for i in range(0, len(word), size)]
     start = 0
     while True:
         stop, length = start, 0

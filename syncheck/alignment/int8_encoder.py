@@ -59,15 +59,8 @@ class EncodedPair:
 class PackedAligner:
     """The contents of a folder.
 
-    Attributes
-    ----------
-    config : BertConfig
-    arrays : mapping of str to Tensor
-        Each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, (N, 1) float32; each vector float32.
-    tokenizer : Tokenizer
-        Without truncation and padding.
-    calibration : mapping of str to float
-        See :class:`~syncheck.alignment.BundledAligner`.
+    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, (N, 1) float32; each vector is float32.
+    The ``tokenizer`` neither truncates nor pads.
     """
 
     config: BertConfig
@@ -79,14 +72,7 @@ class PackedAligner:
 class Int8Linear(nn.Module):
     """A linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
-    Parameters
-    ----------
-    weight
-        (N, K) int8.
-    step
-        (N, 1) float32, value of one unit of each row of ``weight``.
-    bias
-        (N,) float32.
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32, the value of a unit of each row, and ``bias`` (N,) float32.
     """
 
     weight: Tensor

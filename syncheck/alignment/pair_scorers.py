@@ -178,20 +178,7 @@ class SequenceClassificationScorer:
 
 
 class MiniCheckScorer:
-    """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0".
-
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    tokenizer
-        Its tokenizer.
-
-    Raises
-    ------
-    CheckpointError
-        If the tokenizer has one token for both answers.
-    """
+    """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0"."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._model = model

@@ -65,12 +65,7 @@ def chosen_responses(
         return selection.of_responses(_kept_labels(args, path, output, aligner=aligner), source=path)
     propositioner, judge = proposition_models(args, aligner=aligner)
     return load_records(
-        path,
-        selection,
-        prompts=args.prompts,
-        propositioner=propositioner,
-        judge=judge,
-        carry_labels=args.carry_labels,
+        path, selection, prompts=args.prompts, propositioner=propositioner, judge=judge, carry_labels=args.carry_labels
     )
 
 
@@ -120,14 +115,7 @@ def measured_by(
 ) -> MeasuredSentences:
     """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
 
-    Parameters
-    ----------
-    monitor
-        None only for a file of features, which is then taken as it is.
-    args, path
-        The options, and where the responses are.
-    check
-        Is given the records before the work of measuring, and may refuse them.
+    Without a monitor a file of features is taken as it is; ``check`` may refuse the records before they are measured.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)

@@ -123,10 +123,7 @@ def _into_lines(
 
 
 def _into_store(
-    args: argparse.Namespace,
-    facts: dict[str, str],
-    make_worker: Callable[[], Worker],
-    seen: Callable[[JsonDict], None],
+    args: argparse.Namespace, facts: dict[str, str], make_worker: Callable[[], Worker], seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
     if args.format != "jsonl":
         raise InputError(f"--format {args.format} is for lines of text, and a store keeps Parquet; leave it out")

@@ -151,17 +151,8 @@ def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:
     return RefindDetector(measure, thresholds=thresholds, form=args.form)
 
 
-def _hallurag(args: argparse.Namespace, measure: Measure) -> HalluRagDetector:
-    encoder = LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device)
-    return HalluRagDetector(measure, encoder=encoder, asked=_asked_model(args))
-
-
 def _classifier(args: argparse.Namespace, name: str) -> TokenClassifierDetector:
     return TokenClassifierDetector(name, wrong=args.wrong_class, device=args.device)
-
-
-def _fava(args: argparse.Namespace) -> FavaDetector:
-    return FavaDetector(_asked_model(args) or LocalTextGenerator.load(_checkpoint(args), device=args.device))
 
 
 def _checkpoint(args: argparse.Namespace) -> str:
@@ -173,9 +164,15 @@ def _checkpoint(args: argparse.Namespace) -> str:
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
     "mikani": lambda args, measure: load_span_regressor(args.span_model, sources=word_sources(args, measure)),
     "refind": _refind,
-    "hallurag": _hallurag,
+    "hallurag": lambda args, measure: HalluRagDetector(
+        measure,
+        encoder=LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device),
+        asked=_asked_model(args),
+    ),
     "classifier": lambda args, _: _classifier(args, _checkpoint(args)),
-    "fava": lambda args, _: _fava(args),
+    "fava": lambda args, _: FavaDetector(
+        _asked_model(args) or LocalTextGenerator.load(_checkpoint(args), device=args.device)
+    ),
     "mark-all": lambda args, _: MarkAll(),
     "mark-none": lambda args, _: MarkNone(),
 }
@@ -262,10 +259,8 @@ def _texts(place: Path) -> list[str]:
         files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         if not files:
             raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
-    return [text for file in files for text in _texts_of(file)]
-
-
-def _texts_of(file: Path) -> list[str]:
-    if file.suffix == ".jsonl":
-        return [str(passage) for passage in load_passages(file)]
-    return read_passages(str(file), option="--passages")
+    return [
+        str(text)
+        for file in files
+        for text in (load_passages(file) if file.suffix == ".jsonl" else read_passages(str(file), option="--passages"))
+    ]

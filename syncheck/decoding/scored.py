@@ -107,11 +107,7 @@ class ScoredSession(Scoped):
         return self.answers[0].scorer
 
     def decode(
-        self,
-        plan: GenerationSetup,
-        *,
-        generator: torch.Generator | None = None,
-        stop_below: float | None = None,
+        self, plan: GenerationSetup, *, generator: torch.Generator | None = None, stop_below: float | None = None
     ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
         """Decode until every row is over, or has a sentence that falls below a score; see :func:`decode`.
 

@@ -124,13 +124,7 @@ def fitted_folds(
 
 
 def fold_numbers(
-    y: ArrayLike,
-    groups: ArrayLike,
-    *,
-    folds: int = 5,
-    repeats: int = 5,
-    seed: int = 0,
-    same_folds: bool = False,
+    y: ArrayLike, groups: ArrayLike, *, folds: int = 5, repeats: int = 5, seed: int = 0, same_folds: bool = False
 ) -> NDArray[np.int64]:
     """Return the fold of each sentence in each repeat, (repeats, N).
 

@@ -28,15 +28,10 @@ class BootstrapSamples:
     """Counts of each of G groups in each of D resamples of G groups with replacement.
 
     The same draws serve every system, so that differences between systems are paired.
-
-    Attributes
-    ----------
-    group : ndarray of shape (N,), int64
-        Group of each sentence, 0 to G - 1.
-    counts : ndarray of shape (D, G), float64
     """
 
     group: NDArray[np.int64]
+    """Group of each sentence, (N,), 0 to G - 1."""
     counts: Floats
 
     @classmethod

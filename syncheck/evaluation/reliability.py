@@ -111,15 +111,7 @@ _DPI = 150
 
 
 def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
-    """Draw one line for each set of scores; a dot's area is its bin's share of the sentences.
-
-    Parameters
-    ----------
-    path
-        Its ending is the format: ``.png``, ``.pdf``, ``.svg``.
-    bins
-        Name of the scores -> their bins, from :func:`reliability_bins`.
-    """
+    """Draw one line for each set of scores; a dot's area is its bin's share of the sentences."""
     check_plot(path)
     from matplotlib.figure import Figure
 

@@ -122,7 +122,8 @@ def sentence_features(
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
     values |= {LID.format(k=k): value for k, value in signals.lid.items()}
     values |= signal_features(signals)
-    values |= _lexical_features(signals.text, lexicon, question_words)
+    values |= asdict(LexicalShares() if lexicon is None else lexical_shares(signals.text, lexicon))
+    values["question_overlap"] = share(content_words(signals.text), question_words) if question_words else nan
     values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
     values |= _previous_features(signals.text, lexicon, earlier)
     values["align_score"] = nan if support is None else support.score
@@ -150,12 +151,6 @@ def signal_features(signals: SentenceSignals) -> dict[str, float]:
         "mean_log_prob_gain": gain.mean(),
         "min_log_prob_gain": gain.min(),
     }
-
-
-def _lexical_features(text: str, lexicon: ContextLexicon | None, question_words: AbstractSet[str]) -> dict[str, float]:
-    shares = LexicalShares() if lexicon is None else lexical_shares(text, lexicon)
-    in_question = share(content_words(text), question_words) if question_words else nan
-    return asdict(shares) | {"question_overlap": in_question}
 
 
 def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:

@@ -280,12 +280,7 @@ def _propositions(found: _Biography, known: _KeptPropositions) -> tuple[Proposit
 class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
     """Judged propositions by the key of their record, written to JSON Lines as they are added.
 
-    An incomplete line that a kill left at the end of the file is dropped.
-
-    Parameters
-    ----------
-    path
-        None keeps them in memory alone.
+    An incomplete line that a kill left at the end of the file is dropped. Without a path they are in memory alone.
     """
 
     _START = b'{"record": "'

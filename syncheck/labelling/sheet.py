@@ -160,10 +160,7 @@ def _scored(
         except PromptError as error:
             left_out[response.id] = str(error)
     answers = monitor.replay_batch(
-        [prompt for _, prompt, _ in kept],
-        [given for _, _, given in kept],
-        signals=False,
-        batch_size=1,
+        [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
     )
     bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
     scored = {place: answer.sentences for place, answer in bar}

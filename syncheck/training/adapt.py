@@ -523,11 +523,7 @@ def _exchanged(
 
 
 def _fitted(
-    untrained: Monitor,
-    measured: MeasuredSentences,
-    scored: Mapping[str, Scored],
-    aggregator: AggregatorKind,
-    seed: int,
+    untrained: Monitor, measured: MeasuredSentences, scored: Mapping[str, Scored], aggregator: AggregatorKind, seed: int
 ) -> tuple[Monitor, EvaluationRow]:
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
     chosen = LabelledSet(measured, measured.labels(), np.flatnonzero(measured.checkable & measured.labelled))

@@ -131,7 +131,8 @@ def measure_records(
         batch_size=batch_size,
         on_failure=leave_out,
     ):
-        broken = _not_finite(answer)
+        has_context, measured = answer.scorer.prompt.has_context, [s for s in answer.signals if s.measured]
+        broken = next(filter(None, (not_finite(signals, has_context=has_context) for signals in measured)), None)
         if broken is not None:
             leave_out(place, broken)
             continue
@@ -140,12 +141,6 @@ def measure_records(
         bar.update()
     done = sorted(answers)
     return _measured(monitor, [kept[i][0] for i in done], left_out, [answers[i] for i in done])
-
-
-def _not_finite(answer: ScoredAnswer) -> str | None:
-    has_context = answer.scorer.prompt.has_context
-    found = (not_finite(signals, has_context=has_context) for signals in answer.signals if signals.measured)
-    return next(filter(None, found), None)
 
 
 def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
@@ -158,10 +153,7 @@ def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
 
 
 def _measured(
-    monitor: Monitor,
-    records: Sequence[LabelledResponse],
-    left_out: Mapping[str, str],
-    answers: Sequence[ScoredAnswer],
+    monitor: Monitor, records: Sequence[LabelledResponse], left_out: Mapping[str, str], answers: Sequence[ScoredAnswer]
 ) -> MeasuredSentences:
     signals = [signal for answer in answers for signal in answer.signals]
     rows = [list(sentence.features.values()) for answer in answers for sentence in answer.sentences]

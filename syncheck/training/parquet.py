@@ -119,7 +119,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
             table = file.read()
-        schema = feature_schema(facts["schema"], facts["layers"])
+        schema, segmenter = feature_schema(facts["schema"], facts["layers"]), facts["segmenter"]
         values = np.stack([table[name].to_numpy() for name in schema.names], axis=1).astype(np.float64)
         return MeasuredSentences(
             schema=schema,
@@ -131,7 +131,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             records=_responses(table, facts),
             left_out=facts["left_out"],
             max_references=facts["max_references"],
-            segmenter=_segmenter(facts["segmenter"]),
+            segmenter=SegmenterConfig(**segmenter | {"abbreviations": tuple(segmenter["abbreviations"])}),
             provenance=_provenance(facts),
         )
 
@@ -225,10 +225,6 @@ def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
     return np.concatenate(
         [chunk.flatten().to_numpy().reshape(len(chunk), widths[0]).astype(np.float32) for chunk in column.chunks]
     )
-
-
-def _segmenter(entry: dict[str, Any]) -> SegmenterConfig:
-    return SegmenterConfig(**{**entry, "abbreviations": tuple(entry["abbreviations"])})
 
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -40,15 +40,7 @@ def instrument_of(monitor: Monitor) -> dict[str, str]:
 
 
 def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str], *, what: str, remedy: str) -> None:
-    """Check that two provenances name one instrument; facts that either of them lacks are not compared.
-
-    Parameters
-    ----------
-    expected, found
-        As :func:`instrument_of` returns them, or as a file notes them.
-    what, remedy
-        Begin and end the message.
-    """
+    """Check that two provenances name one instrument; facts that either of them lacks are not compared."""
     for name in _INSTRUMENT:
         alike = same_weights if name in _NAMED_BY else eq
         if name in expected and name in found and not alike(expected[name], found[name]):
