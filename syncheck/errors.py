@@ -20,7 +20,8 @@ LeftOutWarning (UserWarning)          labelled responses are not trained on, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from syncheck.printable import printable
 
@@ -137,6 +138,15 @@ class MissingExtraError(SyncheckError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")
+
+    @classmethod
+    @contextmanager
+    def unless(cls, package: str, extra: str) -> Iterator[None]:
+        """Raise this error in place of the ImportError of a block that imports the package."""
+        try:
+            yield
+        except ImportError as error:
+            raise cls(package, extra) from error
 
 
 class LeftOutWarning(UserWarning):

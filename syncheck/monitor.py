@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -147,9 +146,12 @@ class Monitor:
         """
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
-        shifted = copy(self)
-        shifted.aggregator = replace(self.aggregator, prior=prior)
-        return shifted
+        return self.replaced(aggregator=replace(self.aggregator, prior=prior))
+
+    def replaced(self, **parts: Any) -> Monitor:  # noqa: ANN401
+        """Return this monitor with other parts: keyword arguments of the class."""
+        own = ("config", "aggregator", "lid_references", "aligner", "trained_on", "name")
+        return Monitor(self.model, self.tokenizer, **{name: getattr(self, name) for name in own} | parts)
 
     @overload
     def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt: ...

@@ -141,8 +141,6 @@ def is_balanced(estimator: Any) -> bool:
 
 
 def _skops() -> Any:
-    try:
+    with MissingExtraError.unless("skops", "estimators"):
         import skops.io
-    except ImportError as error:
-        raise MissingExtraError("skops", "estimators") from error
     return skops.io

@@ -17,9 +17,8 @@ import torch
 
 from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
 from syncheck.alignment.evidence import Chunk, split_to_fit
-from syncheck.alignment.protocol import check_asked
+from syncheck.alignment.protocol import OfNetwork, check_asked
 from syncheck.errors import InputError
-from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ PASSAGE_JOINT = "\n"
 _logger = logging.getLogger(__name__)
 
 
-class AlignScoreAligner:
+class AlignScoreAligner(OfNetwork):
     """Scores claims with an AlignScore checkpoint.
 
     Parameters
@@ -122,15 +121,7 @@ class AlignScoreAligner:
         return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path), backbone=given)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
-
-        A context without text supports nothing: score 0 and no evidence.
-
-        Raises
-        ------
-        InputError
-            A claim is blank.
-        """
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
         check_asked(passages, claims)
         chunks = list(self._chunks(passages))
         groups = [self._sentences(claim) for claim in claims]
@@ -140,10 +131,6 @@ class AlignScoreAligner:
         scores = self._score([(c.text, s) for held, sentences in asked for c in held for s in sentences])
         own = torch.split(scores, [len(held) * len(sentences) for held, sentences in asked])
         return [_support(held, part.view(len(held), -1)) for (held, _), part in zip(asked, own, strict=True)]
-
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
 
     def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
         text = PASSAGE_JOINT.join(passages)

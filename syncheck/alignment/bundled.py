@@ -12,9 +12,8 @@ import torch
 
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.alignment.int8_encoder import UNKNOWN, EncodedPair, Int8CrossEncoder, encode_pair, read_packed
-from syncheck.alignment.protocol import check_asked
+from syncheck.alignment.protocol import OfNetwork, check_asked
 from syncheck.lexical import novel_pairs
-from syncheck.pretrained import weights_sha256
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class _Window:
     pair: EncodedPair
 
 
-class BundledAligner:
+class BundledAligner(OfNetwork):
     """Scores a claim against the few sentences of the context that share the most words with it.
 
     Parameters
@@ -111,15 +110,9 @@ class BundledAligner:
         return cls(model, packed.tokenizer, device=device, name=name, **packed.calibration)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence.
 
-        A context without text supports nothing: score 0 and no evidence. The evidence is the chunk that
-        shares most with the claim in the window that decided, with the claim's score.
-
-        Raises
-        ------
-        InputError
-            A claim is blank.
+        The evidence is the chunk that shares most with the claim in the window that decided, with the claim's score.
         """
         check_asked(passages, claims)
         return self.align_indexed(EvidenceIndex(passages), claims)
@@ -128,7 +121,10 @@ class BundledAligner:
         """Score each claim against passages that are indexed; see :meth:`align`."""
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
-        offsets = [self._offset(index, claim) for claim in claims]
+        offsets = [  # what shared wording adds to the scaled logit
+            self._coverage * index.coverage(c) + self._novel_pairs * novel_pairs(c, index.lexicon) + self._shift
+            for c in claims
+        ]
         ids_of: dict[int, list[int]] = {}  # claims share their evidence
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
         best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
@@ -138,20 +134,11 @@ class BundledAligner:
                 parts[window.part] = (logit, window.chunk)
         return [self._support(index, parts, offset) for parts, offset in zip(best, offsets, strict=True)]
 
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
-
     def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]], offset: float) -> Support:
         logit, chunk = min(parts.values())
         score = torch.sigmoid(self._scale * torch.tensor(logit) + torch.tensor(offset)).item()
         evidence = Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score)
         return Support(score, evidence, log_odds=logit)
-
-    def _offset(self, index: EvidenceIndex, claim: str) -> float:
-        """Return the term that shared wording adds to the scaled logit."""
-        novel = novel_pairs(claim, index.lexicon)
-        return self._coverage * index.coverage(claim) + self._novel_pairs * novel + self._shift
 
     def _windows(
         self, index: EvidenceIndex, ids_of: dict[int, list[int]], number: int, claim: str

@@ -70,23 +70,15 @@ class ClassifierAligner:
         return cls(load_minicheck(path, device=device), name=f"minicheck:{path}")
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
-
-        A context without text supports nothing: score 0 and no evidence.
-
-        Raises
-        ------
-        InputError
-            A claim is blank.
-        """
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
         check_asked(passages, claims)
         chunks = split_passages(passages)
         if not chunks:
             return [Support(0.0, None) for _ in claims]
-        rows = []
+        rows, most = [], int(self._scorer.window * CLAIM_SHARE)
         packed: dict[int, list[_Premise]] = {}
         for i, claim in enumerate(claims):
-            for part in self._parts(claim):
+            for part in split_to_fit(claim, lambda part: self._scorer.length("", part) <= most):
                 budget = self._premise_budget(part)
                 if budget not in packed:
                     packed[budget] = list(self._premises(chunks, budget))
@@ -101,10 +93,6 @@ class ClassifierAligner:
     def weights_sha256(self) -> str | None:
         """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._scorer)
-
-    def _parts(self, claim: str) -> list[str]:
-        most = int(self._scorer.window * CLAIM_SHARE)
-        return split_to_fit(claim, lambda part: self._scorer.length("", part) <= most)
 
     def _premise_budget(self, claim: str) -> int:
         """Tokens left for a premise, in steps, so that claims of about one length share their premises."""

@@ -10,8 +10,8 @@ import torch
 
 from syncheck.alignment.classifier import ClassifierAligner
 from syncheck.alignment.evaluators import load_language_model
+from syncheck.alignment.protocol import OfNetwork
 from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import weights_sha256
 from syncheck.types import Support
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ INSTRUCTION_SHARE = 0.25
 """Most of the window that the instruction may take; passages and claim share the rest."""
 
 
-class CriticAligner:
+class CriticAligner(OfNetwork):
     """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
 
     Parameters
@@ -80,20 +80,8 @@ class CriticAligner:
         return CriticAligner(self._model, self._tokenizer, name=self.name, instruction=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
-
-        A context without text supports nothing: score 0 and no evidence.
-
-        Raises
-        ------
-        InputError
-            A claim is blank.
-        """
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
         return self._pairs.align(passages, claims)
-
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
 
 
 class _CriticScorer:

@@ -15,10 +15,10 @@ from typing import IO, Protocol
 import torch
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.alignment.protocol import check_asked, weights_of
+from syncheck.alignment.protocol import OfNetwork, check_asked, weights_of
 from syncheck.chats import write_chat
 from syncheck.errors import InputError, TextGeneratorError
-from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
+from syncheck.pretrained import load_pretrained, load_tokenizer
 from syncheck.types import Support
 
 MAX_ANSWER_TOKENS = 512
@@ -62,7 +62,7 @@ def load_language_model(
     return model.eval().to(device), tokenizer
 
 
-class LocalTextGenerator:
+class LocalTextGenerator(OfNetwork):
     """An instruction-tuned causal language model, decoded greedily.
 
     Parameters
@@ -116,10 +116,6 @@ class LocalTextGenerator:
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
         answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
         return answer
-
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
 
     def _ids(self, prompt: str) -> list[int]:
         if self._tokenizer.chat_template is None:
@@ -257,16 +253,9 @@ class SpanAligner:
         return SpanAligner(self._evaluator, question=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages; see :class:`~syncheck.alignment.protocol.Aligner`.
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no model is called.
 
-        A context without text supports nothing: score 0, and no model is called.
-
-        Raises
-        ------
-        InputError
-            A claim is blank, or does not fit the evaluator's window together with the context.
-        TextGeneratorError
-            The evaluator cannot be reached, or its answer is not a list of spans of the claim.
+        Raises TextGeneratorError if the evaluator cannot be reached, or its answer is not a list of spans of the claim.
         """
         check_asked(passages, claims)
         if not any(passage.strip() for passage in passages):

@@ -17,8 +17,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from syncheck.alignment.protocol import OfNetwork
 from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained, load_tokenizer, weights_sha256
+from syncheck.pretrained import load_pretrained, load_tokenizer
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
@@ -126,7 +127,7 @@ def _classifier(path: Path | str) -> PreTrainedModel:
     return model.eval()
 
 
-class SequenceClassificationScorer:
+class SequenceClassificationScorer(OfNetwork):
     """A classifier over (premise, claim), such as an NLI model.
 
     Parameters
@@ -172,12 +173,8 @@ class SequenceClassificationScorer:
         values: list[float] = supported.tolist()
         return values
 
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
 
-
-class MiniCheckScorer:
+class MiniCheckScorer(OfNetwork):
     """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0"."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -209,10 +206,6 @@ class MiniCheckScorer:
         logits = output.logits[:, 0, self._answers].float()  # (B, 2): "0", "1"
         values: list[float] = logits.softmax(-1)[:, 1].tolist()
         return values
-
-    def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
-        return weights_sha256(self._model)
 
     def _prompt(self, premise: str, claim: str) -> str:
         return MINICHECK_PROMPT.format(premise=premise, claim=claim, eos=self._tokenizer.eos_token)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.errors import InputError
 from syncheck.given import check_texts
-from syncheck.pretrained import same_weights
+from syncheck.pretrained import same_weights, weights_sha256
 from syncheck.types import Evidence, Support
 
 logger = logging.getLogger(__name__)
@@ -129,6 +129,16 @@ class KnowsWeights(Protocol):
     def weights_sha256(self) -> str | None:
         """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None where the weights are elsewhere."""
         ...
+
+
+class OfNetwork:
+    """Base of an aligner, or a part of one, whose weights are those of ``_model``; see :class:`KnowsWeights`."""
+
+    _model: Any
+
+    def weights_sha256(self) -> str | None:
+        """Return a digest that identifies the weights."""
+        return weights_sha256(self._model)
 
 
 def weights_of(part: object) -> str | None:

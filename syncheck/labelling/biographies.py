@@ -134,9 +134,10 @@ def load_biographies(
             if found.key not in known:  # nor the same under another id
                 known.add(found.key, response.id, _labelled(found, propositioner, judge))
             bar.update()
+    propositions = [found.given if found.is_labelled else known[found.key] for found in biographies]
     return [
-        replace(response, sentences=label_by_propositions(response.response, _propositions(found, known)))
-        for response, found in zip(unlabelled, biographies, strict=True)
+        replace(response, sentences=label_by_propositions(response.response, judged or ()))
+        for response, judged in zip(unlabelled, propositions, strict=True)
     ]
 
 
@@ -271,10 +272,6 @@ def _naming(record: Record, field: str) -> Iterator[None]:
         yield
     except (InputError, TextGeneratorError) as error:
         raise record.error(str(error), field) from error
-
-
-def _propositions(found: _Biography, known: _KeptPropositions) -> tuple[Proposition, ...]:
-    return found.given if found.given is not None and found.is_labelled else known[found.key]
 
 
 class _KeptPropositions(dict[str, tuple[Proposition, ...]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import LabelledSentence, shortened
 from syncheck.labelling.propositioners import Propositioner
-from syncheck.labelling.ragtruth import QUESTIONS_ONLY, load_ragtruth
+from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
@@ -74,19 +74,13 @@ def load_records(
             "own labels. Leave the propositioner and the judge out, and kept="
         )
     if path.is_dir():
-        return _ragtruth(path, selection, prompts)
+        return load_ragtruth(path, selection, prompts=prompts)
     if prompts != "monitor":
         raise InputError(
             f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses do not; found "
             f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
         )
     return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
-
-
-def _ragtruth(folder: Path, selection: Selection, prompts: PromptSource) -> list[LabelledResponse]:
-    chosen: Mapping[str, Any] = {field.name: getattr(selection, field.name) for field in fields(selection)}
-    tasks = QUESTIONS_ONLY if selection.tasks is None else selection.tasks
-    return load_ragtruth(folder, **{**chosen, "tasks": tasks}, prompts=prompts)
 
 
 def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
@@ -267,17 +261,12 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, None if label is None else bool(label)))
-    for text in _between(response, sentences):
+    starts = [0, *(sentence.end for sentence in sentences)]
+    stops = [*(sentence.start for sentence in sentences), len(response)]
+    for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):
         if is_checkable(text):
             raise record.error(
                 f"expected a sentence and its label for all text of the response, found none for {shortened(text)!r}",
                 "sentences",
             )
     return tuple(sentences)
-
-
-def _between(response: str, sentences: Sequence[LabelledSentence]) -> list[str]:
-    """Return the text before, between and after sentences, without white space around it."""
-    starts = [0, *(sentence.end for sentence in sentences)]
-    stops = [*(sentence.start for sentence in sentences), len(response)]
-    return [response[a:b].strip() for a, b in zip(starts, stops, strict=True)]

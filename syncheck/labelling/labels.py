@@ -65,8 +65,13 @@ def label_sentences(
         Whether spans count that are true of the world although the context does not say so.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
-    marks = _overlaps if rule == "overlap" else _contains_or_contained
-    return np.array([not any(marks(s, e, span) for span in counted) for s, e in bounds], dtype=np.int64)
+
+    def is_marked(start: int, end: int, span: UnfaithfulSpan) -> bool:
+        if rule == "overlap":
+            return span.start < end and start < span.end
+        return (start <= span.start and span.end <= end) or (span.start <= start and end <= span.end)
+
+    return np.array([not any(is_marked(*one, span) for span in counted) for one in bounds], dtype=np.int64)
 
 
 def labelled_sentences(
@@ -103,12 +108,11 @@ def labelled_sentences(
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
 
-def _overlaps(start: int, end: int, span: UnfaithfulSpan) -> bool:
-    return span.start < end and start < span.end
-
-
-def _contains_or_contained(start: int, end: int, span: UnfaithfulSpan) -> bool:
-    return (start <= span.start and span.end <= end) or (span.start <= start and end <= span.end)
+def without_space(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where a part of a text begins and ends without the white space around it."""
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())
 
 
 SHOWN = 60

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,9 @@ class Bm25:
         if not any(words):
             raise InputError("expected passages to search in; found none with a word")
         self._passages = tuple(passages)
-        self._index = _bm25s().BM25(method="lucene", k1=1.5, b=0.75)
+        with MissingExtraError.unless("bm25s", "retrieval"):
+            from bm25s import BM25
+        self._index = BM25(method="lucene", k1=1.5, b=0.75)
         self._index.index(words, show_progress=False)
 
     def best(self, query: str, count: int) -> tuple[Passage, ...]:
@@ -80,11 +81,3 @@ class Bm25:
         scores = np.asarray(self._index.get_scores(words))  # (N,)
         order = np.argsort(-scores, kind="stable")[:count]
         return tuple(self._passages[i] for i in order if scores[i] > 0)
-
-
-def _bm25s() -> Any:
-    try:
-        import bm25s
-    except ImportError as error:
-        raise MissingExtraError("bm25s", "retrieval") from error
-    return bm25s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -55,15 +55,7 @@ class _Source:
 
 
 def load_ragtruth(
-    folder: str | Path,
-    tasks: Collection[RagTruthTask] = QUESTIONS_ONLY,
-    *,
-    split: Literal["train", "test"] | None = None,
-    quality: Collection[Quality] | None = None,
-    generators: Collection[str] | None = None,
-    implicit_true: bool = True,
-    due_to_null: bool = True,
-    prompts: PromptSource = "monitor",
+    folder: str | Path, selection: Selection | None = None, *, prompts: PromptSource = "monitor"
 ) -> list[LabelledResponse]:
     """Read RAGTruth (Niu et al., 2024).
 
@@ -71,19 +63,10 @@ def load_ragtruth(
     ----------
     folder
         Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
-    tasks
-        Of ``QA`` (alone by default), ``Summary`` and ``Data2txt``.
-    split
-        None takes both.
-    quality
-        Only responses with one of these remarks; None takes all, also those without a remark, as the paper does.
-    generators
-        Only responses by these models, such as ``llama-2-7b-chat``; None takes all.
-    implicit_true
-        Whether spans count that are true of the world although the context does not say so. Without them a sentence
-        marked by nothing else is faithful (the paper's counts of unfaithful sentences come from leaving them out).
-    due_to_null
-        Whether spans count that come from a null in a business record: the model reads an unknown as a "no".
+    selection
+        The responses and spans that count. Tasks are ``QA`` (alone by default), ``Summary`` and ``Data2txt``; the split
+        is ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and ``truncated``. The
+        paper's counts of unfaithful sentences come from ``implicit_true=False``.
     prompts
         ``monitor`` leaves those of ``QA`` to the monitor's template; ``task`` takes the corpus's own, as the paper
         does. The other two tasks are not questions, and have their own prompts either way.
@@ -104,8 +87,10 @@ def load_ragtruth(
     RecordError
         At the first record that cannot be used.
     """
-    _check_choices(tasks, split, quality, generators, prompts)
-    chosen = Selection(tasks, split, quality, generators, implicit_true, due_to_null)
+    chosen = selection or Selection()
+    tasks = QUESTIONS_ONLY if chosen.tasks is None else chosen.tasks
+    chosen = replace(chosen, tasks=tasks)
+    _check_choices(chosen, prompts)
     folder = Path(folder)
     sources: dict[str, _Source | None] = {}
     task_types: dict[str, str] = {}
@@ -122,7 +107,7 @@ def load_ragtruth(
         if source_id not in sources:
             raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
         source = sources[source_id]
-        facts = _facts(record, task_types[source_id], split_known=source is not None and split is not None)
+        facts = _facts(record, task_types[source_id], split_known=source is not None and chosen.split is not None)
         found.append(facts)
         if source is None or not chosen.wants(facts):
             continue
@@ -132,25 +117,19 @@ def load_ragtruth(
     return responses.found_in(folder)
 
 
-def _check_choices(
-    tasks: Collection[str],
-    split: str | None,
-    quality: Collection[str] | None,
-    generators: Collection[str] | None,
-    prompts: PromptSource,
-) -> None:
+def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
     asked: dict[str, tuple[Collection[str], tuple[str, ...]]] = {
-        "tasks": (tasks, get_args(RagTruthTask)),
-        "quality": (quality or (), get_args(Quality)),
-        "split": ([split] if split else (), ("train", "test")),
+        "tasks": (chosen.tasks or (), get_args(RagTruthTask)),
+        "quality": (chosen.quality or (), get_args(Quality)),
+        "split": ([chosen.split] if chosen.split else (), ("train", "test")),
         "prompts": ([prompts], get_args(PromptSource)),
     }
     for name, (values, known) in asked.items():
         unknown = [values] if isinstance(values, str) else [value for value in values if value not in known]
         if unknown:
             raise InputError(f"{name} must be among {known}; found {unknown[0]!r}")
-    if isinstance(generators, str):
-        raise InputError(f"generators must be a list of names; found {generators!r}")
+    if isinstance(chosen.generators, str):
+        raise InputError(f"generators must be a list of names; found {chosen.generators!r}")
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from syncheck.errors import InputError, PromptError
 from syncheck.files import replaced
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.labels import LabelledSentence, without_space
 from syncheck.labelling.responses import LabelledResponse, prompt_of
 from syncheck.segments import is_checkable
 from syncheck.types import Evidence, SentenceScore
@@ -170,7 +170,7 @@ def _scored(
 def _with_labels(
     response: LabelledResponse, scored: Sequence[SentenceScore], before: LabelledResponse | None
 ) -> LabelledResponse:
-    bounds = [_trimmed(response.response, s.start, s.end) for s in scored]
+    bounds = [without_space(response.response, s.start, s.end) for s in scored]
     known = {} if before is None else {(s.start, s.end): s.faithful for s in before.sentences or ()}
     if before is not None and (
         (before.response, before.passages) != (response.response, response.passages) or not set(known) <= set(bounds)
@@ -181,12 +181,6 @@ def _with_labels(
         )
     sentences = tuple(LabelledSentence(start, end, known.get((start, end))) for start, end in bounds)
     return replace(response, sentences=sentences)
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    return start, start + len(part.strip())
 
 
 def _ordered(

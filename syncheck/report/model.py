@@ -212,10 +212,8 @@ class Report:
         MissingExtraError
             If pandas is not installed.
         """
-        try:
+        with MissingExtraError.unless("pandas", "data"):
             import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "data") from error
         rows = [{c: getattr(s, c) for c in _COLUMNS} | {"score": s.score} | dict(s.features) for s in self.sentences]
         names = dict.fromkeys(name for s in self.sentences for name in s.features)
         frame = pd.DataFrame(rows, columns=[*_COLUMNS, "score", *names])

@@ -145,11 +145,9 @@ def _width_inches(names: Sequence[str]) -> float:
 
 def _figure(width: float, height: float, path: str | Path) -> Figure:
     """Return an empty figure that can be written to a path."""
-    try:
+    with MissingExtraError.unless("matplotlib", "plots"):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plots") from error
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder does not exist; make it first")

@@ -253,11 +253,9 @@ def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
     CheckpointError
         If a pipeline is not installed; nothing is downloaded.
     """
-    try:
+    with MissingExtraError.unless("spacy", "tags"):
         import spacy
         from spacy.tokens import Doc
-    except ImportError as error:
-        raise MissingExtraError("spacy", "tags") from error
     loaded = {}
     for lang, name in pipelines.items():
         try:

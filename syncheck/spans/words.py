@@ -92,10 +92,8 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     MissingExtraError
         If ``wordfreq`` is not installed.
     """
-    try:
+    with MissingExtraError.unless("wordfreq", "rarity"):
         import wordfreq
-    except ImportError as error:
-        raise MissingExtraError("wordfreq", "rarity") from error
     code = lang.casefold()  # the counts of Chinese, Japanese and Korean need their own segmenter
     if code in ("zh", "ja", "ko") or code not in wordfreq.available_languages():
         return np.full(len(words), np.nan)

@@ -22,7 +22,7 @@ from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTy
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
-from syncheck.labelling.labels import LabelledSentence
+from syncheck.labelling.labels import LabelledSentence, without_space
 from syncheck.labelling.planting import plant_error
 from syncheck.labelling.responses import LabelledResponse, prompt_of
 from syncheck.lexical import content_words, stem
@@ -234,11 +234,8 @@ def adapt_monitor(
             f"{len(answers)} answers, and left out {left_out}"
         )
     scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
-    records = [
-        record
-        for answer in answers
-        for record in (_taught(answer, scored[answer.id], sure), *_spoiled(answer, answers, scored, judge, sure, seed))
-    ]
+    spoil = _Spoiler(answers, scored, judge, sure, seed)
+    records = [record for answer in answers for record in (_taught(answer, scored[answer.id], sure), *spoil(answer))]
     if kept is not None:
         lines = (json.dumps(labelled_record(record), ensure_ascii=False) for record in records)
         (kept / "labels.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -266,7 +263,9 @@ class _Judge:
         if isinstance(teacher, Monitor):
             self._monitor, self.name = teacher, teacher.name or "a monitor"
         elif teacher == "generic":
-            self._monitor, self.name = _generic(untrained), "generic"
+            generic = Monitor(untrained.model, untrained.tokenizer)
+            config = replace(generic.config, segmenter=untrained.config.segmenter)
+            self._monitor, self.name = generic.replaced(config=config), "generic"
         elif isinstance(teacher, str):
             raise InputError(f"a teacher that is named can only be 'generic'; found {teacher!r}. Load it first")
         elif callable(getattr(teacher, "align", None)):
@@ -288,10 +287,12 @@ class _Judge:
         if self._monitor is not None:
             prompt = self._monitor.prompt(question=response.question, context=response.passages)
             sentences = self._monitor.score(prompt, response.response).sentences
-            return [(_bounded(response, s.start, s.end), s.score) for s in sentences]
+            bounds = [without_space(response.response, s.start, s.end) for s in sentences]
+            return [(LabelledSentence(*b, None), s.score) for b, s in zip(bounds, sentences, strict=True)]
         assert self._aligner is not None
         given = self._untrained.read(prompt_of(self._untrained, response), response.response)
-        found = [_bounded(response, span.start, span.end) for span in given.spans]
+        bounds = [without_space(response.response, span.start, span.end) for span in given.spans]
+        found = [LabelledSentence(*b, None) for b in bounds]
         claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
         asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
         scores: list[float | None] = [None] * len(found)
@@ -306,26 +307,6 @@ class _Judge:
 def _name_of(monitor: Monitor) -> str:
     name = monitor.model.config.name_or_path or type(monitor.model).__name__
     return Path(name).name if Path(name).exists() else str(name)
-
-
-def _generic(untrained: Monitor) -> Monitor:
-    bundled = Monitor(untrained.model, untrained.tokenizer)
-    config = replace(bundled.config, segmenter=untrained.config.segmenter)
-    return Monitor(
-        untrained.model,
-        untrained.tokenizer,
-        config=config,
-        aggregator=bundled.aggregator,
-        aligner=bundled.aligner,
-        name=bundled.name,
-    )
-
-
-def _bounded(response: LabelledResponse, start: int, end: int) -> LabelledSentence:
-    """Return a sentence without the white space around it and without a label."""
-    text = response.response[start:end]
-    start += len(text) - len(text.lstrip())
-    return LabelledSentence(start, start + len(text.strip()), None)
 
 
 def _answered(
@@ -403,123 +384,102 @@ def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledRe
     return replace(answer, sentences=sentences)
 
 
-def _spoiled(
-    answer: LabelledResponse,
-    answers: Sequence[LabelledResponse],
-    scored: Mapping[str, Scored],
-    judge: _Judge,
-    sure: float,
-    seed: int,
-) -> Iterator[LabelledResponse]:
-    """Yield a copy of an answer with one kind of error, drawn at random from those that can be made."""
-    rng = random.Random(f"{seed} {answer.id}")
-    other = _most_similar(rng, answer, answers)
-    ways = [_planted, _transplanted, _exchanged]
-    rng.shuffle(ways)
-    for way in ways:
-        with suppress(PromptError):  # with the other passages it may not fit the window
-            made = way(rng, answer, other, scored, judge, sure)
-            if made is not None:
-                yield replace(made, carry_labels=True)
-                return
+class _Spoiler:
+    """Makes one error in a copy of each answer, of a kind drawn at random from those that can be made there."""
 
+    def __init__(
+        self, answers: Sequence[LabelledResponse], scored: Mapping[str, Scored], judge: _Judge, sure: float, seed: int
+    ) -> None:
+        self._answers, self._scored, self._judge, self._sure, self._seed = answers, scored, judge, sure, seed
 
-def _most_similar(
-    rng: random.Random, answer: LabelledResponse, answers: Sequence[LabelledResponse]
-) -> LabelledResponse:
-    """Return, of some answers to other questions, the one with the passages that share most with these."""
-    drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
-    drawn = drawn or [a for a in answers if a.group != answer.group][:1]
-    own = _stems(answer)
-    return max(drawn, key=lambda a: len(own & _stems(a)) / len(own | _stems(a) | {""}))
+    def __call__(self, answer: LabelledResponse) -> Iterator[LabelledResponse]:
+        rng = random.Random(f"{self._seed} {answer.id}")
+        other = self._most_similar(rng, answer)
+        ways = [self._planted, self._transplanted, self._exchanged]
+        rng.shuffle(ways)
+        for way in ways:
+            with suppress(PromptError):  # with the other passages it may not fit the window
+                made = way(rng, answer, other)
+                if made is not None:
+                    yield replace(made, carry_labels=True)
+                    return
+
+    def _most_similar(self, rng: random.Random, answer: LabelledResponse) -> LabelledResponse:
+        """Return, of some answers to other questions, the one with the passages that share most with these."""
+        answers = self._answers
+        drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
+        drawn = drawn or [a for a in answers if a.group != answer.group][:1]
+        own = _stems(answer)
+        return max(drawn, key=lambda a: len(own & _stems(a)) / len(own | _stems(a) | {""}))
+
+    def _claims(self, answer: LabelledResponse) -> list[LabelledSentence]:
+        return [s for s, score in self._scored[answer.id] if score is not None]
+
+    def _planted(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        claims = self._claims(answer)
+        if not claims:
+            return None
+        chosen = rng.choice(claims)
+        others = [other.response[s.start : s.end] for s in self._claims(other)]
+        planted = plant_error(rng, answer.response[chosen.start : chosen.end], answer.passages, others)
+        if planted is None:
+            return None
+        kind, text = planted
+        return self._with_sentence(answer, chosen, text, task=f"planted {kind}")
+
+    def _transplanted(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        own, claims = self._claims(answer), self._claims(other)
+        if not own or not claims:
+            return None
+        lent, place = rng.choice(claims), rng.choice(own)
+        text = other.response[lent.start : lent.end]
+        made = self._with_sentence(answer, place, text, task=TRANSPLANTED)
+        alone = self._judge(replace(answer, id=made.id, response=text))
+        return None if any(score is None or score >= self._sure for _, score in alone) else made
+
+    def _exchanged(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
+            return None
+        made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
+        scores = self._judge(made)
+        wrong = [i for i, (_, score) in enumerate(scores) if score is not None and score < self._sure]
+        if not wrong:
+            return None
+        labelled = rng.sample(wrong, min(MOST_EXCHANGED, len(wrong)))
+        sentences = tuple(replace(s, faithful=False if i in labelled else None) for i, (s, _) in enumerate(scores))
+        return replace(made, sentences=sentences)
+
+    def _with_sentence(
+        self, answer: LabelledResponse, place: LabelledSentence, text: str, *, task: str
+    ) -> LabelledResponse:
+        """Return an answer with an unfaithful text in the place of a sentence; the others have no label here."""
+        start, end = place.start, place.end
+        longer = len(text) - (end - start)
+        sentences = (
+            LabelledSentence(start, start + len(text), False)
+            if sentence.start == start
+            else sentence
+            if sentence.start < start
+            else replace(sentence, start=sentence.start + longer, end=sentence.end + longer)
+            for sentence, _ in self._scored[answer.id]
+        )
+        return replace(
+            answer,
+            id=f"{answer.id}/{task.replace(' ', '-')}",
+            response=answer.response[:start] + text + answer.response[end:],
+            sentences=tuple(sentences),
+            task=task,
+        )
 
 
 def _stems(answer: LabelledResponse) -> set[str]:
     return {stem(word) for passage in answer.passages for word in content_words(passage)}
-
-
-def _claims(answer: LabelledResponse, scored: Scored) -> list[LabelledSentence]:
-    return [s for s, score in scored if score is not None]
-
-
-def _planted(
-    rng: random.Random,
-    answer: LabelledResponse,
-    other: LabelledResponse,
-    scored: Mapping[str, Scored],
-    judge: _Judge,
-    sure: float,
-) -> LabelledResponse | None:
-    claims = _claims(answer, scored[answer.id])
-    if not claims:
-        return None
-    chosen = rng.choice(claims)
-    others = [other.response[s.start : s.end] for s in _claims(other, scored[other.id])]
-    planted = plant_error(rng, answer.response[chosen.start : chosen.end], answer.passages, others)
-    if planted is None:
-        return None
-    kind, text = planted
-    return _with_sentence(answer, scored, chosen.start, chosen.end, text, task=f"planted {kind}")
-
-
-def _transplanted(
-    rng: random.Random,
-    answer: LabelledResponse,
-    other: LabelledResponse,
-    scored: Mapping[str, Scored],
-    judge: _Judge,
-    sure: float,
-) -> LabelledResponse | None:
-    own, claims = _claims(answer, scored[answer.id]), _claims(other, scored[other.id])
-    if not own or not claims:
-        return None
-    lent, place = rng.choice(claims), rng.choice(own)
-    text = other.response[lent.start : lent.end]
-    made = _with_sentence(answer, scored, place.start, place.end, text, task=TRANSPLANTED)
-    alone = judge(replace(answer, id=made.id, response=text))
-    return None if any(score is None or score >= sure for _, score in alone) else made
-
-
-def _with_sentence(
-    answer: LabelledResponse, scored: Mapping[str, Scored], start: int, end: int, text: str, *, task: str
-) -> LabelledResponse:
-    """Return an answer with an unfaithful text in the place of a sentence; the other sentences have no label here."""
-    longer = len(text) - (end - start)
-    sentences = (
-        LabelledSentence(start, start + len(text), False)
-        if sentence.start == start
-        else sentence
-        if sentence.start < start
-        else replace(sentence, start=sentence.start + longer, end=sentence.end + longer)
-        for sentence, _ in scored[answer.id]
-    )
-    return replace(
-        answer,
-        id=f"{answer.id}/{task.replace(' ', '-')}",
-        response=answer.response[:start] + text + answer.response[end:],
-        sentences=tuple(sentences),
-        task=task,
-    )
-
-
-def _exchanged(
-    rng: random.Random,
-    answer: LabelledResponse,
-    other: LabelledResponse,
-    scored: Mapping[str, Scored],
-    judge: _Judge,
-    sure: float,
-) -> LabelledResponse | None:
-    if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
-        return None
-    made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
-    scores = judge(made)
-    wrong = [i for i, (_, score) in enumerate(scores) if score is not None and score < sure]
-    if not wrong:
-        return None
-    labelled = rng.sample(wrong, min(MOST_EXCHANGED, len(wrong)))
-    sentences = tuple(replace(s, faithful=False if i in labelled else None) for i, (s, _) in enumerate(scores))
-    return replace(made, sentences=sentences)
 
 
 def _fitted(
@@ -541,7 +501,7 @@ def _fitted(
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
     found = [
-        expected.get((record.id, _bounded(record, start, end).start)) if record.task == ANSWER else None
+        expected.get((record.id, without_space(record.response, start, end)[0])) if record.task == ANSWER else None
         for record, (start, end) in zip(
             (measured.records[owner] for owner in measured.owners), measured.bounds.tolist(), strict=True
         )
@@ -551,13 +511,5 @@ def _fitted(
     features = measured.features(chosen.labels, chosen.used)[known]
     thresholds = choose_thresholds(adapted.score(features), y)
     config = replace(monitor.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune)
-    trained = Monitor(
-        untrained.model,
-        untrained.tokenizer,
-        config=config,
-        aggregator=adapted,
-        lid_references=monitor.lid_references,
-        aligner=untrained.aligner,
-        trained_on=monitor.trained_on,
-    )
+    trained = monitor.replaced(config=config, aggregator=adapted)
     return trained, next(row for row in table.rows if row.subset == "all")

@@ -220,30 +220,23 @@ def calibrate_monitor(
     else:
         given = (monitor.config.backtrack_threshold, monitor.config.prune_threshold)
         backtrack, prune = _carried(aggregator, calibrated, given)
+    folds = max(2, min(5, int((y == 1).sum()), int((y == 0).sum()), len(np.unique(groups))))  # or as few labels allow
     curve = release_curve(scores, y)
     if good_share is not None:
         backtrack = curve.threshold_for(good_share)
         prune = max(prune, backtrack)
     return Calibrated(
-        Monitor(
-            monitor.model,
-            monitor.tokenizer,
+        monitor.replaced(
             config=replace(monitor.config, backtrack_threshold=backtrack, prune_threshold=prune),
             aggregator=calibrated,
-            lid_references=monitor.lid_references,
-            aligner=monitor.aligner,
             trained_on=monitor.trained_on | question_digests(measured.records),
+            name=None,
         ),
         raw=raw,
-        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=_folds(y, groups), seed=seed),
+        out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=folds, seed=seed),
         y=y,
         curve=curve,
     )
-
-
-def _folds(y: NDArray[np.int64], groups: NDArray[np.str_]) -> int:
-    """Return 5, or as many as few labels allow."""
-    return max(2, min(5, int((y == 1).sum()), int((y == 0).sum()), len(np.unique(groups))))
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:

@@ -206,13 +206,11 @@ def fit_measured(
         seed=seed,
         allow_unmeasured=True,
     )
-    return Monitor(
-        untrained.model,
-        untrained.tokenizer,
+    return untrained.replaced(
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=trained,
         lid_references=measured.lid_references(chosen.labels, chosen.used),
-        aligner=untrained.aligner,
+        name=None,
         trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[chosen.used])),
     )
 

@@ -232,8 +232,6 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _pyarrow() -> Any:
-    try:
+    with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data") from error
     return pyarrow

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.labelling import UnfaithfulSpan, load_ragtruth, load_records
+from syncheck.labelling import Selection, UnfaithfulSpan, load_ragtruth, load_records
 
 SOURCE = {
     "source_id": "7",
@@ -140,7 +140,7 @@ def sources_of_all_tasks(folder, **changes):
 
 
 def test_summaries(tmp_path):
-    (record,) = load_ragtruth(sources_of_all_tasks(tmp_path), ("Summary",))
+    (record,) = load_ragtruth(sources_of_all_tasks(tmp_path), Selection(("Summary",)))
     assert (record.id, record.task, record.group) == ("80", "Summary", "8")
     assert record.question == "Summarize the following news within 20 words:"
     assert record.passages == (ARTICLE,)
@@ -153,13 +153,13 @@ def test_summaries(tmp_path):
 
 def test_a_summary_without_the_corpus_prompt_has_its_words_without_a_limit(tmp_path):
     source = {key: value for key, value in SUMMARY.items() if key != "prompt"}
-    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"source_id": "8"}], [source]), ("Summary",))
+    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"source_id": "8"}], [source]), Selection(("Summary",)))
     assert record.prompt_with_context == f"Summarize the following news:\n{ARTICLE}\noutput:"
     assert record.prompt_without_context == "Summarize the following news:\n(CNN)A duke was seen.\noutput:"
 
 
 def test_data_to_text(tmp_path):
-    (record,) = load_ragtruth(sources_of_all_tasks(tmp_path), ("Data2txt",))
+    (record,) = load_ragtruth(sources_of_all_tasks(tmp_path), Selection(("Data2txt",)))
     assert record.task == "Data2txt"
     assert record.question == f"{OVERVIEW}."
     assert record.passages == (
@@ -185,7 +185,7 @@ def test_data_to_text(tmp_path):
 
 def test_the_corpus_prompt_of_a_business_is_taken_as_it_is(tmp_path):
     source = DATA2TXT | {"prompt": "Instruction: ..."}
-    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"source_id": "9"}], [source]), ("Data2txt",))
+    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"source_id": "9"}], [source]), Selection(("Data2txt",)))
     assert record.prompt_with_context == "Instruction: ..."
 
 
@@ -209,7 +209,7 @@ def test_a_question_without_the_corpus_prompt(tmp_path):
 
 
 def test_several_tasks_in_the_order_of_the_responses(tmp_path):
-    records = load_ragtruth(sources_of_all_tasks(tmp_path), ["Data2txt", "QA", "Summary"])
+    records = load_ragtruth(sources_of_all_tasks(tmp_path), Selection(["Data2txt", "QA", "Summary"]))
     assert [record.task for record in records] == ["QA", "Summary", "Data2txt"]
 
 
@@ -218,16 +218,16 @@ def test_quality(tmp_path):
     responses = [RESPONSE | {"id": str(remark), "quality": remark} for remark in remarks]
     ragtruth(tmp_path, responses)
     assert [r.quality for r in load_ragtruth(tmp_path)] == list(remarks)
-    assert [r.id for r in load_ragtruth(tmp_path, quality=("good", "truncated"))] == ["good", "truncated"]
+    assert [r.id for r in load_ragtruth(tmp_path, Selection(quality=("good", "truncated")))] == ["good", "truncated"]
 
 
 def test_split(tmp_path):
     ragtruth(tmp_path, [RESPONSE, RESPONSE | {"id": "71", "split": "train"}])
-    assert [r.id for r in load_ragtruth(tmp_path, split="train")] == ["71"]
-    assert [r.id for r in load_ragtruth(tmp_path, split="test")] == ["70"]
+    assert [r.id for r in load_ragtruth(tmp_path, Selection(split="train"))] == ["71"]
+    assert [r.id for r in load_ragtruth(tmp_path, Selection(split="test"))] == ["70"]
     ragtruth(tmp_path, [RESPONSE | {"split": None}])
     with pytest.raises(RecordError) as caught:
-        load_ragtruth(tmp_path, split="test")
+        load_ragtruth(tmp_path, Selection(split="test"))
     assert (caught.value.line, caught.value.field) == (1, "split")
 
 
@@ -246,14 +246,14 @@ def test_spans_that_do_not_count_are_left_out(tmp_path, options, left):
         {"start": 3 * i, "end": 3 * i + 2, "implicit_true": implicit, "due_to_null": null}
         for i, (implicit, null) in enumerate(flags)
     ]
-    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"labels": labels}]), **options)
+    (record,) = load_ragtruth(ragtruth(tmp_path, [RESPONSE | {"labels": labels}]), Selection(**options))
     assert [span.start for span in record.spans] == left
 
 
 def test_a_span_that_does_not_count_is_still_checked(tmp_path):
     ragtruth(tmp_path, [RESPONSE | {"labels": [LABEL | {"end": 14}]}])
     with pytest.raises(RecordError, match="lie"):
-        load_ragtruth(tmp_path, implicit_true=False)
+        load_ragtruth(tmp_path, Selection(implicit_true=False))
 
 
 @pytest.mark.parametrize(
@@ -263,12 +263,17 @@ def test_a_span_that_does_not_count_is_still_checked(tmp_path):
         ({"tasks": "QA"}, "tasks"),
         ({"quality": ["best"]}, "quality"),
         ({"split": "dev"}, "split"),
-        ({"prompts": "corpus"}, "prompts"),
+        ({"generators": "gpt-4"}, "generators"),
     ],
 )
 def test_an_unknown_choice(tmp_path, options, message):
     with pytest.raises(InputError, match=message):
-        load_ragtruth(ragtruth(tmp_path, [RESPONSE]), **options)
+        load_ragtruth(ragtruth(tmp_path, [RESPONSE]), Selection(**options))
+
+
+def test_prompts_of_an_unknown_source(tmp_path):
+    with pytest.raises(InputError, match="prompts"):
+        load_ragtruth(ragtruth(tmp_path, [RESPONSE]), prompts="corpus")
 
 
 @pytest.mark.parametrize(
@@ -287,6 +292,6 @@ def test_an_unknown_choice(tmp_path, options, message):
 def test_a_bad_source_of_any_task_is_located(tmp_path, source, field):
     ragtruth(tmp_path, [RESPONSE], [SOURCE, source])
     with pytest.raises(RecordError) as caught:
-        load_ragtruth(tmp_path, ("QA", "Summary", "Data2txt"))
+        load_ragtruth(tmp_path, Selection(("QA", "Summary", "Data2txt")))
     assert (caught.value.line, caught.value.field) == (2, field)
     assert caught.value.source == str(tmp_path / "source_info.jsonl")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from syncheck.alignment import ClassifierAligner, EvidenceIndex, split_passages
-from syncheck.labelling import load_ragtruth
+from syncheck.labelling import Selection, load_ragtruth
 
 UNBROKEN = "".join(f'"k{i:03}":"v{i:03}",' for i in range(215))
 """A review that quotes JSON without white space or a full stop: 3,010 characters."""
@@ -40,7 +40,7 @@ def record(tmp_path):
     response = {"id": "90", "source_id": "9", "model": "llama", "labels": [], "split": "test", "quality": "good"}
     (tmp_path / "source_info.jsonl").write_text(json.dumps(source))
     (tmp_path / "response.jsonl").write_text(json.dumps(response | {"response": "A café."}))
-    (found,) = load_ragtruth(tmp_path, ["Data2txt"])
+    (found,) = load_ragtruth(tmp_path, Selection(["Data2txt"]))
     return found
 
 
