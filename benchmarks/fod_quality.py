@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from decoding import (
     ABSTAIN_AS_BRANCH,
     ABSTAIN_MATCHED,
     BACKTRACK,
+    BRANCH_THRESHOLDS,
     CAD,
     CAD_PASSING,
     FOD,
@@ -45,23 +46,36 @@ from decoding import (
     GREEDY,
     RERANKINGS,
     AnswerLog,
+    Curve,
     DecodingLimits,
+    Estimate,
+    EvaluatedAnswer,
+    branching_key,
+    branching_name,
     candidates_for,
     decoder_figures,
+    difference,
+    passing,
+    plot_curves,
     plot_sweep,
     plot_tradeoff,
     swept_name,
     withheld,
+    withheld_below,
 )
 from machine import describe_machine
-from quality_bench import Bench, Job, Setup, reranking_key, results
+from quality_bench import BRANCHING, Bench, Job, Setup, reranking_key, results
 from quality_prompts import SEED, Question, questions_of, wikipedia_questions
 from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
 from tqdm import tqdm
 
+from fod.config import DEFAULTS
 from syncheck import __version__
 from syncheck.report.plots import check_plot
 
+JUDGING = ("judge", "judge_threshold", "judge_says", "propositions")
+"""Settings of a log that say who judged."""
+CURVE_THRESHOLDS = tuple(i / 20 for i in range(2, 20))
 BEAM_SIZES = (1, 2, 3, 4)
 SAMPLE_SIZES = (2, 4, 6, 8, 10)
 
@@ -75,9 +89,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--prompts-count", type=int, default=200, metavar="N")
     parser.add_argument("--prompts-seed", type=int, default=SEED, help="of the questions about --articles")
     parser.add_argument(
+        "--apart-from",
+        nargs=2,
+        type=int,
+        metavar=("SEED", "N"),
+        help="use no article of which the N questions of that seed hold a sentence",
+    )
+    parser.add_argument(
         "--decoders", nargs="+", metavar="NAME", help="only these, as the table names them; no reranking then"
     )
     parser.add_argument("--output", type=Path, required=True, help="all judged answers, JSON Lines")
+    parser.add_argument("--answers", type=Path, help="--output of another judge: judges its answers, decodes nothing")
     parser.add_argument("--judge", required=True, help="aligner, as syncheck.load_aligner takes it, or 'mechanical'")
     parser.add_argument("--judge-threshold", type=float, default=0.5, help="least P(supported) of a faithful one")
     parser.add_argument("--allow-monitor-aligner", action="store_true", help="judge by the monitor's own aligner")
@@ -91,7 +113,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-new-tokens", type=int, default=160)
     parser.add_argument("--backtrack-threshold", type=float, help="tau_1, also of abstention; else the monitor's")
     parser.add_argument("--prune-threshold", type=float, help="tau_2; else the monitor's")
-    parser.add_argument("--branch-threshold", type=float, default=0.7, help="tau of FOD that branches")
+    parser.add_argument("--branch-threshold", type=float, help="tau of FOD that branches; else the monitor's")
     parser.add_argument("--beam-size", type=int, default=2, help="K")
     parser.add_argument("--samples-per-step", type=int, default=6, help="S")
     parser.add_argument("--best-of", type=int, default=6, metavar="N")
@@ -99,6 +121,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sweep", action="store_true", help="also FOD by K and by S (Figures 6 and 7)")
     parser.add_argument("--plot", type=Path, help="faithfulness against informativeness (extra 'plots')")
     parser.add_argument("--sweep-plot", type=Path)
+    parser.add_argument("--curve", type=Path, help="faithfulness against sentences kept, over the thresholds")
     args = parser.parse_args()
     if (args.model is None) != (args.monitor is None):
         parser.error("--model and --monitor go together: a monitor belongs to the model it was trained on")
@@ -152,41 +175,64 @@ def settings_of(bench: Bench) -> dict[str, Any]:
     } | bench.probes()
 
 
-def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int) -> None:
-    """Decode and judge what the log does not hold yet."""
+def complete(bench: Bench, log: AnswerLog, keys: Iterable[str], *, workers: int, source: AnswerLog | None) -> None:
+    """Decode and judge what the log does not hold yet; with a source, judge its answers."""
     questions = bench.setup.questions
     wanted = [Job(key, i) for i in range(len(questions)) for key in keys]
     jobs = [job for job in wanted if not log.has(job.key, questions[job.index].id, questions[job.index].fingerprint)]
     with tqdm(total=len(wanted), initial=len(wanted) - len(jobs), desc="answers", mininterval=5) as bar:
-        for job, answers in results(bench, jobs, workers=workers):
+        done = results(bench, jobs, workers=workers) if source is None else _judged_anew(bench, jobs, source)
+        for job, answers in done:
             asked = questions[job.index]
             log.add(job.key, asked.id, asked.fingerprint, answers)
             bar.update()
 
 
+def _judged_anew(bench: Bench, jobs: Iterable[Job], source: AnswerLog) -> Iterator[tuple[Job, list[EvaluatedAnswer]]]:
+    for job in jobs:
+        found = source.answers(job.key, [bench.setup.questions[job.index].id])
+        yield job, bench.judged(job.index, [each.answer for (each,) in found.values()])
+
+
 def compared(
-    bench: Bench, log: AnswerLog, *, workers: int, only: Sequence[str] | None = None
+    bench: Bench,
+    log: AnswerLog,
+    *,
+    workers: int,
+    only: Sequence[str] | None = None,
+    also: Sequence[str] = (),
+    source: AnswerLog | None = None,
 ) -> tuple[Answers, int | None]:
-    """Let all decoders answer, or only those named, without reranking.
+    """Let all decoders answer, or only those named, without reranking; and others besides.
 
     Returns their answers, in the order of Table 2, and reranking's candidates.
     """
     ids = [question.id for question in bench.setup.questions]
     limits = bench.setup.limits
     keys = [name for name in bench.independent if only is None or name in only]
-    complete(bench, log, keys, workers=workers)
+    keys += [name for name in (*(only or ()), *also) if BRANCHING.fullmatch(name)]
+    complete(bench, log, keys, workers=workers, source=source)
     found = {name: given for key in keys for name, given in log.answers(key, ids).items()}
-    candidates = None if only else _rerank(bench, log, found, workers=workers)
+    candidates = None if only else _rerank(bench, log, found, workers=workers, source=source)
+    if CAD in found:
+        found[CAD_PASSING] = passing(found[CAD], branch_threshold(bench))
     for name, other in ((ABSTAIN_MATCHED, FOD), (ABSTAIN_AS_BRANCH, FOD_BRANCH)):
         if GREEDY in found and other in found:
             given = sum(len(each.answer.scores) for each in found[other])
             found[name] = withheld(found[GREEDY], sentences=given, name=name)
     order = [GREEDY, CAD, CAD_PASSING, ABSTAIN, ABSTAIN_MATCHED, ABSTAIN_AS_BRANCH, *RERANKINGS, limits.best_of_name]
     order += [BACKTRACK, FOD, FOD_SHARED, FOD_BRANCH]
+    order += [name for name in found if name not in order]
     return {name: found[name] for name in order if name in found}, candidates
 
 
-def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int) -> int:
+def branch_threshold(bench: Bench) -> float:
+    """Return tau of FOD that branches."""
+    given = bench.setup.limits.branch_threshold
+    return bench.monitor.config.backtrack_threshold if given is None else given
+
+
+def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int, source: AnswerLog | None) -> int:
     """Add the answers of reranking to those found; return its candidates."""
     ids = [question.id for question in bench.setup.questions]
     limits = bench.setup.limits
@@ -196,13 +242,30 @@ def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int
     )
     while True:
         key = reranking_key(candidates)
-        complete(bench, log, [key], workers=workers)
+        complete(bench, log, [key], workers=workers, source=source)
         reranked = log.answers(key, ids)
         if sum(each.answer.sampled_tokens for each in next(iter(reranked.values()))) >= sum(decoded):
             break
         candidates += 1
     found |= reranked
     return candidates
+
+
+def curves(found: Answers, *, alpha: float) -> dict[str, Curve]:
+    """Return what each way of holding back is worth over its thresholds; those of abstention cost no decoding."""
+    ways: dict[str, list[tuple[str, Sequence[EvaluatedAnswer]]]] = {
+        "abstention": [("", withheld_below(found[GREEDY], tau, name="")) for tau in CURVE_THRESHOLDS],
+        "CAD, failing sentences dropped": [("", passing(found[CAD], tau)) for tau in CURVE_THRESHOLDS],
+        FOD_BRANCH: [(f"{tau:g}", found[branching_name(alpha, tau)]) for tau in BRANCH_THRESHOLDS],
+        **{name: [(name, found[name])] for name in (GREEDY, CAD, FOD) if name in found},
+    }
+    curves: dict[str, list[tuple[str, Estimate, Estimate]]] = {}
+    for name, points in ways.items():
+        for label, given in points:
+            pair = {GREEDY: found[GREEDY], "": given}
+            kept = difference("", GREEDY, pair).sentences_kept
+            curves.setdefault(name, []).append((label, kept, decoder_figures(pair, longest=1)[""].faithfulness))
+    return curves
 
 
 def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
@@ -217,7 +280,7 @@ def swept(bench: Bench, log: AnswerLog, *, workers: int) -> dict[str, Answers]:
     by_beams = {k: name(k, own[1]) for k in sorted({*BEAM_SIZES, own[0]})}
     by_samples = {s: name(own[0], s) for s in sorted({*SAMPLE_SIZES, own[1]})}
     names = list(dict.fromkeys([*by_beams.values(), *by_samples.values()]))
-    complete(bench, log, names, workers=workers)
+    complete(bench, log, names, workers=workers, source=None)
     return {
         axis: {size: log.answers(key, ids)[key] for size, key in chosen.items()}
         for axis, chosen in (("K", by_beams), ("S", by_samples))
@@ -256,19 +319,30 @@ def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path
 def main() -> None:
     """Decode, judge, print."""
     args = arguments()
-    for path in (args.plot, args.sweep_plot):
+    for path in (args.plot, args.sweep_plot, args.curve):
         if path is not None:
             check_plot(path)
     count = args.prompts_count
     questions = (
         questions_of(args.prompts, count)
         if args.prompts
-        else wikipedia_questions(args.articles, count, seed=args.prompts_seed)
+        else wikipedia_questions(args.articles, count, seed=args.prompts_seed, apart_from=args.apart_from)
     )
     bench = Bench(setup_of(args, questions))
-    log = AnswerLog(args.output, settings_of(bench))
-    answers, candidates = compared(bench, log, workers=args.workers, only=args.decoders)
+    settings = settings_of(bench)
+    log = AnswerLog(args.output, settings)
+    source = None if args.answers is None else AnswerLog(args.answers, settings, any_of=JUDGING)
+    answers, candidates = compared(
+        bench,
+        log,
+        workers=args.workers,
+        only=args.decoders,
+        also=[] if args.curve is None else [branching_key(DEFAULTS.alpha)],
+        source=source,
+    )
     report_on(bench, answers, candidates, args.plot)
+    if args.curve is not None:
+        plot_curves(curves(answers, alpha=DEFAULTS.alpha), args.curve)
     if args.sweep:
         found = {
             axis: decoder_figures({str(size): given for size, given in sizes.items()})

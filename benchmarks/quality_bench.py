@@ -12,9 +12,11 @@ import torch
 from decoding import (
     AnswerJudge,
     Decode,
+    DecodedAnswer,
     DecodingLimits,
     EvaluatedAnswer,
     MechanicalCheck,
+    branching_over_thresholds,
     compared_decoders,
     reranking,
     swept_decoders,
@@ -32,6 +34,7 @@ PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."
 """Answer whose scores distinguish a monitor or a judge from another one of the same name."""
 
 RERANKING = re.compile(r"Reranking of (\d+)")
+BRANCHING = re.compile(r"FOD \(branch\) alpha=([\d.]+)")
 SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")
 
 
@@ -114,6 +117,11 @@ class Bench:
             answers = self._decoder(job.key)(prompt, asked.id)
         except PromptError as error:
             raise PromptError(f"prompt {asked.id!r}: {error}") from error
+        return self.judged(job.index, answers)
+
+    def judged(self, index: int, answers: Sequence[DecodedAnswer]) -> list[EvaluatedAnswer]:
+        """Judge answers to the prompt with this index."""
+        asked = self.setup.questions[index]
         return self._judge.judge(answers, passages=asked.passages, prompt=asked.id, task=asked.task)
 
     def _decoder(self, key: str) -> Decode:
@@ -121,6 +129,8 @@ class Bench:
             limits = self.setup.limits
             if reranked := RERANKING.fullmatch(key):
                 self._decoders[key] = reranking(self.monitor, limits, candidates=int(reranked[1]))
+            elif branching := BRANCHING.fullmatch(key):
+                self._decoders[key] = branching_over_thresholds(self.monitor, limits, alpha=float(branching[1]))
             elif swept := SWEPT.fullmatch(key):
                 beam_size, samples = map(int, swept.groups())
                 self._decoders |= swept_decoders(self.monitor, limits, pairs=[(beam_size, samples)])

@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from syncheck.errors import InputError
 from syncheck.labelling.responses import Record, read_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
-from wikipedia_qa import ExampleMaker, load_articles  # noqa: E402 - the training scripts are not a package
+from wikipedia_qa import Article, ExampleMaker, load_articles  # noqa: E402 - the training scripts are not a package
 
 SEED = 23
 LENGTH = 1400
@@ -38,9 +39,22 @@ class Question:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def wikipedia_questions(articles: Path, count: int, *, seed: int = SEED) -> list[Question]:
-    """Draw questions about articles that nothing in the kit was trained on; the same seed gives the same questions."""
-    maker, rng = ExampleMaker(load_articles(articles, "heldout"), None), random.Random(seed)
+def wikipedia_questions(
+    articles: Path, count: int, *, seed: int = SEED, apart_from: tuple[int, int] | None = None
+) -> list[Question]:
+    """Draw questions about articles that nothing in the kit was trained on; the same seed gives the same questions.
+
+    With ``apart_from``, a seed and a count, no article is used of which those questions hold a sentence.
+    """
+    found = load_articles(articles, "heldout")
+    if apart_from is not None:
+        other = "\n".join(p for question in _drawn(found, apart_from[1], apart_from[0]) for p in question.passages)
+        found = [a for a in found if not any(s in other for _, sentences in a.paragraphs for s in sentences)]
+    return _drawn(found, count, seed)
+
+
+def _drawn(articles: Sequence[Article], count: int, seed: int) -> list[Question]:
+    maker, rng = ExampleMaker(articles, None), random.Random(seed)
     name = "" if seed == SEED else f"{seed}:"
     found: list[Question] = []
     with tqdm(total=count, desc="questions", mininterval=5) as bar:

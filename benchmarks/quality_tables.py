@@ -28,12 +28,13 @@ def layout_of_table_2(answers: Answers) -> list[str]:
 
 def figures_table(figures: Mapping[str, DecoderFigures]) -> list[str]:
     """Every mean with its interval."""
-    head = ["Method", "faithfulness", "propositions", "sentences", "tokens", "tokens decoded", "seconds"]
-    rows = [[*head, "backtracked", "empty"]]
+    head = ["Method", "faithfulness", "propositions", "supported", "sentences", "tokens", "tokens decoded", "seconds"]
+    rows = [[*head, "backtracked", "empty", "near-repeats"]]
     for name, f in figures.items():
-        cells = [_cell(f.faithfulness), _cell(f.informativeness, ".2f"), _cell(f.sentences, ".2f")]
+        cells = [_cell(f.faithfulness), _cell(f.informativeness, ".2f"), _cell(f.supported, ".2f")]
+        cells += [_cell(f.sentences, ".2f")]
         cells += [_cell(f.tokens, ".0f"), _cell(f.sampled_tokens, ".0f"), _cell(f.seconds, ".2f")]
-        rows.append([name, *cells, _cell(f.backtracked, ".2f"), f"{f.empty} of {f.prompts}"])
+        rows.append([name, *cells, _cell(f.backtracked, ".2f"), f"{f.empty} of {f.prompts}", f"{f.repeats}"])
     return aligned(rows)
 
 
@@ -48,13 +49,13 @@ def cut_table(figures: Mapping[str, DecoderFigures]) -> list[str]:
 def differences_table(answers: Answers, pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Each pair's decoder against its baseline."""
     head = ["against", "faithfulness", "relative", "where both answer", "unfaithful share", "propositions"]
-    rows = [["", *head, "relative", "sentences kept"]]
+    rows = [["", *head, "relative", "supported", "sentences kept"]]
     for name, baseline in pairs:
         d = difference(name, baseline, answers)
         cells = [_cell(d.faithfulness, "+.3f"), _cell(d.faithfulness_relative, "+.1%")]
         cells += [_cell(d.faithfulness_where_both, "+.3f"), _cell(d.unfaithful_share, ".2f")]
         cells += [_cell(d.informativeness, "+.2f"), _cell(d.informativeness_relative, "+.1%")]
-        rows.append([name, baseline, *cells, _cell(d.sentences_kept, ".1%")])
+        rows.append([name, baseline, *cells, _cell(d.supported, "+.2f"), _cell(d.sentences_kept, ".1%")])
     return aligned(rows)
 
 

@@ -10,8 +10,8 @@ from decoding.answers import DecodedAnswer, EvaluatedAnswer, JudgedProposition, 
 from decoding.decoders import (
     ABSTAIN,
     BACKTRACK,
+    BRANCH_THRESHOLDS,
     CAD,
-    CAD_PASSING,
     FOD,
     FOD_BRANCH,
     FOD_SHARED,
@@ -19,6 +19,9 @@ from decoding.decoders import (
     RERANKINGS,
     Decode,
     DecodingLimits,
+    branching_key,
+    branching_name,
+    branching_over_thresholds,
     candidates_for,
     compared_decoders,
     reranking,
@@ -29,9 +32,9 @@ from decoding.figures import DecoderFigures, Difference, Estimate, decoder_figur
 from decoding.judging import AnswerJudge
 from decoding.log import AnswerLog
 from decoding.mechanical import MechanicalCheck, aligned_share
-from decoding.plot import plot_sweep, plot_tradeoff
+from decoding.plot import Curve, plot_curves, plot_sweep, plot_tradeoff
 from decoding.verified import UnverifiedSentenceError, require_verified
-from decoding.withheld import ABSTAIN_AS_BRANCH, ABSTAIN_MATCHED, withheld
+from decoding.withheld import ABSTAIN_AS_BRANCH, ABSTAIN_MATCHED, CAD_PASSING, passing, withheld, withheld_below
 
 __all__ = [
     "ABSTAIN",
@@ -40,8 +43,10 @@ __all__ = [
     "AnswerJudge",
     "AnswerLog",
     "BACKTRACK",
+    "BRANCH_THRESHOLDS",
     "CAD",
     "CAD_PASSING",
+    "Curve",
     "Decode",
     "DecodedAnswer",
     "DecoderFigures",
@@ -59,10 +64,15 @@ __all__ = [
     "UnverifiedSentenceError",
     "Verdict",
     "aligned_share",
+    "branching_key",
+    "branching_name",
+    "branching_over_thresholds",
     "candidates_for",
     "compared_decoders",
     "decoder_figures",
     "difference",
+    "passing",
+    "plot_curves",
     "plot_sweep",
     "plot_tradeoff",
     "require_verified",
@@ -70,4 +80,5 @@ __all__ = [
     "swept_decoders",
     "swept_name",
     "withheld",
+    "withheld_below",
 ]

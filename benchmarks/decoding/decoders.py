@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 from decoding.answers import DecodedAnswer
@@ -15,15 +14,14 @@ from fod.baselines.best_of_n import BestOfNGenerator, RerankBy, RerankGenerator
 from fod.baselines.cad import CADGenerator
 from fod.config import DEFAULTS, FODConfig
 from fod.generator import BacktrackGenerator, FODGenerator
-from fod.search import passes
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.errors import InputError
 
 __all__ = [
     "ABSTAIN",
     "BACKTRACK",
+    "BRANCH_THRESHOLDS",
     "CAD",
-    "CAD_PASSING",
     "Decode",
     "DecodingLimits",
     "FOD",
@@ -31,6 +29,9 @@ __all__ = [
     "FOD_SHARED",
     "GREEDY",
     "RERANKINGS",
+    "branching_key",
+    "branching_name",
+    "branching_over_thresholds",
     "candidates_for",
     "compared_decoders",
     "reranking",
@@ -42,8 +43,8 @@ Decode = Callable[[RagPrompt, str], list[DecodedAnswer]]
 """Answers a prompt, whose id is given for errors, under one name or, from one sampling, under several."""
 
 FOD_BRANCH = "FOD (branch)"
-CAD_PASSING = "CAD (passing)"
-"""CAD's answer without the sentences below the threshold of FOD's branches."""
+BRANCH_THRESHOLDS = (0.6, 0.7, 0.8)
+"""tau of the trade-off curve of FOD that branches."""
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
 FOD_SHARED = "FOD (Full, S shared)"
 """FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
@@ -67,8 +68,8 @@ class DecodingLimits:
     """tau_1, also that of abstention; None takes the monitor's."""
     prune_threshold: float | None = None
     """tau_2; None takes the monitor's."""
-    branch_threshold: float = 0.7
-    """tau of FOD that branches."""
+    branch_threshold: float | None = None
+    """tau of FOD that branches; None takes the monitor's."""
     beam_size: int = DEFAULTS.beam_size
     """K of FOD."""
     samples_per_step: int = DEFAULTS.samples_per_step
@@ -97,31 +98,24 @@ def compared_decoders(monitor: Monitor, limits: DecodingLimits) -> dict[str, Dec
         report = monitor.generate(prompt, do_sample=False, max_new_tokens=limits.max_new_tokens)
         return [DecodedAnswer.of(GREEDY, report, sampled_tokens=len(report.tokens))]
 
-    def plain(name: str, generator: AbstainGenerator | BestOfNGenerator) -> Decode:
+    def plain(name: str, generator: AbstainGenerator | BestOfNGenerator | CADGenerator) -> Decode:
         def decode(prompt: RagPrompt, _: str) -> list[DecodedAnswer]:
             out = generator.generate(prompt, return_dict_in_generate=True, **_arguments(limits))
             return [DecodedAnswer.of(name, out.report, sampled_tokens=out.sampled_tokens)]
 
         return decode
 
-    cad = CADGenerator(*models)
-
-    def contrasted(prompt: RagPrompt, _: str) -> list[DecodedAnswer]:
-        out = cad.generate(prompt, return_dict_in_generate=True, **_arguments(limits))
-        whole = DecodedAnswer.of(CAD, out.report, sampled_tokens=out.sampled_tokens)
-        return [whole, _passing(whole, out.report, limits.branch_threshold)]
-
     best_of_n = BestOfNGenerator(*models, reward=lambda report: report.faithfulness, samples=limits.best_of)
     backtrack = BacktrackGenerator(*models, backtrack_threshold=tau_1)
     own: dict[str, Any] = {"beam_size": limits.beam_size, "samples": limits.samples_per_step}
     return {
         GREEDY: greedy,
-        CAD: contrasted,
+        CAD: plain(CAD, CADGenerator(*models)),
         ABSTAIN: plain(ABSTAIN, AbstainGenerator(*models, threshold=tau_1)),
         limits.best_of_name: plain(limits.best_of_name, best_of_n),
         BACKTRACK: _verified(BACKTRACK, backtrack, limits),
         FOD: _verified(FOD, _fod(monitor, limits, **own), limits),
-        FOD_BRANCH: _verified(FOD_BRANCH, _branching(monitor, limits), limits),
+        FOD_BRANCH: _verified(FOD_BRANCH, _branching(monitor, threshold=limits.branch_threshold), limits),
         FOD_SHARED: _verified(FOD_SHARED, _fod(monitor, limits, **own, share_samples=True), limits),
     }
 
@@ -185,21 +179,48 @@ def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
     return max(zip(rewards, samples, strict=True), key=lambda pair: -math.inf if pair[0] is None else pair[0])[1]
 
 
-def _passing(whole: DecodedAnswer, report: Report, threshold: float) -> DecodedAnswer:
-    kept = [sentence for sentence in report.sentences if passes(sentence, threshold)]
-    ends = [end - 1 for end in accumulate(len(sentence.text) + 1 for sentence in kept)]
-    return replace(
-        whole,
-        decoder=CAD_PASSING,
-        response=" ".join(sentence.text for sentence in kept),
-        sentence_ends=tuple(ends),
-        scores=tuple(sentence.score for sentence in kept),
-        tokens=sum(sentence.token_end - sentence.token_start for sentence in kept),
-    )
+def branching_key(alpha: float) -> str:
+    """Name of FOD that branches under this contrast, at all of :data:`BRANCH_THRESHOLDS`, for jobs and the log."""
+    return f"{FOD_BRANCH} alpha={alpha:g}"
 
 
-def _branching(monitor: Monitor, limits: DecodingLimits) -> FODGenerator:
-    config = FODConfig(propose="branch", backtrack_threshold=limits.branch_threshold)
+def branching_name(alpha: float, threshold: float) -> str:
+    """Name of FOD that branches under this contrast at one threshold."""
+    return f"{branching_key(alpha)} tau={threshold:g}"
+
+
+def branching_over_thresholds(monitor: Monitor, limits: DecodingLimits, *, alpha: float) -> Decode:
+    """Return a decoder that branches at each of :data:`BRANCH_THRESHOLDS`.
+
+    It decodes at the highest first; at a lower one only where some sentence tried so far scored between the two, since
+    nothing else lets the answer differ.
+    """
+    generators = {tau: _branching(monitor, alpha=alpha, threshold=tau) for tau in BRANCH_THRESHOLDS}
+
+    def decode(prompt: RagPrompt, prompt_name: str) -> list[DecodedAnswer]:
+        found: list[DecodedAnswer] = []
+        scores: list[float] = []
+        above = math.inf
+        for tau in sorted(generators, reverse=True):
+            if not found or any(tau <= score < above for score in scores):
+                out = generators[tau].generate(prompt, return_dict_in_generate=True, **_arguments(limits))
+                require_verified(out.report, generators[tau].thresholds, prompt=prompt_name)
+                answer = DecodedAnswer.of(
+                    "", out.report, sampled_tokens=out.sampled_tokens, backtracked=out.search.backtracked
+                )
+                tried = [s.score for each in out.search.rounds for c in each.candidates for s in c.sentences]
+                scores = [score for score in tried if score is not None]
+            else:
+                answer = found[-1]
+            found.append(replace(answer, decoder=branching_name(alpha, tau)))
+            above = tau
+        return found
+
+    return decode
+
+
+def _branching(monitor: Monitor, *, alpha: float = DEFAULTS.alpha, threshold: float | None) -> FODGenerator:
+    config = FODConfig(propose="branch", backtrack_threshold=threshold, alpha=alpha)
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 

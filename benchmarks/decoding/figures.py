@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoding.answers import EvaluatedAnswer
+from fod import is_near_repeat
 from syncheck.errors import InputError
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 
@@ -39,12 +41,13 @@ class DecoderFigures:
     Attributes
     ----------
     decoder : str
-    prompts, empty : int
-        How many there are, and how many of the answers are empty, abstentions among them.
+    prompts, empty, repeats : int
+        How many there are, how many of the answers are empty, abstentions among them, and how many sentences nearly
+        repeat an earlier one of their answer.
     faithfulness : Estimate
         Share of an answer's propositions that are supported, in [0, 1]; empty answers are left out.
-    informativeness : Estimate
-        Propositions an answer; an empty one has 0.
+    informativeness, supported : Estimate
+        Propositions an answer, and those of them that are supported; an empty one has 0.
     faithfulness_at : tuple of Estimate
         Faithfulness of answers cut after L = 1, 2, ... sentences; shorter answers count whole, empty ones are left out.
     sentences, tokens, sampled_tokens, seconds, backtracked : Estimate
@@ -54,8 +57,10 @@ class DecoderFigures:
     decoder: str
     prompts: int
     empty: int
+    repeats: int
     faithfulness: Estimate
     informativeness: Estimate
+    supported: Estimate
     faithfulness_at: tuple[Estimate, ...]
     sentences: Estimate
     tokens: Estimate
@@ -79,7 +84,7 @@ class Difference:
         Mean difference over the prompts that both answer, so that no decoder gains by leaving out hard ones.
     unfaithful_share : Estimate
         1 - faithfulness over that of the baseline: 0.5 is half as many unfaithful propositions.
-    informativeness, informativeness_relative : Estimate
+    informativeness, informativeness_relative, supported : Estimate
     sentences_kept : Estimate
         Sentences of the decoder over those of the baseline; empty answers keep none.
     """
@@ -92,6 +97,7 @@ class Difference:
     unfaithful_share: Estimate
     informativeness: Estimate
     informativeness_relative: Estimate
+    supported: Estimate
     sentences_kept: Estimate
 
 
@@ -124,8 +130,10 @@ def decoder_figures(
             decoder=name,
             prompts=len(given),
             empty=sum(each.answer.is_empty for each in given),
+            repeats=sum(map(_repeats, given)),
             faithfulness=sample.mean(name, _faithfulness),
             informativeness=sample.mean(name, lambda each: each.informativeness),
+            supported=sample.mean(name, _supported),
             faithfulness_at=tuple(sample.mean(name, _faithfulness_at(n)) for n in range(1, longest + 1)),
             sentences=sample.mean(name, _sentences),
             tokens=sample.mean(name, lambda each: each.answer.tokens),
@@ -152,6 +160,7 @@ def difference(
     sample = _Sample({name: answers[name] for name in (decoder, baseline)}, resamples, seed)
     new, old = (sample.values(name, _faithfulness) for name in (decoder, baseline))
     facts = [(sample.drawn(sample.values(n, lambda each: each.informativeness))) for n in (decoder, baseline)]
+    right = [sample.drawn(sample.values(n, _supported)) for n in (decoder, baseline)]
     lengths = [sample.drawn(sample.values(n, _sentences)) for n in (decoder, baseline)]
     means = [sample.drawn(new), sample.drawn(old)]
     return Difference(
@@ -163,6 +172,7 @@ def difference(
         unfaithful_share=_estimate(_over(1 - means[0], 1 - means[1])),
         informativeness=_estimate(facts[0] - facts[1]),
         informativeness_relative=_estimate(_over(facts[0] - facts[1], facts[1])),
+        supported=_estimate(right[0] - right[1]),
         sentences_kept=_estimate(_over(lengths[0], lengths[1])),
     )
 
@@ -177,6 +187,16 @@ def _faithfulness_at(sentences: int) -> Callable[[EvaluatedAnswer], float | None
 
 def _sentences(each: EvaluatedAnswer) -> int:
     return len(each.answer.scores)
+
+
+def _supported(each: EvaluatedAnswer) -> int:
+    return each.verdict.faithful
+
+
+def _repeats(each: EvaluatedAnswer) -> int:
+    starts = (0, *each.answer.sentence_ends)
+    texts = [each.answer.response[start:end] for start, end in pairwise(starts)]
+    return sum(any(is_near_repeat(text, earlier) for earlier in texts[:i]) for i, text in enumerate(texts))
 
 
 class _Sample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class AnswerLog:
         The file; made if it does not exist.
     settings
         All that the answers depend on, as values that JSON can hold.
+    any_of
+        Names of settings that may differ.
 
     Raises
     ------
@@ -34,7 +36,7 @@ class AnswerLog:
         If the file is not one of judged answers.
     """
 
-    def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | Path, settings: Mapping[str, Any], *, any_of: Collection[str] = ()) -> None:
         self._path = Path(path)
         self._answers: dict[tuple[str, str], tuple[str, list[EvaluatedAnswer]]] = {}
         lines = self._whole_lines() if self._path.exists() else []
@@ -42,7 +44,7 @@ class AnswerLog:
         if not lines:
             self._path.write_text(_line({"settings": wanted}), encoding="utf-8")
         else:
-            self._read(lines, wanted)
+            self._read(lines, wanted, any_of)
 
     def has(self, key: str, prompt: str, fingerprint: str) -> bool:
         """Return True if the log has this decoding of a prompt.
@@ -93,7 +95,7 @@ class AnswerLog:
         except UnicodeDecodeError as error:
             raise self._foreign(error) from error
 
-    def _read(self, lines: Sequence[str], wanted: Mapping[str, Any]) -> None:
+    def _read(self, lines: Sequence[str], wanted: Mapping[str, Any], any_of: Collection[str]) -> None:
         try:
             found = json.loads(lines[0])["settings"]
             for record in map(json.loads, lines[1:]):
@@ -101,7 +103,8 @@ class AnswerLog:
                 self._answers[record["key"], record["prompt"]] = (record["fingerprint"], answers)
         except (KeyError, TypeError, ValueError) as error:
             raise self._foreign(error) from error
-        different = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        named = {*found, *wanted} - {*any_of}
+        different = sorted(name for name in named if found.get(name) != wanted.get(name))
         if different:
             pairs = ", ".join(f"{name} {found.get(name)!r} there and {wanted.get(name)!r} here" for name in different)
             raise MismatchError(f"{self._path} was written with other settings: {pairs}; write to another file")

@@ -12,7 +12,7 @@ from syncheck.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_sweep", "plot_tradeoff"]
+__all__ = ["Curve", "plot_curves", "plot_sweep", "plot_tradeoff"]
 
 INK, SECOND_INK = "#1e5386", "#a3541a"
 MARKERS = "os^DvPXp<>d"
@@ -60,6 +60,48 @@ def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> No
     _write(figure, path)
 
 
+Curve = Sequence[tuple[str, Estimate, Estimate]]
+"""Points of one decoder: a label, empty for none; sentences kept, relative to another decoder; faithfulness."""
+
+
+def plot_curves(curves: Mapping[str, Curve], path: str | Path) -> None:
+    """Draw faithfulness against the sentences kept, a line for each decoder, with bars at its labelled points.
+
+    Parameters
+    ----------
+    curves
+        By decoder.
+    path
+        As in :func:`plot_tradeoff`, whose errors it has.
+    """
+    if not any(curves.values()):
+        raise InputError("expected at least one decoder with a point to plot; found none")
+    figure, axes = _panels(7.5, 5.0, 1)
+    (axis,) = axes
+    for number, (name, points) in enumerate(curves.items()):
+        colour = f"C{number}"
+        known = [(label, kept, share) for label, kept, share in points if share.value == share.value]
+        axis.plot([kept.value for _, kept, _ in known], [share.value for _, _, share in known], color=colour)
+        labelled = [point for point in known if point[0]]
+        axis.errorbar(
+            [kept.value for _, kept, _ in labelled],
+            [share.value for _, _, share in labelled],
+            xerr=_bar([kept for _, kept, _ in labelled]),
+            yerr=_bar([share for _, _, share in labelled]),
+            linestyle="",
+            elinewidth=1,
+            color=colour,
+            marker=MARKERS[number % len(MARKERS)],
+            label=name,
+        )
+        for label, kept, share in labelled:
+            axis.annotate(label, (kept.value, share.value), textcoords="offset points", xytext=(6, 6), color=colour)
+    axis.set_xlabel("sentences kept, of greedy decoding's")
+    axis.set_ylabel("faithfulness (share of propositions)")
+    axis.legend(loc="lower left", fontsize="small")
+    _write(figure, path)
+
+
 def plot_sweep(
     beam_sizes: Mapping[int, DecoderFigures], samples: Mapping[int, DecoderFigures], path: str | Path
 ) -> None:
@@ -97,13 +139,13 @@ def _bar(estimates: Sequence[Estimate]) -> list[list[float]]:
     return [[max(0.0, e.value - e.low) for e in estimates], [max(0.0, e.high - e.value) for e in estimates]]
 
 
-def _panels(width: float, height: float) -> tuple[Any, Any]:
+def _panels(width: float, height: float, count: int = 2) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", "plots") from error
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, 2)
+    axes = figure.subplots(1, count, squeeze=False)[0]
     for axis in axes:
         axis.grid(alpha=0.3)
     return figure, axes

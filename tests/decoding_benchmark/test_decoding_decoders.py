@@ -6,6 +6,7 @@ import pytest
 from decoding import (
     ABSTAIN,
     BACKTRACK,
+    BRANCH_THRESHOLDS,
     CAD,
     FOD,
     FOD_BRANCH,
@@ -14,6 +15,8 @@ from decoding import (
     RERANKINGS,
     DecodingLimits,
     UnverifiedSentenceError,
+    branching_name,
+    branching_over_thresholds,
     candidates_for,
     compared_decoders,
     require_verified,
@@ -22,7 +25,7 @@ from decoding import (
 )
 from doubles import PASSAGES, QUESTION
 
-from fod import FODGenerator, RerankGenerator, Thresholds
+from fod import FODConfig, FODGenerator, RerankGenerator, Thresholds
 from syncheck.errors import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)
@@ -92,6 +95,17 @@ def test_a_sweep_has_fod_with_each_pair(monitor, prompt, answers):
     assert list(found) == ["FOD K=1 S=2", "FOD K=2 S=6"]
     (same,) = found["FOD K=2 S=6"](prompt, "p")
     assert (same.response, same.scores) == (answers[FOD].response, answers[FOD].scores)
+
+
+@pytest.mark.slow
+def test_branching_at_several_thresholds_is_branching_at_each(monitor, prompt):
+    found = branching_over_thresholds(monitor, LIMITS, alpha=0.5)(prompt, "p")
+    assert [each.decoder for each in found] == [branching_name(0.5, tau) for tau in sorted(BRANCH_THRESHOLDS)[::-1]]
+    for each, tau in zip(found, sorted(BRANCH_THRESHOLDS)[::-1], strict=True):
+        config = FODConfig(propose="branch", alpha=0.5, backtrack_threshold=tau)
+        fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+        alone = fod.generate(prompt, max_new_tokens=24, return_dict_in_generate=True)
+        assert (each.response, each.sampled_tokens) == (alone.report.response, alone.sampled_tokens)
 
 
 def test_a_sentence_below_both_thresholds_is_an_error_that_names_the_prompt(monitor, prompt):

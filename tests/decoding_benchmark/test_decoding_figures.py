@@ -36,6 +36,13 @@ def test_means_are_over_prompts_and_leave_empty_answers_out_of_faithfulness():
     assert greedy.sentences.value == pytest.approx(4 / 3)
 
 
+def test_supported_propositions_and_near_repeats_are_counted():
+    figures = decoder_figures(BOTH)
+    assert (figures["greedy"].supported.value, figures["search"].supported.value) == (1.0, 1.0)
+    assert (figures["greedy"].repeats, figures["search"].repeats) == (1, 0)  # the sentences of an answer are alike
+    assert difference("search", "greedy", BOTH).supported.value == 0
+
+
 def test_faithfulness_at_l_is_that_of_the_first_sentences():
     figures = decoder_figures({"d": [judged("a", [(1, 1), (2, 1), (4, 1)]), judged("b", [(2, 1)])]}, longest=4)
     assert [e.value for e in figures["d"].faithfulness_at] == pytest.approx([0.75, 0.5, 0.375, 0.375])

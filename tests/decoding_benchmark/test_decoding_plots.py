@@ -8,7 +8,7 @@ from judged import judged
 
 pytest.importorskip("matplotlib")
 
-from decoding import decoder_figures, plot_sweep, plot_tradeoff
+from decoding import decoder_figures, plot_curves, plot_sweep, plot_tradeoff
 
 from syncheck.errors import InputError, MissingExtraError
 
@@ -47,6 +47,18 @@ def test_sweep(tmp_path, figures):
     shown = path.read_text(encoding="utf-8")
     for text in ("beam size K", "sample size S", "faithfulness", "informativeness", "6"):
         assert f">{text}<" in shown
+
+
+def test_curves_name_their_labelled_points(tmp_path, figures):
+    path = tmp_path / "x.svg"
+    point, nothing = figures["greedy"], figures["silent"]
+    greedy = [("0.7", point.sentences, point.faithfulness), ("", nothing.sentences, nothing.faithfulness)]
+    plot_curves({"greedy": greedy, "silent": []}, path)
+    shown = path.read_text(encoding="utf-8")
+    for text in ("greedy", "0.7", "sentences kept, of greedy decoding's"):
+        assert f">{text}<" in shown
+    with pytest.raises(InputError, match="none"):
+        plot_curves({"greedy": []}, path)
 
 
 def test_errors(tmp_path, figures, monkeypatch):

@@ -169,6 +169,21 @@ def test_some_decoders_by_the_mechanical_check(run, tmp_path, capsys):
     assert "reranking" in shown and "Reranking" not in shown
     settings, *lines = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
     assert {line["key"] for line in lines} == {"Greedy", "CAD", "FOD (branch)"}
-    whole, passing = next(line["answers"] for line in lines if line["key"] == "CAD")
-    kept = [score for score in whole["answer"]["scores"] if score is None or score >= 0.9]
-    assert passing["answer"]["scores"] == kept and settings["settings"]["decoding"]["branch_threshold"] == 0.9
+    assert "CAD (passing)" in shown and settings["settings"]["decoding"]["branch_threshold"] == 0.9
+
+
+@pytest.mark.slow
+def test_the_curve_over_thresholds_and_another_judge_of_the_same_answers(run, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    log, first = tmp_path / "log.jsonl", tmp_path / "first.jsonl"
+    run("--decoders", "Greedy", "CAD", "--curve", str(tmp_path / "curve.svg"), judge="mechanical")
+    assert (tmp_path / "curve.svg").stat().st_size and "FOD (branch) alpha=0.5 tau=0.7" in capsys.readouterr().out
+    log.rename(first)
+    run("--decoders", "Greedy", "CAD", "--answers", str(first))
+    old, new = ([json.loads(line) for line in path.read_text().splitlines()[1:]] for path in (first, log))
+    assert {line["key"] for line in new} == {"Greedy", "CAD"}
+    for line in new:
+        (same,) = (other for other in old if (other["key"], other["prompt"]) == (line["key"], line["prompt"]))
+        assert same["answers"][0]["answer"] == line["answers"][0]["answer"]
+    with pytest.raises(MismatchError, match="decoding"):
+        run("--decoders", "Greedy", "--answers", str(first), "--seed", "1")
