@@ -31,7 +31,7 @@ from syncheck.alignment import BundledAligner
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
-from syncheck.features.text import statement, text_features
+from syncheck.features.sentence import statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 

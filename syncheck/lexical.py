@@ -1,4 +1,4 @@
-"""Overlap of a sentence's wording with the context: words, word pairs, numbers and names.
+"""Overlap of a sentence's wording with the context: words, word pairs, numbers and names; and a text's language.
 
 Shares are in [0, 1]; NaN means that the sentence has nothing of the kind to count (no number, no name).
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import log1p, nan
+from math import exp, log1p, nan
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 _STEM = 5
 """Characters of a word that count as its stem."""
@@ -218,3 +222,38 @@ def _is_number(word: str) -> bool:
 
 def _names(sentence: str) -> list[str]:
     return [_normalised(word) for word in _raw_words(sentence)[1:] if word[0].isupper() and word != "I"]
+
+
+SURE_NATS = 4.0
+"""How much likelier another language must be than all covered ones, in nats, normalised for the length of the text.
+
+Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
+pattern.") stay below it.
+"""
+NO_LANGUAGE = frozenset({"ext", "zxx"})
+"""Labels of the identifier for text in no language."""
+LONGEST_READ = 4000
+"""Characters of a text that are looked at."""
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> LanguageIdentifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def foreign_language(text: str, covered: Collection[str]) -> str | None:
+    """Return the language of a text that is in none of the covered ones, None where that is uncertain.
+
+    Examples
+    --------
+    >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})
+    'de'
+    """
+    if not any(map(str.isalpha, text)):
+        return None
+    likelihoods = {code: p for code, p in _identifier().rank(text[:LONGEST_READ]) if code not in NO_LANGUAGE}
+    likeliest = max(likelihoods, key=likelihoods.__getitem__)
+    best_covered = max((likelihoods.get(code, 0.0) for code in covered), default=0.0)
+    return likeliest if best_covered < likelihoods[likeliest] * exp(-SURE_NATS) else None

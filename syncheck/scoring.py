@@ -15,10 +15,8 @@ from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, 
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
-from syncheck.features.sentence import EarlierSentences, sentence_features
-from syncheck.features.text import statement, text_features
-from syncheck.languages import foreign_language
-from syncheck.lexical import LexicalShares, content_words, stem
+from syncheck.features.sentence import EarlierSentences, sentence_features, statement, text_features
+from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
 from syncheck.schemas import TEXT_FEATURES
 from syncheck.segments import is_checkable
 from syncheck.types import (

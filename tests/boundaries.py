@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
     """
-    chats config errors files given languages lexical pretrained printable schemas types
+    chats config errors files given lexical pretrained printable schemas types
     """.split()
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
@@ -52,7 +52,7 @@ class Import:
 
     @property
     def part(self) -> str:
-        """Part of the package that is meant: ``signals`` for ``syncheck.signals.taps``."""
+        """Part of the package that is meant: ``signals`` for ``syncheck.signals.forward``."""
         parts = [*self.module.split("."), *([self.name] if self.name else [])]
         return parts[1] if len(parts) > 1 else "__init__"
 
@@ -133,7 +133,7 @@ def _may_reach_up(part: str, imported: Import) -> bool:
 
 
 def _place(path: str) -> tuple[str, str]:
-    """Package and part of it: ``syncheck`` and ``signals`` for ``syncheck/signals/taps.py``."""
+    """Package and part of it: ``syncheck`` and ``signals`` for ``syncheck/signals/forward.py``."""
     package, part = PurePosixPath(path).with_suffix("").parts[:2]
     return package, part
 

@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import load_kit
-from syncheck.languages import foreign_language
+from syncheck.lexical import foreign_language
 from syncheck.testing import ScriptedAligner
 
 PASSAGE = "The bridge over the river was opened in 1932 by the mayor of the town."

@@ -12,7 +12,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import EvidenceIndex
 from syncheck.errors import MismatchError
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
-from syncheck.features.text import text_features
+from syncheck.features.sentence import text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor

@@ -8,15 +8,16 @@ from .cache import (
 )
 from .forward import (
     ForwardArguments as ForwardArguments,
+    Taps as Taps,
     check_one_encoding as check_one_encoding,
     check_same_encoding as check_same_encoding,
+    decoder_blocks as decoder_blocks,
     encoding_of as encoding_of,
     require_watchable as require_watchable,
     switches_of as switches_of,
     take_turns_in_rotary as take_turns_in_rotary,
 )
 from .lid import LidVariant as LidVariant, LidReferences as LidReferences
-from .taps import Taps as Taps, decoder_blocks as decoder_blocks
 from .token_tree import reads_less as reads_less, takes_token_tree as takes_token_tree
 from .tokenwise import (
     TokenStatistics as TokenStatistics,

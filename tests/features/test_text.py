@@ -3,7 +3,7 @@ from math import isnan
 import pytest
 
 from syncheck.features.groundedness import ContextChunks, packaged_rarity
-from syncheck.features.text import statement, text_features
+from syncheck.features.sentence import statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import TEXT_FEATURES, feature_schema
 

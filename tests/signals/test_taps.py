@@ -2,7 +2,7 @@
 
 import torch
 
-from syncheck.signals.taps import Taps
+from syncheck.signals import Taps
 from syncheck.testing import scripted_monitor
 
 
