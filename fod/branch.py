@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
-from fod.propose import contrast_scores
+from fod.propose import contrasted
 from fod.search import may_stay, passes
 from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
 from syncheck import Report, SentenceScore
@@ -233,9 +233,12 @@ class BranchProposer:
             self.sampled_tokens += stop != "end_of_text" and not (self._is_forked and stop is None and row.closed)
 
     def _contrasted(self, logits: Tensor, rows: Sequence[int]) -> Tensor:
-        config = self._config
-        other = self._decoding.contrast_logits[list(rows)] if config.alpha else logits
-        return contrast_scores(logits, other, alpha=config.alpha, plausibility=config.plausibility)
+        return contrasted(
+            logits,
+            lambda: self._decoding.contrast_logits[list(rows)],
+            alpha=self._config.alpha,
+            plausibility=self._config.plausibility,
+        )
 
     def _likeliest(self, scores: Tensor) -> Tensor:
         """Choose the first token (1,) and note the second, which ends no text."""

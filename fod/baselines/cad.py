@@ -13,7 +13,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod.config import DEFAULTS, check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
-from fod.propose import contrast_scores
+from fod.propose import contrasted
 from syncheck import Event, Monitor, RagPrompt
 from syncheck.decoding import DecodingSession, GenerationSetup, Returning
 
@@ -81,6 +81,6 @@ class _Contrast(LogitsProcessor):  # type: ignore[misc]
         self._plausibility = plausibility
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return contrast_scores(
-            scores, self._session.contrast_logits, alpha=self._alpha, plausibility=self._plausibility
+        return contrasted(
+            scores, lambda: self._session.contrast_logits, alpha=self._alpha, plausibility=self._plausibility
         )

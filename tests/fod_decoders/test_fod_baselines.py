@@ -208,6 +208,19 @@ class TestCAD:
         greedy = decoder(monitor, 0.0).generate(prompt, max_new_tokens=12)
         assert response_of(prompt, greedy) != ids
 
+    def test_one_plausible_token_needs_no_second_look(self, monitor, prompt):
+        widths: list[int] = []
+
+        def noted(model, args, given, output):
+            widths.append(given["input_ids"].shape[1])
+
+        handle = monitor.model.register_forward_hook(noted, with_kwargs=True)
+        cad = CADGenerator(*models(monitor), alpha=2.0, plausibility=1.0)
+        ids = cad.generate(prompt, max_new_tokens=12)
+        handle.remove()
+        assert torch.equal(ids, decoder(monitor, 0.0).generate(prompt, max_new_tokens=12))
+        assert 0 < widths.count(1) <= 12
+
     def test_signals_are_those_of_the_raw_logits(self, monitor, prompt):
         out = run(CADGenerator(*models(monitor), alpha=2.0), prompt)
         again = monitor.score(prompt, response_token_ids=out.report.tokens.token_ids.tolist())
