@@ -200,6 +200,13 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="longest time for an answer, waiting included (%(default)g)",
     )
+    add(
+        "--resume-seconds",
+        type=_positive,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long a resumable answer waits for its reader (%(default)g)",
+    )
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:

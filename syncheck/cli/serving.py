@@ -97,6 +97,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         timeout=args.timeout,
         api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
         only_loopback=loopback,
+        resume_seconds=args.resume_seconds,
     )
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")

@@ -7,13 +7,14 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -22,8 +23,12 @@ from starlette.routing import Route
 from syncheck.errors import SyncheckError, describe_failure
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
+from syncheck.report import Report
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
-from syncheck.serving.checked import in_thread
+from syncheck.serving.checked import Failing, in_thread
+from syncheck.serving.guardrail import Guardrail
+from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
+from syncheck.serving.limits import Metrics, Queue, ScoreBatches
 from syncheck.serving.protocol import Reveal
 
 if TYPE_CHECKING:
@@ -32,6 +37,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
+_SCORED = ("question", "context", "response")
+_AT_LEAST = 0.5
+"""Score that the sentences of a guarded answer must reach, unless it is chosen."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _FAREWELL_SECONDS = 1.0
 _FILES = {
@@ -70,6 +80,8 @@ class ServerConfig:
         Key that a request must have; None requires none.
     only_loopback : bool
         Whether requests must name this machine by a loopback name, so that no page of another site can send them.
+    resume_seconds : float
+        Seconds that a resumable answer is kept without a reader.
     title : str
         Of the page.
     """
@@ -82,6 +94,7 @@ class ServerConfig:
     timeout: float = 300.0
     api_key: str | None = None
     only_loopback: bool = True
+    resume_seconds: float = 60.0
     title: str = "each sentence checked against the passages"
 
 
@@ -93,6 +106,7 @@ class AnswerSource(Protocol):
 
     monitor: Monitor
     decoders: tuple[str, ...]
+    failing: Failing
 
     async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
     def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]: ...  # noqa: D102
@@ -107,11 +121,15 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
+        await service.kept.close()
         await source.close()
 
     routes = [
         Route("/v1/chat/completions", service.chat, methods=["POST"]),
+        Route("/v1/answers/{token}", service.answer, methods=["GET"]),
+        Route("/v1/answers/{token}", service.give_up, methods=["DELETE"]),
         Route("/v1/score", service.score, methods=["POST"]),
+        Route("/beta/litellm_basic_guardrail_api", service.guard, methods=["POST"]),
         Route("/v1/models", service.models),
         Route("/healthz", service.health),
         Route("/page.json", service.page),
@@ -128,19 +146,58 @@ class _Service:
     def __init__(self, source: AnswerSource, config: ServerConfig) -> None:
         self.source = source
         self.config = config
-        self.measured = _Metrics()
-        self.queue = _Queue(config.max_running, config.max_waiting, self.measured)
+        self.measured = Metrics()
+        self.queue = Queue(config.max_running, config.max_waiting, self.measured)
+        self.batches = ScoreBatches(source.monitor, self.queue)
+        self.guardrail = Guardrail(
+            self.scored,
+            at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
+            failing=source.failing,
+        )
+        self.kept = KeptAnswers(config.resume_seconds, config.max_running + config.max_waiting)
 
-    async def chat(self, request: Request) -> _Answering:
+    async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
         chat = read_chat(await self._json(request), reveal=self.config.reveal, stop_below=self.config.stop_below)
-        return _Answering(self, chat, self._passed_key(request))
+        key = self._passed_key(request)
+        if not chat.resumable:
+            return _Answering(self, chat, key)
+        return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
+
+    async def answer(self, request: Request) -> _Reading:
+        """Return the events of a resumable answer, those after ``Last-Event-ID``."""
+        self._admit(request)
+        last = request.headers.get("last-event-id", "0")
+        if not (last.isascii() and last.isdigit()):
+            raise ServiceError(400, "invalid_request", f"Last-Event-ID must be a whole number; found {last!r}")
+        return _Reading(self, self.kept.find(request.path_params["token"]), after=int(last))
+
+    async def give_up(self, request: Request) -> Response:
+        self._admit(request)
+        self.kept.give_up(self.kept.find(request.path_params["token"]).token)
+        return Response(status_code=204)
 
     async def score(self, request: Request) -> Response:
         self._admit(request)
         values = await self._json(request)
-        async with self._limited():
-            return JSONResponse(await in_thread(_scored, self.source.monitor, values))
+        if not isinstance(values, dict) or not values.keys() >= set(_SCORED):
+            raise ServiceError(400, "invalid_request", "expected an object with question, context and response")
+        return JSONResponse((await self.scored(*(values[name] for name in _SCORED))).to_dict())
+
+    async def guard(self, request: Request) -> Response:
+        self._admit(request)
+        return JSONResponse(await self.guardrail.apply(await self._json(request)))
+
+    async def scored(self, question: str, context: Any, response: str) -> Report:
+        """Score a given response; those of all clients that wait are one batch."""
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
+                return await self.batches.score(prompt, response)
+        except SyncheckError as error:
+            raise ServiceError(400, "invalid_request", str(error)) from error
+        except TimeoutError as error:
+            raise self.too_late() from error
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -172,7 +229,28 @@ class _Service:
             async with asyncio.timeout(self.config.timeout), self.queue.place():
                 yield
         except TimeoutError as error:
-            raise ServiceError(504, "timeout", f"no answer in {self.config.timeout:g} seconds") from error
+            raise self.too_late() from error
+
+    async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
+        """Write an answer for readers who come and go."""
+        started, failed = time.perf_counter(), None
+        try:
+            async with self._limited(), aclosing(self.source.stream(chat, authorization)) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    self.measured.observe(events_of(chunk))
+                    kept.add(chunk)
+        except asyncio.CancelledError:
+            failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
+            raise
+        except Exception as error:
+            failed = _failure(error)
+        finally:
+            kept.end(failed)
+            self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
+            self.measured.seconds.observe(time.perf_counter() - started)
+
+    def too_late(self) -> ServiceError:
+        return ServiceError(504, "timeout", f"no answer in {self.config.timeout:g} seconds")
 
     def _admit(self, request: Request) -> None:
         if self.config.only_loopback and request.url.hostname not in _LOOPBACK:
@@ -182,7 +260,7 @@ class _Service:
                 "the server listens for this machine alone; name it localhost, or start it with --host",
             )
         wanted = self.config.api_key
-        given = request.headers.get("authorization", "")
+        given = request.headers.get("authorization") or f"Bearer {request.headers.get('x-api-key', '')}"
         if wanted is not None and not hmac.compare_digest(given.encode(), f"Bearer {wanted}".encode()):
             raise ServiceError(
                 401, "invalid_api_key", "the API key is missing or wrong", headers={"WWW-Authenticate": "Bearer"}
@@ -225,17 +303,11 @@ class _Answering:
         self._authorization = authorization
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = asyncio.create_task(self._answer(send))
-        gone = asyncio.create_task(_until_gone(receive))
         started, measured = time.perf_counter(), self._service.measured
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            outcome = str(work.result()) if work.done() else "client_left"
-            measured.requests.labels(outcome).inc()
+            status = await _while_there(receive, self._answer(send))
+            measured.requests.labels("client_left" if status is None else str(status)).inc()
         finally:
-            work.cancel()
-            gone.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
             measured.seconds.observe(time.perf_counter() - started)
 
     async def _answer(self, send: Send) -> int:
@@ -251,11 +323,8 @@ class _Answering:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
                     await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
             return 200
-        except ServiceError as error:
-            return await reply.error(error)
         except Exception as error:
-            logger.exception("a request failed")
-            return await reply.error(ServiceError(500, "internal_error", describe_failure(error)))
+            return await reply.error(_failure(error))
 
     async def _streamed(self, reply: _Reply) -> None:
         chunks = self._service.source.stream(self._chat, self._authorization)
@@ -268,11 +337,47 @@ class _Answering:
         await reply.end()
 
 
+class _Reading:
+    """The response to a reader of an answer that is written whether it is read or not.
+
+    ``after`` asks for the events of the protocol after one; None asks for chunks in OpenAI's form.
+    """
+
+    def __init__(self, service: _Service, kept: KeptAnswer, *, after: int | None) -> None:
+        self._service = service
+        self._kept = kept
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._service.kept.reading(self._kept):
+            await _while_there(receive, self._send(send))
+
+    async def _send(self, send: Send) -> None:
+        reply = _Reply(send, {"X-Syncheck-Answer": self._kept.token})
+        try:
+            async with asyncio.timeout(self._service.config.timeout):
+                if self._after is None:
+                    last = 0
+                    async for chunk in self._kept.chunks():
+                        last = max((event["id"] for event in events_of(chunk)), default=last)
+                        await reply.data(json.dumps(chunk), event_id=last)
+                    await reply.data("[DONE]")
+                else:
+                    async for event in self._kept.events_after(self._after):
+                        await reply.data(json.dumps(event), event_id=event["id"])
+                await reply.end()
+        except TimeoutError:
+            await reply.error(self._service.too_late())
+        except ServiceError as error:
+            await reply.error(error)
+
+
 class _Reply:
     """The response to a client: one JSON body, or server-sent events."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, headers: Mapping[str, str] | None = None) -> None:
         self._send = send
+        self._headers = headers or {}
         self._begun = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -280,12 +385,14 @@ class _Reply:
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._send({"type": "http.response.body", "body": body})
 
-    async def data(self, data: str) -> None:
-        if not self._begun:
-            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
-        await self._send({"type": "http.response.body", "body": f"data: {data}\n\n".encode(), "more_body": True})
+    async def data(self, data: str, *, event_id: int | None = None) -> None:
+        named = "" if event_id is None else f"id: {event_id}\n"
+        await self._open()
+        body = f"{named}data: {data}\n\n".encode()
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self) -> None:
+        await self._open()
         await self._send({"type": "http.response.body", "body": b""})
 
     async def error(self, error: ServiceError) -> int:
@@ -301,83 +408,20 @@ class _Reply:
             logger.warning("a client did not read its answer")
         return error.status
 
+    async def _open(self) -> None:
+        if not self._begun:
+            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
+
     async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         self._begun = True
-        told = {"Content-Type": kind, "Cache-Control": "no-store", **headers}
+        told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
         raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
-
-
-class _Queue:
-    """Places for so many requests at a time, and for so many more that wait."""
-
-    def __init__(self, running: int, waiting: int, measured: _Metrics) -> None:
-        self._free = asyncio.Semaphore(running)
-        self._most = waiting
-        self._measured = measured
-        self._waiting = 0
-
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        if self._free.locked() and self._waiting >= self._most:
-            raise ServiceError(
-                429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
-            )
-        self._waiting += 1
-        self._measured.waiting.set(self._waiting)
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
-            self._measured.waiting.set(self._waiting)
-        self._measured.running.inc()
-        try:
-            yield
-        finally:
-            self._measured.running.dec()
-            self._free.release()
-
-
-class _Metrics:
-    """Counters for Prometheus, of one application."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        said: dict[str, Any] = {"registry": self.registry, "namespace": "syncheck"}
-        self.requests = Counter("requests", "Answers asked for, by status of HTTP or client_left", ["status"], **said)
-        self.sentences = Counter("sentences", "Sentences, by status and verdict", ["status", "verdict"], **said)
-        self.retractions = Counter("retractions", "Events that took text back", **said)
-        self.scores = Histogram("score", "Scores of sentences", buckets=[i / 10 for i in range(1, 11)], **said)
-        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", **said)
-        self.running = Gauge("running", "Answers at work", **said)
-        self.waiting = Gauge("waiting", "Requests that wait", **said)
-
-    def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
-        """Count sentences, or the events of a stream."""
-        for values in told:
-            if values.get("type") in ("retract", "replace"):
-                self.retractions.inc()
-            if values.get("type", "verified") != "verified":
-                continue
-            self.sentences.labels(values["status"], values["verdict"] or "none").inc()
-            if values["score"] is not None:
-                self.scores.observe(values["score"])
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:
     found = {choice["syncheck"]["status"] for choice in answer["choices"]}
     return next((status for status in ("unverified", "stopped") if status in found), "verified")
-
-
-def _scored(monitor: Monitor, values: object) -> dict[str, Any]:
-    """Score a given response: ``question``, ``context`` and ``response``."""
-    if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
-        raise ServiceError(400, "invalid_request", "expected an object with question, context and response")
-    try:
-        prompt = monitor.prompt(question=values["question"], context=values["context"])
-        return monitor.score(prompt, values["response"]).to_dict()
-    except SyncheckError as error:
-        raise ServiceError(400, "invalid_request", str(error)) from error
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -388,6 +432,26 @@ def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
         return Response(text, media_type=kind, headers=_PAGE_HEADERS)
 
     return send
+
+
+def _failure(error: Exception) -> ServiceError:
+    if isinstance(error, ServiceError):
+        return error
+    logger.error("a request failed", exc_info=error)
+    return ServiceError(500, "internal_error", describe_failure(error))
+
+
+async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
+    """Answer a client, and cancel that when it goes; None where it did."""
+    work = asyncio.create_task(answering)
+    gone = asyncio.create_task(_until_gone(receive))
+    try:
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        work.cancel()
+        gone.cancel()
+        await asyncio.gather(work, gone, return_exceptions=True)
 
 
 async def _until_gone(receive: Receive) -> None:

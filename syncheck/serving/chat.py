@@ -23,7 +23,7 @@ _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for us; an upstream does not see them."""
-_OPTIONS = frozenset({"reveal", "stop_below"})
+_OPTIONS = frozenset({"reveal", "resumable", "stop_below"})
 
 
 class ServiceError(Exception):
@@ -68,6 +68,8 @@ class ChatRequest:
     reveal : Reveal
     stop_below : float or None
     decoder : str or None
+    resumable : bool
+        Whether the answer is written on when its reader goes, so that it can come back.
     """
 
     body: Mapping[str, Any]
@@ -78,6 +80,7 @@ class ChatRequest:
     reveal: Reveal
     stop_below: float | None
     decoder: str | None
+    resumable: bool = False
 
 
 def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
@@ -113,9 +116,14 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRe
         raise InputError(f"stream must be true or false; found {stream!r}")
     if not isinstance(decoder, str | None):
         raise InputError(f"decoder must be a string; found {decoder!r}")
+    resumable = options.get("resumable", False)
+    if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
+        raise InputError(
+            f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
+        )
     passages, names, asked = _passages(values, messages)
     body = {name: value for name, value in values.items() if name not in _OWN}
-    return ChatRequest(body, asked, passages, names, stream, reveal, stop_below, decoder)
+    return ChatRequest(body, asked, passages, names, stream, reveal, stop_below, decoder, resumable)
 
 
 def _passages(

@@ -46,7 +46,8 @@ export async function follow(url, { answer = new FoldedAnswer(), onEvent = () =>
         const lines = (rest + value).split("\n");
         rest = lines.pop();
         for (const event of lines.filter((line) => line.startsWith("data:")).map((line) => JSON.parse(line.slice(5))))
-          if (answer.take(event)) onEvent(event, answer);
+          if (event.error) throw new Error(event.error.message);
+          else if (answer.take(event)) onEvent(event, answer);
       }
     } catch (error) {
       if (!(error instanceof TypeError)) throw error; // fetch throws TypeErrors where the network fails

@@ -52,7 +52,7 @@ class Gateway:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
         self._upstream = upstream.rstrip("/")
-        self._failing = failing
+        self.failing = failing
         self._api_key = api_key
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
@@ -98,16 +98,16 @@ class Gateway:
 
     def check(self, request: ChatRequest) -> CheckedText:
         """Return the check of one choice."""
-        return CheckedText(self.monitor, request, failing=self._failing)
+        return CheckedText(self.monitor, request, failing=self.failing)
 
     def without_unchecked(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """Return a message without text that is not checked, failing closed, and the names of what there was."""
         unchecked = sorted(name for name, value in message.items() if name not in _NO_TEXT and value)
-        kept = dict(message) if self._failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
+        kept = dict(message) if self.failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
         return kept, unchecked
 
     def _require_passages(self, request: ChatRequest) -> None:
-        if self._failing == "closed" and not request.passages:
+        if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
     async def _checked_choice(self, request: ChatRequest, choice: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class _Stream:
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
         """Report that the upstream broke off, failing open after the text that came before."""
-        if self._gateway._failing == "open":
+        if self._gateway.failing == "open":
             for index, choice in self._choices.items():
                 if not choice.finished:
                     yield self._with([await choice.take({"index": index, "delta": {}}, close=True)])

@@ -83,7 +83,7 @@ class OwnModel:
         self._decoders = decoders
         self._default = default
         self._name = name
-        self._failing = failing
+        self.failing = failing
         self._max_new_tokens = max_new_tokens
 
     async def close(self) -> None:
@@ -124,7 +124,7 @@ class OwnModel:
 
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
         """Return the prompt of a request and its events, none of which is asked for yet."""
-        if self._failing == "closed" and not request.passages:
+        if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         try:
             decoder, options = self._asked(request)
@@ -138,7 +138,7 @@ class OwnModel:
         for event in events:
             if isinstance(event, Verified) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
-                if self._failing == "closed":
+                if self.failing == "closed":
                     raise ServiceError(502, "verification_failed", why)
                 return why
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from syncheck.errors import InputError
-from syncheck.types import Status, Verdict
+from syncheck.types import Contrast, Remark, Status, Verdict
 
 VERSION = 1
 
@@ -78,6 +78,9 @@ class Verified:
         Why there is no score.
     marked : bool
         Whether it was kept although it did not pass.
+    remarks : tuple of Remark
+    contrasts : tuple of Contrast
+        Where it says otherwise than a passage, word by word.
     """
 
     id: int
@@ -89,6 +92,8 @@ class Verified:
     evidence: tuple[Citation, ...] = ()
     reason: str | None = None
     marked: bool = False
+    remarks: tuple[Remark, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
     type: ClassVar[str] = "verified"
 
 
@@ -139,6 +144,7 @@ class Final:
 
 ProtocolEvent = Append | Verified | Retract | Replace | Notice | Final
 _KINDS: Mapping[str, type[ProtocolEvent]] = {kind.type: kind for kind in get_args(ProtocolEvent)}
+_PARTS: Mapping[str, type[Citation | Contrast]] = {"evidence": Citation, "contrasts": Contrast}
 
 
 @dataclass
@@ -191,9 +197,11 @@ def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) ->
 
 def to_dict(event: ProtocolEvent) -> dict[str, Any]:
     """Return an event as values that JSON can hold."""
-    values: dict[str, Any] = {f.name: getattr(event, f.name) for f in fields(event)}
+    values = _values(event)
     if isinstance(event, Verified):
-        values["evidence"] = [{f.name: getattr(cited, f.name) for f in fields(cited)} for cited in event.evidence]
+        values["evidence"] = [_values(cited) for cited in event.evidence]
+        values["remarks"] = list(event.remarks)
+        values["contrasts"] = [_values(contrast) for contrast in event.contrasts]
     return {"v": VERSION, "type": event.type, **values}
 
 
@@ -212,9 +220,11 @@ def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
             f"{values.get('v')!r}, type {values.get('type')!r}. Use the client of the server's release"
         )
     found = _known(kind, values)
-    if kind is Verified:
-        found["evidence"] = tuple(Citation(**_known(Citation, cited)) for cited in found.get("evidence", ()))
     try:
+        for name in _PARTS.keys() & found.keys():
+            found[name] = tuple(_PARTS[name](**_known(_PARTS[name], part)) for part in found[name])
+        if "remarks" in found:
+            found["remarks"] = tuple(found["remarks"])
         return kind(**found)
     except TypeError as error:
         raise InputError(f"an event of type {kind.type!r} lacks a field: {error}; found {sorted(found)}") from error
@@ -239,6 +249,10 @@ def from_json(line: str) -> ProtocolEvent:
 def to_sse(event: ProtocolEvent) -> str:
     """Return an event as a server-sent event, whose id a client sends back as ``Last-Event-ID``."""
     return f"id: {event.id}\ndata: {to_json(event)}\n\n"
+
+
+def _values(part: ProtocolEvent | Citation | Contrast) -> dict[str, Any]:
+    return {f.name: getattr(part, f.name) for f in fields(part)}
 
 
 def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

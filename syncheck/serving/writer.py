@@ -110,6 +110,8 @@ class EventWriter:
                 evidence,
                 sentence.reason,
                 marked,
+                sentence.remarks,
+                sentence.contrasts,
             )
         )
         self._show((lead + sentence.text)[known:])

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import socket
+import threading
 import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
-from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
+from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
 
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
@@ -103,6 +104,60 @@ def test_more_than_may_wait_are_refused_at_once(monitor):
         first, second, third = asyncio.run(three(address))
     assert (first.status_code, second.status_code, third.status_code) == (200, 200, 429)
     assert third.headers["retry-after"] and third.json()["error"]["code"] == "too_many_requests"
+
+
+class Held:
+    """An aligner that is held at its first batch, and keeps the claims of each."""
+
+    name = "held"
+
+    def __init__(self, aligner):
+        self.aligner, self.batches, self.release = aligner, [], threading.Event()
+
+    def align(self, passages, claims):
+        self.batches.append(list(claims))
+        if len(self.batches) == 1:
+            assert self.release.wait(60)
+        if "It breaks." in claims:
+            raise RuntimeError("the aligner broke")
+        return self.aligner.align(passages, claims)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_responses_that_wait_are_scored_as_one_batch(monitor, monkeypatch, broken):
+    responses = [ANSWER, "Lyon is large.", "It is in Spain.", "It breaks." if broken else "Lyon is large."]
+    alone = [monitor.score(monitor.prompt(question="Q?", context=PASSAGES), text).to_dict() for text in responses]
+    held = Held(monitor.aligner)
+    monkeypatch.setattr(monitor, "aligner", held)
+
+    async def clients(address):
+        async with httpx.AsyncClient(timeout=60) as http:
+            bodies = [
+                {"question": "Q?", "context": PASSAGES, "response": text} for text in ["Lyon is large.", *responses]
+            ]
+            url = f"{address}/v1/score"
+            first = asyncio.create_task(http.post(url, json=bodies[0]))
+            await asyncio.to_thread(until, lambda: held.batches)
+            tasks = [asyncio.create_task(http.post(url, json=body)) for body in bodies[1:]]
+            await asyncio.to_thread(until, lambda: gauge(address, "syncheck_waiting") == len(tasks))
+            too_many = await http.post(url, json=bodies[0])
+            held.release.set()
+            await first
+            return too_many, [await task for task in tasks]
+
+    with served(monitor, Upstream(), ServerConfig(max_running=1, max_waiting=len(responses))) as address:
+        too_many, found = asyncio.run(clients(address))
+        assert gauge(address, "syncheck_running") == gauge(address, "syncheck_waiting") == 0
+    assert too_many.status_code == 429
+    if broken:
+        statuses = [{s["status"] for s in response.json()["sentences"]} for response in found]
+        assert statuses == [{"scored"}, {"scored"}, {"scored"}, {"failed"}]
+    else:
+        assert len(held.batches) == 2 and held.batches[1].count("It is in Spain.") >= 1
+        together = [response.json() for response in found]
+        for report in (*together, *alone):
+            report.pop("seconds", None)
+        assert together == json.loads(json.dumps(alone))
 
 
 def test_a_client_that_leaves_closes_the_upstream(monitor):

@@ -1,0 +1,106 @@
+"""LiteLLM's generic guardrail: its answers are checked against the passages of their requests."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from syncheck.decoding.scored import falls_below
+from syncheck.errors import SyncheckError
+from syncheck.given import check_share, check_texts
+from syncheck.report import Report
+from syncheck.report.labels import contrast_words
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
+from syncheck.serving.checked import NO_PASSAGES, Failing
+from syncheck.types import SentenceScore
+
+_MOST_CHARACTERS = 2**25
+"""Of the requests that are remembered, the newest of them."""
+_NAMED = 3
+"""Sentences that the reason of a refusal quotes."""
+
+
+class Guardrail:
+    """Answers LiteLLM, which shows it each request before its model sees it, and then the answer.
+
+    Parameters
+    ----------
+    score
+        Scores a response: question, passages, response.
+    at_least
+        The score that each sentence must reach, where LiteLLM's ``additional_provider_specific_params`` do not say.
+    failing
+        Treatment of answers without passages, and of sentences that cannot be checked.
+    """
+
+    def __init__(
+        self, score: Callable[[str, list[str], str], Awaitable[Report]], *, at_least: float, failing: Failing
+    ) -> None:
+        self._score = score
+        self._at_least = at_least
+        self._failing = failing
+        self._requests: OrderedDict[str, ChatRequest] = OrderedDict()
+        self._characters = 0
+
+    async def apply(self, values: object) -> dict[str, Any]:
+        """Return LiteLLM's ``action`` for a request or an answer: ``NONE``, or ``BLOCKED`` and the reason."""
+        if not isinstance(values, dict) or values.get("input_type") not in ("request", "response"):
+            raise ServiceError(400, "invalid_request", "expected an object with input_type request or response")
+        call, options = values.get("litellm_call_id"), values.get("additional_provider_specific_params") or {}
+        request = self._request(values, options)
+        if request is not None and isinstance(call, str):
+            self._remember(call, request)
+        if values["input_type"] == "request":
+            return {"action": "NONE"}
+        request = request or self._requests.get(str(call))
+        if request is None or not request.passages:
+            return self._blocked(NO_PASSAGES) if self._failing == "closed" else {"action": "NONE"}
+        try:
+            at_least = options.get("at_least", self._at_least)
+            check_share(at_least, "at_least")
+            texts = values.get("texts") or []
+            check_texts(texts, "texts")
+        except SyncheckError as error:
+            raise ServiceError(400, "invalid_request", str(error)) from error
+        found = [
+            sentence
+            for text in texts
+            for sentence in (await self._score(request.question, list(request.passages), text)).sentences
+            if falls_below(sentence, at_least) and (self._failing == "closed" or sentence.score is not None)
+        ]
+        if not found:
+            return {"action": "NONE"}
+        more = [f"and {len(found) - _NAMED} more"] * (len(found) > _NAMED)
+        return self._blocked("not faithful to the passages: " + "; ".join([*map(_words, found[:_NAMED]), *more]))
+
+    def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
+        """Return question and passages, if LiteLLM shows the messages."""
+        messages = values.get("structured_messages")
+        if not messages:
+            return None
+        body = {"messages": messages, "context": options.get("context")}
+        return read_chat(body, reveal="verified", stop_below=None)
+
+    def _remember(self, call: str, request: ChatRequest) -> None:
+        kept = self._requests
+        if (old := kept.pop(call, None)) is not None:
+            self._characters -= _length(old)
+        kept[call] = request
+        self._characters += _length(request)
+        while self._characters > _MOST_CHARACTERS and len(kept) > 1:
+            self._characters -= _length(kept.popitem(last=False)[1])
+
+    def _blocked(self, reason: str) -> dict[str, Any]:
+        return {"action": "BLOCKED", "blocked_reason": reason}
+
+
+def _length(request: ChatRequest) -> int:
+    return 1000 + len(request.question) + sum(map(len, request.passages))
+
+
+def _words(sentence: SentenceScore) -> str:
+    """Quote a sentence and say why."""
+    score = sentence.reason or "no score" if sentence.score is None else f"{sentence.score:.2f}"
+    why = ", ".join([score, *map(contrast_words, sentence.contrasts)])
+    return f"“{sentence.text}” ({why})"

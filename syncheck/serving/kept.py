@@ -1,0 +1,138 @@
+"""Answers that are written on while their reader is away, for readers that come back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from syncheck.serving.chat import ServiceError
+
+
+class KeptAnswer:
+    """One answer in chunks, which any number of readers may follow.
+
+    Attributes
+    ----------
+    token : str
+        Its name, which cannot be guessed.
+    """
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(18)
+        self._chunks: list[Mapping[str, Any]] = []
+        self._error: ServiceError | None = None
+        self._is_over = False
+        self._news = asyncio.Event()
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Add the next chunk."""
+        self._chunks.append(chunk)
+        self._tell()
+
+    def end(self, error: ServiceError | None = None) -> None:
+        """End the answer, with an error or without."""
+        self._error, self._is_over = error, True
+        self._tell()
+
+    async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield all chunks, and wait for those that are not written yet; raises the error of the answer at its end."""
+        read = 0
+        while True:
+            for chunk in self._chunks[read:]:
+                read += 1
+                yield chunk
+            if read < len(self._chunks):
+                continue
+            if self._is_over:
+                break
+            await self._news.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def events_after(self, last_id: int) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the events of the protocol after one that a reader has."""
+        async for chunk in self.chunks():
+            for event in events_of(chunk):
+                if event["id"] > last_id:
+                    yield event
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+class KeptAnswers:
+    """The answers that readers may come back to.
+
+    Parameters
+    ----------
+    seconds
+        After which an answer without a reader is given up, or forgotten when it is complete.
+    most
+        Answers without a reader; the one that has waited longest is given up for another.
+    """
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._tasks: dict[str, tuple[KeptAnswer, asyncio.Task[None]]] = {}
+        self._readers: dict[str, int] = {}
+        self._left: dict[str, asyncio.TimerHandle] = {}
+
+    def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:
+        """Begin to write an answer."""
+        answer = KeptAnswer()
+
+        async def written() -> None:
+            await write(answer)
+
+        self._tasks[answer.token] = answer, asyncio.create_task(written())
+        return answer
+
+    def find(self, token: str) -> KeptAnswer:
+        """Return the answer of this name; 404 where there is none."""
+        if token not in self._tasks:
+            raise ServiceError(404, "unknown_answer", "there is no such answer, or it was not read for too long")
+        return self._tasks[token][0]
+
+    @contextmanager
+    def reading(self, answer: KeptAnswer) -> Iterator[None]:
+        """Keep the answer while it is read, and for some seconds after."""
+        token = answer.token
+        self._readers[token] = self._readers.get(token, 0) + 1
+        if (timer := self._left.pop(token, None)) is not None:
+            timer.cancel()
+        try:
+            yield
+        finally:
+            self._readers[token] = self._readers.get(token, 1) - 1
+            if not self._readers[token]:
+                del self._readers[token]
+            if token not in self._readers and token in self._tasks:
+                self._left[token] = asyncio.get_running_loop().call_later(self._seconds, self.give_up, token)
+                if len(self._left) > self._most:
+                    self.give_up(next(iter(self._left)))
+
+    def give_up(self, token: str) -> None:
+        """Forget an answer, and end the work on it."""
+        self._readers.pop(token, None)
+        if (timer := self._left.pop(token, None)) is not None:
+            timer.cancel()
+        if (found := self._tasks.pop(token, None)) is not None:
+            found[1].cancel()
+
+    async def close(self) -> None:
+        """Give up all answers."""
+        tasks = [task for _, task in self._tasks.values()]
+        for token in list(self._tasks):
+            self.give_up(token)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of the protocol in a chunk of an answer with one choice."""
+    for choice in chunk.get("choices") or ():
+        yield from choice.get("syncheck", {}).get("events", ())

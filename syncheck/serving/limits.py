@@ -1,0 +1,155 @@
+"""Places for requests, the batches that scoring makes of them, and the counters of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from syncheck.monitor import Monitor
+from syncheck.replay import GivenResponse
+from syncheck.report import Report
+from syncheck.serving.chat import ServiceError
+from syncheck.serving.checked import in_thread
+from syncheck.types import RagPrompt
+
+_MOST_AT_ONCE = 32
+"""Responses that are scored as one batch."""
+
+
+class Queue:
+    """Places for so many requests at a time, and for so many more that wait."""
+
+    def __init__(self, running: int, waiting: int, measured: Metrics) -> None:
+        self._free = asyncio.Semaphore(running)
+        self._most = waiting
+        self._measured = measured
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def place(self, *, is_counted: bool = False) -> AsyncIterator[None]:
+        """Wait for a place, and hold it; who has entered is counted already."""
+        if not is_counted:
+            self.enter()
+        try:
+            await self._free.acquire()
+        finally:
+            if not is_counted:
+                self.leave()
+        self._measured.running.inc()
+        try:
+            yield
+        finally:
+            self._measured.running.dec()
+            self._free.release()
+
+    def enter(self) -> None:
+        """Begin to wait; refused where too many do."""
+        if self._free.locked() and self._waiting >= self._most:
+            raise ServiceError(
+                429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
+            )
+        self._waiting += 1
+        self._measured.waiting.set(self._waiting)
+
+    def leave(self) -> None:
+        """End the wait."""
+        self._waiting -= 1
+        self._measured.waiting.set(self._waiting)
+
+
+@dataclass(eq=False)
+class _Job:
+    prompt: RagPrompt
+    given: GivenResponse
+    report: asyncio.Future[Report]
+
+
+class ScoreBatches:
+    """Scores given responses; those of all clients that wait at the same time are one batch, in one place."""
+
+    def __init__(self, monitor: Monitor, queue: Queue) -> None:
+        self._monitor = monitor
+        self._queue = queue
+        self._waiting: list[_Job] = []
+        self._work: asyncio.Task[None] | None = None
+
+    async def score(self, prompt: RagPrompt, response: str) -> Report:
+        """Return what :meth:`syncheck.Monitor.score` returns."""
+        given = await in_thread(self._monitor.read, prompt, response, signals=False)
+        self._queue.enter()
+        job = _Job(prompt, given, asyncio.get_running_loop().create_future())
+        self._waiting.append(job)
+        if self._work is None:
+            self._work = asyncio.create_task(self._run())
+        try:
+            return await job.report
+        finally:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                self._queue.leave()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                async with self._queue.place(is_counted=True):
+                    jobs, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
+                    for _ in jobs:
+                        self._queue.leave()
+                    for job, found in zip(jobs, await in_thread(_reports, self._monitor, jobs), strict=True):
+                        if job.report.done():  # its client has left
+                            continue
+                        if isinstance(found, Exception):
+                            job.report.set_exception(found)
+                        else:
+                            job.report.set_result(found)
+        finally:
+            self._work = None
+
+
+def _reports(monitor: Monitor, jobs: Sequence[_Job]) -> list[Report | Exception]:
+    """Score a batch; where a part of it fails, each of these alone, so that one cannot fail those of other clients."""
+    started = time.perf_counter()
+    try:
+        prompts, given = [job.prompt for job in jobs], [job.given for job in jobs]
+        answers = dict(monitor.replay_batch(prompts, given, signals=False, batch_size=len(jobs)))
+    except Exception as error:
+        return [error] if len(jobs) == 1 else [found for job in jobs for found in _reports(monitor, [job])]
+    seconds = time.perf_counter() - started
+    found: list[Report | Exception] = []
+    for i, job in enumerate(jobs):
+        report = answers[i].report(job.given.transcript, stop=None, seconds=seconds)
+        has_failed = any(sentence.status == "failed" for sentence in report.sentences)
+        found += _reports(monitor, [job]) if has_failed and len(jobs) > 1 else [report]
+    return found
+
+
+class Metrics:
+    """Counters for Prometheus, of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        said: dict[str, Any] = {"registry": self.registry, "namespace": "syncheck"}
+        self.requests = Counter("requests", "Answers asked for, by status of HTTP or client_left", ["status"], **said)
+        self.sentences = Counter("sentences", "Sentences, by status and verdict", ["status", "verdict"], **said)
+        self.retractions = Counter("retractions", "Events that took text back", **said)
+        self.scores = Histogram("score", "Scores of sentences", buckets=[i / 10 for i in range(1, 11)], **said)
+        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", **said)
+        self.running = Gauge("running", "Answers at work", **said)
+        self.waiting = Gauge("waiting", "Requests that wait", **said)
+
+    def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
+        """Count sentences, or the events of a stream."""
+        for values in told:
+            if values.get("type") in ("retract", "replace"):
+                self.retractions.inc()
+            if values.get("type", "verified") != "verified":
+                continue
+            self.sentences.labels(values["status"], values["verdict"] or "none").inc()
+            if values["score"] is not None:
+                self.scores.observe(values["score"])
