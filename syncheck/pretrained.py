@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from syncheck.errors import CheckpointError, describe_failure, is_out_of_memory
@@ -139,12 +140,28 @@ def weights_sha256(model: nn.Module) -> str | None:
 
     It is independent of the folder, the device, and the names of weights, which differ between versions of
     transformers. Its first half is of the values in bfloat16, its second in float16; see :func:`same_weights`. A
-    quantised copy has another digest.
+    quantised copy has another digest. Where a model is split over processes, each of them must ask for it: they put the
+    weights together.
     """
-    weights = [weight.detach() for weight in model.state_dict().values()]
+    weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):
         return None
     return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in _HALVES)
+
+
+def _plain(value: object) -> Iterator[Tensor]:
+    """Yield the ordinary tensors in an entry of a state: whole where it is split over processes, dequantised."""
+    if isinstance(value, tuple):  # the packed weight and bias of torch's quantised layers
+        for part in value:
+            yield from _plain(part)
+    if not isinstance(value, Tensor):
+        return
+    weight = value.detach()
+    if hasattr(weight, "full_tensor"):
+        weight = weight.full_tensor()
+    if weight.is_quantized or is_traceable_wrapper_subclass(weight):  # the latter as torchao makes them
+        weight = weight.dequantize()
+    yield weight
 
 
 def same_weights(first: str, second: str) -> bool:

@@ -100,7 +100,8 @@ def require_watchable(model: PreTrainedModel) -> None:
     Raises
     ------
     UnsupportedModelError
-        If it is compiled (a compiled model silently skips hooks on its blocks), a PEFT wrapper, or has an encoder.
+        If it is compiled (a compiled model silently skips hooks on its blocks), a PEFT wrapper, has an encoder, or
+        rounds the activations of all tokens of a forward together.
     """
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
@@ -119,6 +120,17 @@ def require_watchable(model: PreTrainedModel) -> None:
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")
+    if any(_rounds_together(module) for module in model.modules()):
+        raise UnsupportedModelError(
+            "the model has torch's dynamic int8 layers, which round the activations of a forward by the largest of "
+            "them, so that a token's signals would depend on what is read with it, and a replay would differ from the "
+            "answer as it was generated; quantise the weights alone, or the activations of each token by themselves"
+        )
+
+
+def _rounds_together(module: nn.Module) -> bool:
+    kept_in = getattr(getattr(module, "_packed_params", None), "dtype", None)
+    return kept_in == torch.qint8 and type(module).__module__.startswith("torch.ao.nn.quantized.dynamic")
 
 
 def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
