@@ -34,24 +34,11 @@ def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagProm
 
 
 class Draft:
-    """The part of an answer that is written so far.
-
-    Parameters
-    ----------
-    prompt
-        The first part's.
-
-    Attributes
-    ----------
-    prompt : RagPrompt
-        That of the answer; with several parts, its passages are those of all, each once.
-    token_ids : list of int
-        Of the response, without an end-of-text token.
-    """
+    """The part of an answer that is written so far; its prompt has the passages of all parts, each once."""
 
     def __init__(self, prompt: RagPrompt) -> None:
         self.prompt = prompt
-        self.token_ids: list[int] = []
+        self.token_ids: list[int] = []  # of the response, without an end-of-text token
         self._parts: list[Report] = []
 
     @property
@@ -173,37 +160,7 @@ def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int
 class Writing:
     """An answer that is being written: its parts so far, and the prompt of the next.
 
-    Parameters
-    ----------
-    monitor
-        A trained monitor.
-    prompt
-        Of the first part.
-    plan
-        How ``generate`` would choose tokens of it.
-    config, thresholds
-        The search's parameters.
-    generator
-        Source of randomness of stage 2.
-
-    Attributes
-    ----------
-    prompt : RagPrompt
-        Of the last part; set another for the next. The limits on tokens and sentences hold for all parts together.
-    draft : Draft
-        The text written.
-    parts : int
-        Searches so far.
-    response_ids : list of int
-        The tokens written, with the end-of-text token that ended it.
-    sampled_tokens : int
-        Tokens decoded, thrown away or not.
-    dropped, rejected : sequence of SentenceScore
-        What stage 1 has taken back, and what did not pass in the last round.
-    marked : list of int
-        Indices of sentences that did not pass and were kept.
-    trace : list of TraceNode
-        The searches as trees, one after another.
+    The limits on tokens and sentences hold for all parts together.
     """
 
     def __init__(
@@ -221,15 +178,15 @@ class Writing:
         self._plan = plan
         self._room = plan.config.max_length - len(prompt.with_context_ids)
         self._generator = generator
-        self.prompt = prompt
+        self.prompt = prompt  # of the last part; set another for the next
         self.draft = Draft(prompt)
-        self.parts = 0
-        self.response_ids: list[int] = []
-        self.sampled_tokens = 0
-        self.dropped: list[SentenceScore] = []
-        self.rejected: tuple[SentenceScore, ...] = ()
-        self.marked: list[int] = []
-        self.trace: list[TraceNode] = []
+        self.parts = 0  # searches so far
+        self.response_ids: list[int] = []  # with the end-of-text token that ended it
+        self.sampled_tokens = 0  # thrown away or not
+        self.dropped: list[SentenceScore] = []  # what stage 1 has taken back
+        self.rejected: tuple[SentenceScore, ...] = ()  # what did not pass in the last round
+        self.marked: list[int] = []  # indices of sentences that did not pass and were kept
+        self.trace: list[TraceNode] = []  # the searches as trees, one after another
 
     def next_part(self, reveal: Reveal) -> Generator[Event, None, SearchResult]:
         """Search under the prompt, after the text written so far."""

@@ -84,6 +84,18 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
+def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return P(faithful) of sentences and their labels, 1 faithful and 0 unfaithful, both (N,); refuse others."""
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
+    if values.ndim != 1 or values.shape != labels.shape:
+        raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError(f"labels must be 1 (faithful) or 0 (unfaithful); found {labels_found(labels)}")
+    return values, labels.astype(np.int64)
+
+
 def check_share(value: object, name: str) -> None:
     """Refuse what is not a number (WrongTypeError) in [0, 1] (InputError)."""
     if not isinstance(value, Real) or isinstance(value, bool):

@@ -48,28 +48,19 @@ _STOP_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ContextLexicon:
-    """The words of the passages of a prompt, read once for all its sentences.
-
-    Attributes
-    ----------
-    words, numbers : frozenset of str
-        Normalised words, and the numbers among them.
-    bigrams : frozenset of tuple of str
-        Neighbouring words of one passage, function words included.
-    stems : frozenset of str
-        The words without their endings; see :func:`stem`.
-    places : mapping of str to tuple of int
-        Positions of each word, with a gap between one passage and the next.
-    stem_places : mapping of str to tuple of int
-        Positions of each stem.
-    """
+    """The words of the passages of a prompt, read once for all its sentences."""
 
     words: frozenset[str]
     bigrams: frozenset[tuple[str, str]]
+    """Neighbouring words of one passage, function words included."""
     numbers: frozenset[str]
+    """Those of the normalised ``words`` that are numbers."""
     stems: frozenset[str]
+    """The words without their endings; see :func:`stem`."""
     places: Mapping[str, tuple[int, ...]]
+    """Positions of each word, with a gap between one passage and the next."""
     stem_places: Mapping[str, tuple[int, ...]]
+    """Positions of each stem."""
 
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:

@@ -14,28 +14,18 @@ LID = "lid_layer_{k}"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Description of one feature.
-
-    Attributes
-    ----------
-    name : str
-    group : str
-        The signal it comes from; see :data:`FEATURE_GROUPS`.
-    meaning : str
-    unit : str
-        Unit and range.
-    direction : int
-        +1 if higher means more faithful, -1 if less, 0 if neither is expected.
-    cost : str
-        Computation needed in addition to the model's own forward pass.
-    """
+    """Description of one feature."""
 
     name: str
     group: str
+    """The signal it comes from; see :data:`FEATURE_GROUPS`."""
     meaning: str
     unit: str
+    """Unit and range."""
     direction: int
+    """+1 if higher means more faithful, -1 if less, 0 if neither is expected."""
     cost: str
+    """Computation needed in addition to the model's own forward pass."""
 
 
 _SHARE = "share, [0, 1]"
@@ -45,6 +35,7 @@ _KL = "nats, [0, 100]"
 _LOG_PROB = "nats, [-100, 0]"
 _GAIN = "nats, [-100, 100]"
 _CONTRASTS = "contrasts, >= 0"
+_FLAG = "0 or 1"
 
 
 def _group(name: str, *rows: tuple[str, str, str, int], cost: str = "none") -> tuple[Feature, ...]:
@@ -118,21 +109,16 @@ FEATURES = (
             "source_mention",
             "whether it has one of: passage(s), context(s), text(s), source(s), information, provided, mention(s), "
             "mention(ed), state(d), according to, based on (English)",
-            "0 or 1",
+            _FLAG,
             0,
         ),
         (
             "negation",
             "whether it has one of: no, not, none, neither, cannot, unable, without, however, n't (English)",
-            "0 or 1",
+            _FLAG,
             0,
         ),
-        (
-            "list_item",
-            "whether it begins with a number and . or ) with no digit after it, or with -, * or •",
-            "0 or 1",
-            0,
-        ),
+        ("list_item", "whether it begins with a number and . or ) with no digit after it, or with -, * or •", _FLAG, 0),
     ),
     *_group(
         "groundedness",

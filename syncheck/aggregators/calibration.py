@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found, real_numbers
+from syncheck.given import has_both_labels, labels_found, scores_with_labels
 
 Floats = NDArray[np.float64]
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
@@ -35,19 +35,13 @@ SMALLEST_SCORE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class IsotonicCalibration:
-    """A map of straight lines between knots, both coordinates rising strictly from raw score 0 to 1.
-
-    Attributes
-    ----------
-    scores : tuple of float
-        Raw scores of the knots, in [0, 1].
-    probabilities : tuple of float
-        P(faithful) at the knots, in [0, 1].
-    """
+    """A map of straight lines between knots, both coordinates rising strictly from raw score 0 to 1."""
 
     method: ClassVar[CalibrationMethod] = "isotonic"
     scores: tuple[float, ...]
+    """Raw scores of the knots, in [0, 1]."""
     probabilities: tuple[float, ...]
+    """P(faithful) at the knots, in [0, 1]."""
 
     def __post_init__(self) -> None:
         if len(self.scores) != len(self.probabilities) or len(self.scores) < 2:
@@ -71,17 +65,11 @@ class IsotonicCalibration:
 
 @dataclass(frozen=True, slots=True)
 class PlattCalibration:
-    """A logistic map of the log-odds: ``expit(slope * logit(raw) + intercept)``.
-
-    Attributes
-    ----------
-    slope : float
-        Above 0; below 1 for an overconfident aggregator.
-    intercept : float
-    """
+    """A logistic map of the log-odds: ``expit(slope * logit(raw) + intercept)``."""
 
     method: ClassVar[CalibrationMethod] = "platt"
     slope: float
+    """Above 0; below 1 for an overconfident aggregator."""
     intercept: float
 
     def __post_init__(self) -> None:
@@ -135,11 +123,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     """
     if method not in get_args(CalibrationMethod):
         raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {method!r}")
-    raw, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
-    if raw.ndim != 1 or raw.shape != labels.shape:
-        raise InputError(f"scores and labels must both be (N,), but they are {raw.shape} and {labels.shape}")
-    if not ((raw >= 0) & (raw <= 1)).all():
-        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    raw, labels = scores_with_labels(scores, y)
     if not has_both_labels(labels):
         raise InputError(
             "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "

@@ -57,25 +57,19 @@ class StoredModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them.
-
-    Attributes
-    ----------
-    fill : ndarray of shape (F,), float64
-        Replaces missing values.
-    flagged : ndarray of shape (I,), int64
-        Features whose absence is a separate input, in order.
-    mean, scale : ndarray of shape (F + I,), float64
-    weights : tuple of ndarray, (F + I, H) to (H, 1), float64
-    biases : tuple of ndarray, (H,) to (1,), float64
-    """
+    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them."""
 
     fill: Floats
+    """(F,) float64: replaces missing values."""
     flagged: NDArray[np.int64]
+    """(I,) int64: features whose absence is a separate input, in order."""
     mean: Floats
     scale: Floats
+    """(F + I,) float64, as ``mean``."""
     weights: tuple[Floats, ...]
+    """(F + I, H) to (H, 1), float64."""
     biases: tuple[Floats, ...]
+    """(H,) to (1,), float64."""
 
     @property
     def features(self) -> int:
@@ -236,19 +230,13 @@ class Ensemble:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap.
-
-    Attributes
-    ----------
-    index, features : int
-        Place of the feature, and F.
-    missing : float or None
-        P(faithful) where it was not measured; None refuses such a sentence.
-    """
+    """One of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap."""
 
     index: int
     features: int
+    """F, of which ``index`` is the place of one."""
     missing: float | None
+    """P(faithful) where it was not measured; None refuses such a sentence."""
 
     @classmethod
     def of(cls, name: str, schema: FeatureSchema, missing: float | None) -> Self:

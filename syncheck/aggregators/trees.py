@@ -97,36 +97,25 @@ class Trees:
     """T trees of N nodes together over F features; their leaves' values, summed, are the log-odds above the base.
 
     A tree's nodes follow one another, the root first and children after their parent.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (T,), int32
-        Nodes of each tree.
-    left, right : ndarray of shape (N,), int32
-        Place of a node's children in its tree; -1 for both at a leaf.
-    feature : ndarray of shape (N,), int32
-        Feature that a node splits on.
-    value : ndarray of shape (N,), float32
-        What goes left is below it; at a leaf, what the leaf adds to the log-odds.
-    missing_left : ndarray of shape (N,), uint8
-        Whether NaN goes left.
-    cover : ndarray of shape (N,), float32
-        Sum of hessians of the training rows that came to the node: its weight in tree SHAP.
-    base : ndarray of shape (1,), float32
-        P(faithful) before any tree, in (0, 1).
-    features : ndarray of shape (1,), int32
-        F.
     """
 
     sizes: Ints
+    """(T,) int32: nodes of each tree."""
     left: Ints
     right: Ints
+    """(N,) int32: places of a node's children in its tree, as ``left``; -1 for both at a leaf."""
     feature: Ints
+    """(N,) int32: feature that a node splits on."""
     value: Singles
+    """(N,) float32: what goes left is below it; at a leaf, what the leaf adds to the log-odds."""
     missing_left: NDArray[np.uint8]
+    """(N,) uint8: whether NaN goes left."""
     cover: Singles
+    """(N,) float32: sum of hessians of the training rows that came to the node: its weight in tree SHAP."""
     base: Singles
+    """(1,) float32: P(faithful) before any tree, in (0, 1)."""
     features: Ints
+    """(1,) int32: F."""
 
     @classmethod
     def from_booster(cls, booster: Any) -> Self:  # noqa: ANN401 (XGBoost has no types)

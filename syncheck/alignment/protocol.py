@@ -71,28 +71,18 @@ class IndexedAligner(Aligner, Protocol):
 
 @runtime_checkable
 class ConfiguredAligner(Aligner, Protocol):
-    """An aligner whose scores depend on options in addition to the checkpoint that it is named after.
-
-    Attributes
-    ----------
-    options : mapping from str to str or int
-        Stored with a monitor next to the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`.
-    """
+    """An aligner whose scores depend on options in addition to the checkpoint that it is named after."""
 
     options: Mapping[str, str | int]
+    """Stored with a monitor next to the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`."""
 
 
 @runtime_checkable
 class KnowsLanguages(Protocol):
-    """An aligner that reads some languages only.
-
-    Attributes
-    ----------
-    languages : frozenset of str
-        ISO 639-1 codes. A monitor gives sentences in others the status ``unsupported_language``.
-    """
+    """An aligner that reads some languages only."""
 
     languages: frozenset[str]
+    """ISO 639-1 codes. A monitor gives sentences in others the status ``unsupported_language``."""
 
 
 def languages_of(aligner: Aligner) -> frozenset[str] | None:

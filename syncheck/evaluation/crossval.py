@@ -30,22 +30,14 @@ class Folding(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FittedFold:
-    """A model fitted on all folds but one, with that one to test it on.
-
-    Attributes
-    ----------
-    repeat : int
-    train, test : ndarray of int64
-        Indices of the sentences; no group is in both.
-    rows : ndarray of shape (N, F), float64
-        Features of all sentences, as the training ones determine them.
-    model : StoredModel
-    """
+    """A model fitted on all folds but one, with that one to test it on."""
 
     repeat: int
     train: NDArray[np.int64]
     test: NDArray[np.int64]
+    """Indices of sentences, as ``train``; no group is in both."""
     rows: NDArray[np.float64]
+    """(N, F) float64: features of all sentences, as the training ones determine them."""
     model: StoredModel
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import CalibrationMethod, fit_calibration
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import fold_numbers
+from syncheck.given import scores_with_labels
 from syncheck.report.plots import check_plot, wrapped
 
 Floats = NDArray[np.float64]
@@ -39,14 +40,9 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
     bins
         Number of bins.
     """
-    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
-    if values.ndim != 1 or values.shape != labels.shape or not len(values) or bins < 1:
-        raise InputError(
-            f"scores and labels must both be (N,), N and bins at least 1, but they are {values.shape}, {labels.shape} "
-            f"and {bins}"
-        )
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    values, labels = scores_with_labels(scores, y)
+    if not len(values) or bins < 1:
+        raise InputError(f"bins and sentences must be 1 or more; found {bins} and {len(values)}")
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
     found = []
     for place in np.unique(places):

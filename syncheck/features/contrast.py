@@ -76,23 +76,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Contrasted:
-    """A sentence compared with the chunk that agrees best with it.
-
-    Attributes
-    ----------
-    chunk : int
-        Index of the chunk; -1 where there is none.
-    agreement : float
-        Share of the sentence's content stems that the chunk holds, plus half the share of its words that the chunk has
-        in the same order, less the penalties of contrasts; higher is better.
-    inverted : float
-        Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better.
-    found : tuple of Difference
-    """
+    """A sentence compared with the chunk that agrees best with it."""
 
     chunk: int
+    """Index of the chunk; -1 where there is none."""
     agreement: float
+    """Share of the sentence's content stems that the chunk holds, plus half the share of its words that the chunk has
+    in the same order, less the penalties of contrasts; higher is better."""
     inverted: float
+    """Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better."""
     found: tuple[Difference, ...]
 
     def count(self, kind: ContrastKind) -> int:

@@ -59,18 +59,12 @@ _NOT_STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """Inverse document frequency of stems.
-
-    Attributes
-    ----------
-    articles : int
-        Articles that were read.
-    counts : mapping of str to int
-        Articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out.
-    """
+    """Inverse document frequency of stems."""
 
     articles: int
+    """Articles that were read."""
     counts: Mapping[str, int]
+    """Articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out."""
 
     def __call__(self, stem: str) -> float:
         """Return ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""

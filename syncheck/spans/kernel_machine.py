@@ -24,24 +24,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelMachine:
-    """``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1].
-
-    Attributes
-    ----------
-    vectors : ndarray of shape (S, F), float64
-    weights : ndarray of shape (S,), float64
-    medians, means, scales : ndarray of shape (F,), float64
-        NaN is replaced by the training median; then ``(x - mean) / scale``.
-    constants : ndarray of shape (2,), float64
-        gamma and intercept.
-    """
+    """``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1]."""
 
     vectors: Floats
+    """(S, F) float64."""
     weights: Floats
+    """(S,) float64."""
     medians: Floats
     means: Floats
     scales: Floats
+    """(F,) float64 each: NaN is replaced by the training median; then ``(x - mean) / scale``."""
     constants: Floats
+    """(2,) float64: gamma and intercept."""
 
     @property
     def features(self) -> int:

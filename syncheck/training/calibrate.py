@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
+from syncheck.given import scores_with_labels
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.fit import choose_thresholds
@@ -24,21 +25,14 @@ Thresholding = Literal["carried", "chosen"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseCurve:
-    """Share of released and of good sentences from each threshold up.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (T,), float64
-        The different scores of the sentences, rising.
-    good : ndarray of shape (T,), float64
-        Share of faithful sentences among those that reach the threshold.
-    kept : ndarray of shape (T,), float64
-        Share of all sentences that reach it.
-    """
+    """Share of released and of good sentences from each threshold up."""
 
     thresholds: NDArray[np.float64]
+    """(T,) float64: the different scores of the sentences, rising."""
     good: NDArray[np.float64]
+    """(T,) float64: share of faithful sentences among those that reach the threshold."""
     kept: NDArray[np.float64]
+    """(T,) float64: share of all sentences that reach it."""
 
     def threshold_for(self, share: float) -> float:
         """Return the lowest threshold from which the share of good sentences is at least that wanted."""
@@ -319,7 +313,10 @@ def choose_risk_controlled_threshold(
     unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, as it does if scores rise with
     faithfulness; where it passes ``risk`` more than once it holds nearly.
     """
-    values, labels = _checked(scores, y, risk, confidence)
+    values, labels = scores_with_labels(scores, y)
+    for name, value in (("risk", risk), ("confidence", confidence)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} must be above 0 and below 1; found {value}")
     if groups is not None:
         names = np.asarray(groups)
         if names.shape != values.shape:
@@ -365,20 +362,6 @@ def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
     order = np.random.default_rng(seed).permutation(len(names))
     _, first = np.unique(names[order], return_index=True)
     return np.sort(order[first]).astype(np.int64)
-
-
-def _checked(scores: ArrayLike, y: ArrayLike, risk: float, confidence: float) -> tuple[Floats, NDArray[np.int64]]:
-    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
-    if values.ndim != 1 or values.shape != labels.shape:
-        raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
-    for name, value in (("risk", risk), ("confidence", confidence)):
-        if not 0 < value < 1:
-            raise InputError(f"{name} must be above 0 and below 1; found {value}")
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
-    if not np.isin(labels, (0, 1)).all():
-        raise InputError(f"labels must be 1 (faithful) or 0 (unfaithful); found {np.unique(labels).tolist()}")
-    return values, labels.astype(np.int64)
 
 
 def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]:

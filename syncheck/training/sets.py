@@ -24,20 +24,13 @@ the world. Neither has sentences of a response without a context, which get no s
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """N sentences of M measured ones, with their labels.
-
-    Attributes
-    ----------
-    measured : MeasuredSentences
-    labels : ndarray of shape (M,), int64
-        1 faithful, 0 unfaithful, of all that were measured.
-    used : ndarray of shape (N,), int64
-        Indices of the sentences that count.
-    """
+    """N sentences of M measured ones, with their labels."""
 
     measured: MeasuredSentences
     labels: NDArray[np.int64]
+    """(M,) int64: 1 faithful, 0 unfaithful, of all that were measured."""
     used: NDArray[np.int64]
+    """(N,) int64: indices of the sentences that count."""
 
     @property
     def y(self) -> NDArray[np.int64]:
