@@ -109,12 +109,6 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
         ``isotonic``: any rising shape; needs a few hundred sentences of each label. ``platt``: two numbers, fewer.
         ``shift``: Platt's map with the slope 1, one number, for about ten labels of sentences with similar scores.
 
-    Raises
-    ------
-    InputError
-        If a score is outside [0, 1], a label is neither 0 nor 1, one of the labels is absent, or, except for ``shift``,
-        the scores do not rise with faithfulness, so that no rising map would separate the sentences.
-
     Notes
     -----
     The isotonic map is scikit-learn's, joined by straight lines, with one thousandth of the raw score mixed in: plain

@@ -68,11 +68,6 @@ def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401
         ``lr`` and ``mlp`` are pipelines: training median and a "was missing" indicator, standard scaling, then the
         classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
 
-    Raises
-    ------
-    InputError
-        If the kind is unknown.
-
     Notes
     -----
     The classes are not re-weighted: weights would hardly change the order of the scores, and P(faithful) would no

@@ -97,11 +97,6 @@ class BundledAligner(OfNetwork):
             A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None for the packaged.
         device
             Where to run it.
-
-        Raises
-        ------
-        CheckpointError
-            The folder is incomplete, damaged or of another format.
         """
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
         packed = read_packed(folder)

@@ -41,13 +41,6 @@ class CriticAligner(OfNetwork):
     instruction
         Question that the response answers; a monitor passes its own, see :meth:`about`.
 
-    Raises
-    ------
-    CheckpointError
-        If a critique token is not in the vocabulary.
-    InputError
-        If the instruction takes more than a quarter of the window.
-
     Notes
     -----
     The score is P([Fully supported]) over the sum of the three tokens' probabilities, right after the claim. The

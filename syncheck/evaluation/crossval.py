@@ -78,11 +78,6 @@ def cross_validate(
     -------
     ndarray of shape (repeats, N), float64
         P(faithful) of each sentence.
-
-    Raises
-    ------
-    InputError
-        If there are too few groups or sentences of a label, or a fold's training part cannot be used.
     """
     labels = real_numbers(y, "labels")
     if numbers is None:
@@ -130,11 +125,6 @@ def fold_numbers(
         Repeat ``r`` shuffles with ``seed + r``.
     same_folds
         Gives all repeats the folds of the first, so that only the classifier's seed differs.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two folds, no repeats, or too few groups or sentences of a label.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 

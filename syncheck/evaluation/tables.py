@@ -137,11 +137,6 @@ def auroc_table(
         By name of the system, for those that have one already, or one for each repeat, (R,).
     draws, seed
         Of the bootstrap; resamples in which a subset lacks a label are left out of its interval.
-
-    Raises
-    ------
-    InputError
-        If a score is NaN, a length or the number of thresholds does not fit, or all labels are the same.
     """
     labels = real_numbers(y, "labels")
     if not has_both_labels(labels):

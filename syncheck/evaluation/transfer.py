@@ -138,12 +138,6 @@ def transfer_matrix(
     -------
     AurocMatrix
         Rows: trained on; columns: tested on, both sorted. With more than two parts a last row, :data:`OTHERS`.
-
-    Raises
-    ------
-    InputError
-        If there is only one part, a part lacks a label in the training part of a fold, or a name in ``without`` is
-        not a part.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)

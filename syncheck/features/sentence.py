@@ -110,11 +110,6 @@ def sentence_features(
     SentenceFeatures
         NaN for what was not measured: no context, aligner, question, LID, number, name or earlier sentence.
 
-    Raises
-    ------
-    InputError
-        If the schema has an unknown feature.
-
     Notes
     -----
     Formulas of the paper's appendix A.1, with natural logarithms.

@@ -156,11 +156,6 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
 
     Each has ``question`` and ``context``. Optional: ``response`` (empty where there is none), and the fields of
     :func:`load_jsonl`; labels are not read.
-
-    Raises
-    ------
-    RecordError
-        At the first that cannot be used; its ``line`` is its place among the records, from 1.
     """
     responses = ResponseCollection()
     found = []

@@ -123,13 +123,6 @@ def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> Propo
         ``"autoais:"`` and the folder or name of a checkpoint for :class:`AutoAis`, such as the paper's
         ``autoais:google/t5_xxl_true_nli_mixture``; otherwise as in :func:`syncheck.load_aligner`.
     device
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint cannot be loaded.
-    InputError
-        If the name is ``"none"``, which judges nothing.
     """
     if str(name).startswith(AUTOAIS):
         return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)

@@ -27,15 +27,7 @@ class Passage:
 
 
 def load_passages(path: str | Path) -> list[Passage]:
-    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of its page.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or empty.
-    RecordError
-        At the first record that cannot be used or has a blank text.
-    """
+    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of its page."""
     passages = []
     for record in read_records(Path(path)):
         text = record.get("text", str)

@@ -174,11 +174,6 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
         encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
         ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
     device
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint cannot be loaded.
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()

@@ -140,11 +140,6 @@ def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[
 
     White space around a sentence is not in its span of characters, but a token of white space goes to the sentence
     whose string holds it.
-
-    Raises
-    ------
-    InputError
-        If the joined sentences are not the response.
     """
     text = "".join(token_texts)
     _check_same(text, "".join(sentences))

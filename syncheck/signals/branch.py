@@ -36,15 +36,6 @@ class Branch:
     ----------
     next_logits : Tensor of shape (B, V)
         Raw logits, in the model's dtype, of the next token of the rows :attr:`fed`.
-
-    Raises
-    ------
-    PromptError
-        If a prompt does not fit the model's window.
-    InputError
-        If the model encodes the prompts in different ways; see :func:`check_same_encoding`.
-    UnsupportedModelError
-        If the model takes no cache.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:

@@ -37,11 +37,6 @@ class ForwardArguments:
     """The keyword arguments of a model's forward apart from ``input_ids``.
 
     ``cache`` is the name of its cache argument, and ``takes_positions`` says whether it takes each token's position.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it keeps its state outside a cache.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -95,14 +90,7 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse a model whose forwards cannot be observed.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it is compiled (a compiled model silently skips hooks on its blocks), a PEFT wrapper, has an encoder, or
-        rounds the activations of all tokens of a forward together.
-    """
+    """Refuse a model whose forwards cannot be observed."""
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
         or hasattr(model.forward, "_torchdynamo_orig_callable")  # model.forward = torch.compile(model.forward)

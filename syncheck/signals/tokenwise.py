@@ -62,11 +62,6 @@ def token_statistics(
         Number of first columns that count: a model's output can be wider than its vocabulary, and the padding takes a
         share of the probability. None counts all V.
 
-    Raises
-    ------
-    InputError
-        If the shapes do not agree, or a token is not among the columns that count.
-
     Notes
     -----
     All of it is float32, with each row's largest logit taken off first. With e = ln q - ln p and

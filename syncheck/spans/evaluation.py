@@ -106,11 +106,6 @@ def score_spans(
         Codes in any case; None for all.
     draws, seed
         Of the bootstrap, which resamples items within their language.
-
-    Raises
-    ------
-    InputError
-        If an item has no labels or no prediction, or a language has no item.
     """
     wanted = None if languages is None else {code.upper() for code in languages}
     by_language: dict[str, list[tuple[float, float]]] = {}
@@ -193,11 +188,6 @@ def held_out_folds(
         language; its questions are trained on in no language.
     folds, seed
         Of ``question``.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two questions or languages.
     """
     if by not in get_args(SpanFolds):
         raise InputError(f"by must be one of {get_args(SpanFolds)}; found {by!r}")

@@ -38,13 +38,7 @@ class FavaDetector:
         self.name = "fava"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response, risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
-
-        Raises
-        ------
-        TextGeneratorError
-            If the editor cannot be reached, or its answer is empty.
-        """
+        """Return the labels of a response, risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`."""
         answer = self._editor(PROMPT.format(references="\n".join(item.passages), output=item.response))
         if not answer.strip():
             raise TextGeneratorError(

@@ -66,11 +66,6 @@ class HalluRagDetector:
     asked
         An instruct model; None omits the spans that it lists.
 
-    Raises
-    ------
-    InputError
-        If all three are None.
-
     Notes
     -----
     The paper asks Llama 3 and computes probabilities with it, embeds with MPNet, and summarises whole pages first; the
@@ -146,26 +141,14 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
-
-    Raises
-    ------
-    TextGeneratorError
-        As :func:`listed_spans`, and if the model cannot be reached: no answer does not mean that everything is right.
-    """
+    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages."""
     spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
     return [found.span() for pattern in patterns for found in re.finditer(pattern, item.response)]
 
 
 def listed_spans(answer: str) -> list[str]:
-    """Return the spans that an answer lists: the first JSON list of strings in it.
-
-    Raises
-    ------
-    TextGeneratorError
-        If there is none.
-    """
+    """Return the spans that an answer lists: the first JSON list of strings in it."""
     for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
             spans = json.loads(found[0])

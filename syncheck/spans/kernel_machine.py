@@ -74,13 +74,7 @@ class KernelMachine:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the result of :meth:`to_bytes`.
-
-        Raises
-        ------
-        CheckpointError
-            If it is anything else, or the arrays make no machine of finite numbers.
-        """
+        """Read the result of :meth:`to_bytes`."""
         arrays = parse_arrays(data, what="a kernel machine's arrays")
         names = {field.name for field in fields(cls)}
         if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):

@@ -23,13 +23,6 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
     ``retrieved_context`` (a string or a list), ``model_output_tokens`` with ``model_output_logits``, ``soft_labels``
     and ``hard_labels``. One kind of labels gives the other, as in the organisers' scorer. A list may be written as a
     Python literal in a string, as in the task's Catalan part.
-
-    Raises
-    ------
-    InputError
-        If the path does not exist or holds no item, or two items have one id.
-    RecordError
-        At the first record that cannot be used.
     """
     place = Path(path)
     items = [span_item(record) for record in _records(place)]
@@ -52,14 +45,6 @@ def load_predictions(
     refused
         What to do with a record that has ``error`` in place of labels, since ``syncheck spans`` refused its item:
         ``error`` raises, ``nothing`` counts it as an item in which nothing was found.
-
-    Raises
-    ------
-    InputError
-        If the path does not exist, two predictions have one id, or an item has none.
-    RecordError
-        At the first record that cannot be used: an id of no item, a span outside its response, or an item that was
-        refused.
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}

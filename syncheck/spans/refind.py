@@ -200,13 +200,7 @@ class RefindDetector:
         self.name = f"refind-{form}"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
-
-        Raises
-        ------
-        InputError
-            If the form is ``mixed`` and the item has no tokens with logits.
-        """
+        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`."""
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 
     def ratios(self, item: SpanItem) -> Floats:
@@ -231,11 +225,6 @@ def given_log_prob(item: SpanItem) -> Floats:
     Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. The logit of a
     token about which the model is certain equals it; so the highest logit of the response stands for it at all steps,
     and a token's log-probability is its logit minus that, shared evenly by its characters.
-
-    Raises
-    ------
-    InputError
-        If the item has no tokens with logits.
     """
     if item.tokens is None or item.logits is None or len(item.logits) < len(item.tokens):
         raise InputError(
@@ -272,11 +261,6 @@ def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -
         All with labels.
     ratios
         Results of :meth:`RefindDetector.ratios`, by id.
-
-    Raises
-    ------
-    InputError
-        If there is no item, or one has no labels.
     """
     if not items:
         raise InputError("expected labelled items to choose thresholds on; found none")

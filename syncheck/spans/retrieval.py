@@ -58,11 +58,6 @@ class CheckpointEncoder:
     prefix
         Put before each text: E5 models need ``"query: "``.
     device
-
-    Raises
-    ------
-    CheckpointError
-        If transformers cannot load it.
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:

@@ -38,13 +38,7 @@ Floats = NDArray[np.float64]
 
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
-    """Return the names of a schema's features, in order.
-
-    Raises
-    ------
-    InputError
-        If the schema is unknown.
-    """
+    """Return the names of a schema's features, in order."""
     if schema not in get_args(SpanSchema):
         raise InputError(f"schema must be one of {get_args(SpanSchema)}; found {schema!r}")
     sample = SpanItem("", "en", "?", "word")

@@ -47,13 +47,7 @@ class WordSource(Protocol):
 
 
 def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> tuple[str, ...]:
-    """Return the names of the columns of :func:`regression_features`, in order.
-
-    Raises
-    ------
-    InputError
-        If two sources or two columns have the same name.
-    """
+    """Return the names of the columns of :func:`regression_features`, in order."""
     columns = [*span_feature_names(schema), *(name for source in sources for name in source.columns)]
     for what, names in (("word sources", [source.name for source in sources]), ("columns", columns)):
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -68,11 +62,6 @@ def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[Wo
     -------
     ndarray of shape (W, F), float64
         In the order of :func:`regression_names`; NaN is not measured. Sources are not called without words.
-
-    Raises
-    ------
-    InputError
-        If the values of a source have the wrong shape, or one is infinite.
     """
     words = words_of(item.response)
     values = [word_features(item, words, schema)]

@@ -86,11 +86,6 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     """Return the Zipf frequency of each word: log10 of its occurrences in a billion words, (W,) float64, 0 to 8.
 
     0 is a word never seen. All are NaN in a language without counts (Basque among others).
-
-    Raises
-    ------
-    MissingExtraError
-        If ``wordfreq`` is not installed.
     """
     with MissingExtraError.unless("wordfreq", "rarity"):
         import wordfreq

@@ -172,14 +172,6 @@ def fit_measured(
     held_out : ndarray of shape (N,), float64, or None
         Out-of-fold P(faithful) of the N labelled sentences that get a score, by this kind, as
         :func:`best_aggregator` returns them, to choose the thresholds on. None fits the kind on folds to get it.
-
-    Raises
-    ------
-    InputError
-        If the sentences are too few or of one label only, or ``held_out`` is not one number for each, or comes without
-        the kind it is of.
-    MismatchError
-        If they were measured by another model or aligner, or otherwise.
     """
     check_measured_by(measured, untrained)
     chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))

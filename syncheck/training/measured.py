@@ -287,11 +287,6 @@ def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: 
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
     Facts that their provenance lacks are not compared; ``source`` names the sentences in the message.
-
-    Raises
-    ------
-    MismatchError
-        If they were not: an aggregator means nothing on the signals of another model.
     """
     if measured.provenance:
         check_same_instrument(
