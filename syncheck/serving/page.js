@@ -1,5 +1,5 @@
 // The page of the server: asks it, folds its events, and shows each sentence with its verdict and its source.
-import { FoldedAnswer } from "./client.js";
+import { FoldedAnswer, follow } from "./client.js";
 
 const [form, answers, sources] = ["ask", "answers", "sources"].map((id) => document.getElementById(id));
 const stop = document.getElementById("stop");
@@ -32,6 +32,14 @@ function showPassages(passages, lit = null) {
   sources.querySelector("mark")?.scrollIntoView({ block: "nearest" });
 }
 
+const REMARKS = { says_not_stated: "It says that something is not stated.", no_passage_touches: "No passage holds any of its words." };
+
+function contrastWords({ passage, sentence, evidence }) {
+  const source = `Passage ${passage + 1}`;
+  if (!sentence) return `${source} says “${evidence}”, the sentence does not.`;
+  return evidence ? `${source} says “${evidence}”, not “${sentence}”.` : `${source} does not say “${sentence}”.`;
+}
+
 // One answer: a card that is drawn anew after each event.
 class Card {
   constructor(title, passages) {
@@ -39,7 +47,7 @@ class Card {
     this.answer = new FoldedAnswer();
     this.selected = null;
     this.text = node("div", { class: "text" });
-    this.why = node("p", { class: "why", "aria-live": "polite" });
+    this.why = node("div", { class: "why", "aria-live": "polite" });
     this.status = node("p", { class: "status", role: "status", text: "waiting" });
     this.notices = node("div");
     this.card = node("article", { "aria-label": title }, node("h2", { text: title }), this.status, this.text, this.why, this.notices);
@@ -95,12 +103,12 @@ class Card {
     for (const other of answers.querySelectorAll("[aria-pressed=true]")) other.setAttribute("aria-pressed", "false");
     chosen.setAttribute("aria-pressed", "true");
     this.selected = sentence.start;
-    const [cited] = sentence.evidence;
-    const score = sentence.score === null ? `Not scored: ${sentence.reason ?? sentence.status}` :
-      `${sentence.verdict ?? "scored"}, ${sentence.score.toFixed(2)}`;
-    const source = cited ? `; nearest in passage ${cited.passage + 1} (support ${cited.support.toFixed(2)}): “${cited.text}”` : "";
+    const { verdict, score, status, reason, evidence: [cited], remarks = [], contrasts = [] } = sentence;
+    const head = score === null ? `Not scored: ${reason ?? status.replaceAll("_", " ")}` : `${verdict ?? "scored"}, ${score.toFixed(2)}`;
+    const said = [...remarks.map((remark) => REMARKS[remark] ?? remark), ...contrasts.map(contrastWords)];
+    if (cited) said.push(`Nearest in passage ${cited.passage + 1} (support ${cited.support.toFixed(2)}): “${cited.text}”`);
     for (const other of answers.querySelectorAll(".why")) other.replaceChildren();
-    this.why.textContent = score + source;
+    this.why.append(node("strong", { class: verdict ?? "unchecked", text: head }), ...said.map((text) => node("p", { text })));
     showPassages(this.passages, cited ?? null);
   }
 
@@ -108,13 +116,31 @@ class Card {
     this.status.textContent = "writing";
     const response = await fetch("v1/chat/completions", { method: "POST", headers, body: JSON.stringify(body), signal });
     if (!response.ok) throw new Error((await response.json().catch(() => null))?.error?.message ?? response.statusText);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const url = `v1/answers/${response.headers.get("X-Syncheck-Answer")}`;
+    signal.addEventListener("abort", () => fetch(url, { method: "DELETE", headers }).catch(() => {}));
+    try {
+      await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error; // fetch throws TypeErrors where the network fails
+    }
+    if (this.isWhole) return;
+    this.status.textContent = "the connection broke; coming back";
+    await follow(url, { answer: this.answer, headers, signal, onEvent: () => this.draw() });
+    this.draw();
+    this.status.textContent = `complete: ${this.checked()}`;
+  }
+
+  async read(reader) {
     for (let rest = "", { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
       const lines = (rest + value).split("\n");
       rest = lines.pop();
       for (const line of lines) if (line.startsWith("data:")) this.take(line.slice(5).trim());
     }
-    if (!this.isWhole) throw new Error("the answer broke off");
+  }
+
+  checked() {
+    const { length } = this.answer.sentences;
+    return `${length} sentence${length === 1 ? "" : "s"} checked`;
   }
 
   take(data) {
@@ -123,7 +149,7 @@ class Card {
     if (chunk.error) throw new Error(chunk.error.message);
     for (const { syncheck = {}, finish_reason: finish } of chunk.choices ?? []) {
       for (const event of syncheck.events ?? []) this.answer.take(event);
-      const checked = `${this.answer.sentences.length} sentence${this.answer.sentences.length === 1 ? "" : "s"} checked`;
+      const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
       this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status}: ${checked}${lowest}` : checked;
     }
@@ -152,7 +178,7 @@ async function ask() {
   stop.disabled = false;
   await Promise.all(cards.map((card, index) => card.follow({
     model: field("model").value, messages: [{ role: "user", content }], context: passages, stream: true,
-    ...(isOwn && { decoder: chosen[index] }), syncheck: { reveal: field("reveal").value },
+    ...(isOwn && { decoder: chosen[index] }), syncheck: { reveal: field("reveal").value, resumable: true },
   }, headers, signal).catch((error) => card.fail(error))));
   if (running?.signal === signal) stop.disabled = true;
 }

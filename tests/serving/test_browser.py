@@ -1,0 +1,133 @@
+"""The page and the JavaScript client in Chromium: keyboard, phone, dark, breaks of the connection, hostile text."""
+
+import asyncio
+import json
+from functools import partial
+
+import pytest
+from browser import needs_chromium, page
+from upstreams import Upstream, chunks_of, running, sse
+
+from fod import FODConfig, FODGenerator
+from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.gateway import Gateway
+from syncheck.serving.own_model import OwnModel
+from syncheck.testing import scripted_monitor
+
+pytestmark = [pytest.mark.slow, needs_chromium]
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+PASSAGES = [f"The bridge opened in 1967. {HOSTILE}", "It has two lanes."]
+RIGHT, WRONG, MARKED = "The bridge opened in 1967.", "It opened in 1968.", "It is <b>wide</b>."
+ANSWER = f"{RIGHT} {WRONG} {MARKED}"
+SUPPORTS = {RIGHT: 0.97, WRONG: 0.1, MARKED: 0.6}
+STATUSES = "[...document.querySelectorAll('.status')].map((s) => s.textContent)"
+DONE = f"{STATUSES}.length && {STATUSES}.every((s) => /done|complete|stopped/.test(s))"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with page() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return scripted_monitor({ANSWER: 4.0, RIGHT: 1.0}, supports=SUPPORTS)
+
+
+@pytest.fixture(scope="module")
+def address(monitor):
+    def plain(prompt, *, seed, **options):
+        return monitor.stream(prompt, do_sample=False, **options)
+
+    fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=FODConfig(temperature=2.0), samples_per_step=4)
+    decoders = {"greedy": plain, "fod": partial(fod.stream, do_sample=False)}
+    with running(create_app(OwnModel(monitor, decoders, default="greedy", name="scripted"))) as address:
+        yield address
+
+
+def ask(browser, address, *, reveal="verified", model=""):
+    """Ask by the keyboard alone."""
+    browser.errors.clear()
+    browser.open(address)
+    browser.wait("document.forms.ask.elements.example.options.length")
+    values = {"question": "When did it open?", "passages": "\n\n".join(PASSAGES), "reveal": reveal, "model": model}
+    browser.run(f"Object.entries({json.dumps(values)}).forEach(([n, v]) => (document.forms.ask.elements[n].value = v))")
+    browser.run("document.forms.ask.elements.question.focus()")
+    browser.press("Enter")
+
+
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_page_shows_each_sentence_and_its_source(browser, address, reveal, width, dark):
+    browser.look(width, dark=dark)
+    ask(browser, address, reveal=reveal)
+    browser.wait(DONE)
+    greedy, fod = browser.run("[...document.querySelectorAll('.text')].map((t) => t.innerText)")
+    assert greedy == ANSWER and fod.startswith(RIGHT)
+    struck = browser.run("[...document.querySelectorAll('del')].map((d) => d.textContent.trim())")
+    assert (WRONG in struck) == (reveal == "immediate")
+    browser.run("document.querySelectorAll('article .sentence')[1].focus()")
+    browser.press("Enter")
+    why = browser.run("document.querySelector('article .why').innerText")
+    assert "0.10" in why and "Passage 1 says “1967”, not “1968”." in why
+    assert browser.run("document.querySelector('mark').closest('.passage') !== null")
+    assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert browser.overflow() <= 0
+    assert browser.run("document.querySelectorAll('img, article b').length") == 0
+    assert browser.run("document.title") == "syncheck" and not browser.errors
+    lightness = browser.run("parseInt(getComputedStyle(document.body).backgroundColor.slice(4))")
+    assert (lightness < 128) == dark
+
+
+@pytest.mark.parametrize("element", ["button", "input", "select", "textarea", "[role=button]"])
+def test_what_one_can_use_has_a_name(browser, address, element):
+    browser.look()
+    ask(browser, address)
+    browser.wait(DONE)
+    unnamed = (
+        f"[...document.querySelectorAll('{element}')].filter((e) => e.checkVisibility())"
+        ".filter((e) => !(e.labels?.length || e.innerText || e.ariaLabel)).length"
+    )
+    assert browser.run(unnamed) == 0
+
+
+class Breaking:
+    """An application whose first streams break off after so many bytes."""
+
+    def __init__(self, app, after):
+        self.app, self.after, self.broken = app, list(after), 0
+
+    async def __call__(self, scope, receive, send):
+        is_stream = scope["type"] == "http" and scope["path"].startswith(("/v1/chat", "/v1/answers", "/events"))
+        if not is_stream or not self.after:
+            return await self.app(scope, receive, send)
+        left = self.after.pop(0)
+
+        async def some(message):
+            nonlocal left
+            if message["type"] == "http.response.body":
+                body = message.get("body", b"")
+                if len(body) >= left:
+                    await send({**message, "body": body[:left], "more_body": True})
+                    self.broken += 1
+                    raise ConnectionError("broken on purpose")
+                left -= len(body)
+            await send(message)
+
+        with pytest.raises(ConnectionError):
+            await self.app(scope, receive, some)
+        await asyncio.sleep(0)
+
+
+def test_the_page_comes_back_when_the_connection_breaks(browser, monitor):
+    upstream = Upstream(stream=sse(chunks_of([word + " " for word in ANSWER.split()])), answer={"data": [{"id": "m"}]})
+    gateway = create_app(Gateway(monitor, "http://up/v1", transport=upstream), ServerConfig())
+    app = Breaking(gateway, [1200, 700])
+    browser.look()
+    with running(app) as address:
+        ask(browser, address, model="m")
+        browser.wait(DONE)
+        assert browser.run("document.querySelector('.text').innerText").strip() == ANSWER
+    assert app.broken == 2 and len([r for r in upstream.requests if r[2]]) == 1
