@@ -73,7 +73,7 @@ class Card {
     const struck = (end) => {
       while (gone.length && gone[0].at <= end) {
         const { text, reason } = gone.shift();
-        if (text.trim()) parts.push(node("del", { text, title: reason }));
+        if (text.trim()) parts.push(" ", node("del", { text: text.trim(), title: reason }), " ");
       }
     };
     for (const sentence of [...sentences].filter((s) => s.end <= chars.length).sort((a, b) => a.start - b.start)) {
