@@ -146,13 +146,10 @@ _worker = _Worker()
 atexit.register(_worker.stop)
 
 
-def _forget() -> None:
-    """Let a forked copy of this process start one of its own."""
-    _worker.__init__()  # type: ignore[misc]  # the lock may be held by a thread that was not copied
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+if hasattr(
+    os, "register_at_fork"
+):  # a copy starts a process of its own; a thread that was not copied may hold the lock
+    os.register_at_fork(after_in_child=_worker.__init__)  # type: ignore[misc]
 
 
 def _serve() -> None:

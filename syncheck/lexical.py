@@ -154,7 +154,7 @@ def content_words(text: str) -> list[str]:
     return [word for word in words(text) if word not in _STOP_WORDS]
 
 
-def share(items: Sequence[object], known: AbstractSet[object]) -> float:
+def share(items: Collection[object], known: AbstractSet[object]) -> float:
     """Return the share of items that are known; NaN when there are none."""
     return sum(item in known for item in items) / len(items) if items else nan
 

@@ -101,12 +101,12 @@ def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
         yield from _counts(value)
 
 
-def load_model(name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere."""
     from transformers import AutoModelForCausalLM
 
     tokenizer = load_tokenizer(name)
-    dtype = torch.float32 if device == "cpu" else "auto"
+    dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
     model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
     return model.to(device).eval(), tokenizer
 

@@ -42,20 +42,8 @@ _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalS
 class SentenceScorer:
     """Scores the sentences of answers to one prompt.
 
-    Parameters
-    ----------
-    prompt
-        Sentences are compared with its passages.
-    schema
-        The features to compute.
-    aggregator
-        None leaves the status ``no_aggregator``.
-    aligner
-        None leaves ``align_score`` unmeasured.
-    doubtful_below, unsupported_below
-        Thresholds of the verdicts, in [0, 1]; see :class:`~syncheck.types.SentenceScore`.
-    monitor
-        Name of the monitor, for reports.
+    Without an aggregator they get the status ``no_aggregator``, without an aligner ``align_score`` is not measured;
+    ``doubtful_below`` and ``unsupported_below`` are thresholds of verdicts, see :class:`~syncheck.types.SentenceScore`.
     """
 
     def __init__(
@@ -102,19 +90,8 @@ class SentenceScorer:
     ) -> list[list[SentenceScore]]:
         """Score the next sentences of several answers together, with one batch for the aligner.
 
-        Parameters
-        ----------
-        answers
-            The sentences of each answer, in order.
-        earlier
-            The scores of each answer's earlier sentences.
-        since
-            The ``time.perf_counter()`` at which they were known to be complete, None for given responses.
-
-        Returns
-        -------
-        list of list of SentenceScore
-            As ``answers``.
+        ``earlier`` are the scores of each answer's earlier sentences, and ``since`` is the ``time.perf_counter()`` at
+        which these were known to be complete, None for given responses.
         """
         sentences = [sentence for answer in answers for sentence in answer]
         if not sentences:

@@ -127,17 +127,9 @@ def fit_model(
 ) -> StoredModel:
     """Train a model of a kind, or a clone of a scikit-learn classifier.
 
-    Parameters
-    ----------
-    X : ndarray of shape (N, F), float64
-        NaN means not measured.
-    y : ndarray of shape (N,)
-        1 faithful, 0 unfaithful.
-    kind
-    seed
-        The same data and seed give the same model; a classifier of the caller's has its own ``random_state``.
-    names
-        Names of the features; ``monotone`` takes their directions from them, or without them from the data.
+    X is (N, F), NaN where not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give
+    the same model; a classifier of the caller's has its own ``random_state``. ``monotone`` takes the directions of the
+    features from their names, or without them from the data.
     """
     if isinstance(kind, str) and kind not in get_args(AggregatorKind):
         raise InputError(f"a trained aggregator is one of {', '.join(get_args(AggregatorKind))}; found {kind!r}")

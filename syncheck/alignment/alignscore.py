@@ -46,10 +46,8 @@ class AlignScoreAligner(OfNetwork):
 
     Parameters
     ----------
-    model
-        In evaluation mode.
-    tokenizer
-        Of the backbone.
+    model, tokenizer
+        In evaluation mode; that of the backbone.
     mode
         ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp`` the
         context is cut into chunks of about 350 words and the claim into sentences: the highest over the chunks,
@@ -59,8 +57,6 @@ class AlignScoreAligner(OfNetwork):
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are then
         those that the published aggregators were trained on. Both agree where every pair fits.
-    device
-        Device to run on.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 

@@ -43,16 +43,12 @@ class BundledAligner(OfNetwork):
 
     Parameters
     ----------
-    model
-        On ``device``.
-    tokenizer
-        Without truncation and padding.
+    model, tokenizer
+        On ``device``; without truncation and padding.
     scale, coverage, novel_pairs, shift
         P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), c the share of the claim's
         content words that the whole context holds, for the network sees only the chosen chunks, and q
         :func:`~syncheck.lexical.novel_pairs`: what is put together in the claim and nowhere in the context.
-    device
-        Where the model is.
     name
         Stored with a monitor: ``"bundled"``, or the folder it was loaded from.
 
@@ -89,15 +85,7 @@ class BundledAligner(OfNetwork):
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
-        """Load the packaged aligner, or one of the same format.
-
-        Parameters
-        ----------
-        path
-            A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None for the packaged.
-        device
-            Where to run it.
-        """
+        """Load a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None for the bundled."""
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
         packed = read_packed(folder)
         model = Int8CrossEncoder(packed.config, packed.arrays).to(device)

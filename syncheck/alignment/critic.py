@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from syncheck.alignment.classifier import ClassifierAligner
-from syncheck.alignment.evaluators import load_language_model
 from syncheck.alignment.protocol import OfNetwork
 from syncheck.errors import CheckpointError, InputError
+from syncheck.pretrained import load_model
 from syncheck.types import Support
 
 if TYPE_CHECKING:
@@ -32,10 +32,8 @@ class CriticAligner(OfNetwork):
 
     Parameters
     ----------
-    model
-        A causal language model that was trained with Self-RAG's tokens, in evaluation mode.
-    tokenizer
-        Its tokenizer.
+    model, tokenizer
+        Of a causal language model that was trained with Self-RAG's tokens, in evaluation mode.
     name
         Stored with a monitor; ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
     instruction
@@ -66,7 +64,7 @@ class CriticAligner(OfNetwork):
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        return cls(*load_language_model(path, device), name=f"critic:{path}")
+        return cls(*load_model(path, device), name=f"critic:{path}")
 
     def about(self, question: str) -> CriticAligner:
         """Return the same aligner for claims that answer this question."""

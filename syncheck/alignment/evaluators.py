@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import IO, Protocol
 
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment.protocol import OfNetwork, check_asked, weights_of
 from syncheck.chats import write_chat
 from syncheck.errors import InputError, TextGeneratorError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.pretrained import load_model
 from syncheck.types import Support
 
 MAX_ANSWER_TOKENS = 512
@@ -52,29 +52,10 @@ class TextGenerator(Protocol):
         ...
 
 
-def load_language_model(
-    path: Path | str, device: str | torch.device
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a causal language model, in evaluation mode, and its tokenizer: float32 on a CPU, its own type elsewhere."""
-    tokenizer = load_tokenizer(path)
-    dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
-    model = load_pretrained(AutoModelForCausalLM, path, what="a causal language model", dtype=dtype)
-    return model.eval().to(device), tokenizer
-
-
 class LocalTextGenerator(OfNetwork):
     """An instruction-tuned causal language model, decoded greedily.
 
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    tokenizer
-        Its tokenizer; a chat template is used where it has one.
-    name
-        The folder or name it was loaded from.
-    max_new_tokens
-        Longest answer.
+    Its tokenizer's chat template is used where it has one; ``name`` is the folder or name it was loaded from.
     """
 
     def __init__(
@@ -93,7 +74,7 @@ class LocalTextGenerator(OfNetwork):
     @classmethod
     def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> LocalTextGenerator:
         """Load a checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
-        return cls(*load_language_model(path, device), name=str(path))
+        return cls(*load_model(path, device), name=str(path))
 
     def __call__(self, prompt: str) -> str:
         """Answer a prompt; raise InputError if prompt and answer do not fit the model's window."""

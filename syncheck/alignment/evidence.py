@@ -55,18 +55,7 @@ class Chunk:
 
 
 def split_passages(passages: Sequence[str]) -> list[Chunk]:
-    """Cut passages into sentences, and sentences that are too long into overlapping pieces.
-
-    Parameters
-    ----------
-    passages
-        The context.
-
-    Returns
-    -------
-    list of Chunk
-        In the order of the context; empty when no passage holds more than white space.
-    """
+    """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
     punkt = PunktSentenceTokenizer()
@@ -82,18 +71,7 @@ def split_passages(passages: Sequence[str]) -> list[Chunk]:
 
 
 class EvidenceIndex:
-    """The chunks of one context, indexed by word.
-
-    Parameters
-    ----------
-    passages
-        The context, of any length.
-
-    Attributes
-    ----------
-    passages : tuple of str
-    chunks : list of Chunk
-    """
+    """The chunks of one context, of any length, indexed by word."""
 
     def __init__(self, passages: Sequence[str]) -> None:
         self.passages = tuple(passages)
@@ -119,21 +97,14 @@ class EvidenceIndex:
         A word weighs its inverse document frequency over the chunks of this context, ln(1 + N / n), and
         less once a chosen chunk holds it. Ties go to the earlier chunk.
 
-        Parameters
-        ----------
-        claim
-            The sentence to check.
-        count
-            How many chunks to choose at most.
-
-        Returns
-        -------
-        list of int
-            Indices into ``chunks``, the best first; the first chunk of the context when none shares a word
-            with the claim, and nothing when there is no chunk.
+        Returns indices into ``chunks``, ``count`` at most, the best first; the first chunk of the context when none
+        shares a word with the claim, and nothing when there is no chunk.
         """
         postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
-        weights = {w: self._weight(w, len(found)) for w, found in postings.items()}
+        weights = {
+            w: math.log1p(len(self.chunks) / len(found)) * (FUNCTION_WORD_WEIGHT if w in FUNCTION_WORDS else 1)
+            for w, found in postings.items()
+        }
         chosen: list[int] = []
         while len(chosen) < min(count, len(self.chunks)):
             gains: dict[int, float] = defaultdict(float)
@@ -161,10 +132,6 @@ class EvidenceIndex:
             self.chunks.append(chunk)
             for word in distinct_words(chunk.text):
                 self._postings[word].append(index)
-
-    def _weight(self, word: str, found: int) -> float:
-        weight = math.log1p(len(self.chunks) / found)
-        return weight * FUNCTION_WORD_WEIGHT if word in FUNCTION_WORDS else weight
 
 
 def distinct_words(text: str) -> list[str]:
@@ -208,9 +175,3 @@ def _pieces(sentence: str) -> Iterator[str]:
         if stop == len(words):
             return
         start = max(start + 1, stop - OVERLAP_WORDS)
-
-
-def _short_parts(word: str) -> Iterator[str]:
-    """Cut text without spaces, as in Chinese, to a tenth of a chunk."""
-    size = MAX_CHUNK_CHARACTERS // 10
-    return (word[i : i + size] for i in range(0, len(word), size))

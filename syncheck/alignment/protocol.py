@@ -162,14 +162,8 @@ class AskedAligner:
     An aligner is the user's code, and generation must survive it: an error, a shortage of memory and an answer that
     breaks the protocol become the claims' reason. Only ``KeyboardInterrupt`` and ``SystemExit`` pass.
 
-    Parameters
-    ----------
-    aligner
-        The aligner.
-    question
-        Passed to it if it takes one; see :class:`~syncheck.alignment.QuestionAligner`.
-    index
-        The passages, cut and indexed, for an aligner that reads these; see :class:`~syncheck.alignment.IndexedAligner`.
+    It is given the question and the indexed passages if it takes them: :class:`QuestionAligner`,
+    :class:`IndexedAligner`.
     """
 
     def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:

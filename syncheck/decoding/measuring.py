@@ -44,18 +44,10 @@ def measure_tokens(
     layers: Sequence[int],
     lid_references: LidReferences | None,
 ) -> list[SentenceSignals]:
-    """Measure the sentences of a run of tokens.
+    """Measure the sentences of a run of tokens, from the first token of the first to the last of the last one.
 
-    Parameters
-    ----------
-    tokens
-        From the first token of the first sentence to the last of the last one.
-    spans
-        The sentences, in tokens of the whole response; at least one has a token.
-    transcript
-        The response.
-    layers, lid_references
-        The decoder blocks of ``tokens.states``; without references LID is not measured.
+    ``spans`` count tokens of the whole response, and at least one has a token. ``layers`` are the decoder blocks of
+    ``tokens.states``; without references LID is not measured.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
     values = torch.stack(
@@ -149,24 +141,9 @@ class Columns:
 
     Columns are counted from the first that all rows have; those of a row's head are the ones before 0.
 
-    Parameters
-    ----------
-    layers
-        Number of tapped decoder blocks.
-    next_logits
-        (B, V) logits of the first column with the context; None if they are still to come.
-    contrast
-        (B, V) logits of the first column without the context; None if there is no such branch.
-    heads
-        What each row begins with; None for nothing.
-
-    Attributes
-    ----------
-    ids : list of Tensor of shape (B,)
-    logits : list of Tensor of shape (B, V)
-        ``logits[j]`` predicted ``ids[j]``; one more than have been fed.
-    contrast : list of Tensor of shape (B, V)
-        The same without the context; one more than that branch has read.
+    ``logits[j]`` (B, V) predicted ``ids[j]`` (B,), and so did ``contrast[j]`` without the context; of both there is one
+    more than their branch has read. ``next_logits`` is None if the first are still to come, ``contrast`` if there is no
+    such branch, and ``heads`` are what each row begins with.
     """
 
     def __init__(

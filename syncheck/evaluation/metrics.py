@@ -45,20 +45,8 @@ class BootstrapSamples:
     def auroc(self, scores: Floats, y: NDArray[np.int64], chosen: NDArray[np.bool_]) -> tuple[float, Floats]:
         """Return the AUROC of the chosen sentences, and that of each resample.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (R, N), float64
-            One row per repeat; the AUROC is computed in each and averaged.
-        y : ndarray of shape (N,), int64
-            1 faithful, 0 unfaithful.
-        chosen : ndarray of shape (N,), bool
-            The sentences that count.
-
-        Returns
-        -------
-        float, ndarray of shape (D,)
-            P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent, and in every
-            resample if one label is in a single group, which says nothing about other groups.
+        P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent, and in every
+        resample if one label is in a single group, which says nothing about other groups.
         """
         good, bad = chosen & (y == 1), chosen & (y == 0)
         groups = self.counts.shape[1]

@@ -33,12 +33,7 @@ class ReliabilityBin:
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
     """Compare mean score and share of faithful sentences in bins of equal width; empty bins are left out.
 
-    Parameters
-    ----------
-    scores, y : array-like of shape (N,)
-        P(faithful) in [0, 1], and labels: 1 faithful, 0 unfaithful.
-    bins
-        Number of bins.
+    Scores (N,) are P(faithful) in [0, 1], labels 1 for faithful and 0 for unfaithful.
     """
     values, labels = scores_with_labels(scores, y)
     if not len(values) or bins < 1:
@@ -74,19 +69,8 @@ def cross_fitted_calibration(
 ) -> Floats:
     """Calibrate each sentence by a map that was fitted without its group, an honest test of a calibration.
 
-    Parameters
-    ----------
-    scores, y, groups : array-like of shape (N,)
-        Raw P(faithful) of held-out sentences, their labels (1 faithful, 0 unfaithful) and, in practice, their
-        questions.
-    method
-        As in :func:`syncheck.aggregators.fit_calibration`.
-    folds, seed
-        Of the split of the groups.
-
-    Returns
-    -------
-    ndarray of shape (N,), float64
+    Takes the raw P(faithful) of held-out sentences, their labels and, in practice, their questions, (N,) each;
+    ``method`` as in :func:`syncheck.aggregators.fit_calibration`. Returns (N,) float64.
     """
     raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
     (numbers,) = fold_numbers(labels, groups, folds=folds, repeats=1, seed=seed)

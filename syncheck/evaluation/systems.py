@@ -94,19 +94,9 @@ def out_of_fold_scores(
 ) -> dict[str, Floats]:
     """Score every sentence with every system, trained ones out of fold and on the same folds.
 
-    Parameters
-    ----------
-    X, y, groups, aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
-    names
-        Names of the F columns.
-    systems
-
-    Returns
-    -------
-    dict of str to ndarray of shape (R, N), float64
-        By name of the system; R is 1 for an untrained one, which takes the median of its column where it was not
-        measured.
+    Parameters are those of :func:`~syncheck.evaluation.crossval.cross_validate`, with the names of the F columns.
+    Returns (R, N) float64 by name of the system; R is 1 for an untrained one, which takes the median of its column
+    where it was not measured.
     """
     labels = np.asarray(y)
     trained = partial(cross_validate, y=labels, groups=groups, **folding)
@@ -188,8 +178,8 @@ def _scores(
     return scores
 
 
-def _columns(features_for: FoldFeatures, places: Sequence[int], train: NDArray[np.int64]) -> Floats:
-    return features_for(train)[:, list(places)]
+def _columns(features_for: FoldFeatures, places: list[int], train: NDArray[np.int64]) -> Floats:
+    return features_for(train)[:, places]
 
 
 def _raw(system: System, column: Floats) -> Floats:

@@ -220,14 +220,7 @@ def left_out_scores(
 ) -> Floats:
     """Score each source by an aggregator that was trained on the others: P(faithful) of each row, (N,).
 
-    Parameters
-    ----------
-    X, y, aggregator, names
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`.
-    sources
-        Source of each row.
-    seed
-        Of the aggregator.
+    ``sources`` has the source of each row; the others are as in :func:`~syncheck.evaluation.crossval.cross_validate`.
     """
     labels, parts = real_numbers(y, "labels"), np.asarray(sources)
     _check_sources(labels, parts)

@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import pairwise
 from math import log, log1p, nan
 
-from syncheck.lexical import content_words, stem, words
+from syncheck.lexical import content_words, share, stem, words
 
 BEST_CHUNKS = 4
 """Chunks that are compared with a sentence; the bundled aligner reads as many."""
@@ -132,16 +132,16 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     held = [_pieces(chunks.texts[number]) for number in best]
     first = [chunks.stems[number] for number in best]
     missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
-    novel = _share(content, content.keys() - chunks.held_in.keys())
+    novel = share(content, content.keys() - chunks.held_in.keys())
     return Groundedness(
         rarity_nearby=_nearby(weights, chunks),
         rarity_best=_mass(weights, first[0] if first else frozenset()),
-        pieces_1=_share(pieces, frozenset().union(*held[:1])),
-        pieces_2=_share(pieces, frozenset().union(*held[:2])),
-        pieces_4=_share(pieces, frozenset().union(*held[:BEST_CHUNKS])),
-        stems_2=_share(content, frozenset().union(*first[:2])),
-        stems_1=max((_share(content, chunk) for chunk in chunks.stems), default=0.0 if content else nan),
-        bigrams_2=_share(_bigrams(sentence), frozenset().union(*(_bigrams(chunks.texts[n]) for n in best[:2]))),
+        pieces_1=share(pieces, frozenset().union(*held[:1])),
+        pieces_2=share(pieces, frozenset().union(*held[:2])),
+        pieces_4=share(pieces, frozenset().union(*held[:BEST_CHUNKS])),
+        stems_2=share(content, frozenset().union(*first[:2])),
+        stems_1=max((share(content, chunk) for chunk in chunks.stems), default=0.0 if content else nan),
+        bigrams_2=share(_bigrams(sentence), frozenset().union(*(_bigrams(chunks.texts[n]) for n in best[:2]))),
         missing_rarity=log1p(sum(missing)),
         missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
         missing_names=float(sum(stem(name) not in chunks.held_in for name in _names(sentence))),
@@ -188,7 +188,3 @@ def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
 def _mass(weights: Mapping[str, float], known: AbstractSet[str]) -> float:
     total = sum(weights.values())
     return sum(weight for item, weight in weights.items() if item in known) / total if total else nan
-
-
-def _share(items: AbstractSet[object] | Mapping[str, object], known: AbstractSet[object]) -> float:
-    return sum(item in known for item in items) / len(items) if items else nan

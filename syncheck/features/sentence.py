@@ -86,33 +86,10 @@ def sentence_features(
     earlier: EarlierSentences,
     text_values: Mapping[str, float] | None = None,
 ) -> SentenceFeatures:
-    """Compute the features of one sentence, in float64.
+    """Compute the features of one sentence, in float64, by the formulas of the paper's appendix A.1 and our own.
 
-    Parameters
-    ----------
-    schema
-        Features to compute, in order.
-    signals
-        Measurements of the sentence's tokens, without special tokens; without any token all features are NaN.
-    support
-        The aligner's verdict.
-    lexicon
-        Words of the context; None if there is no context.
-    question_words
-        Content words of the question.
-    earlier
-        Earlier sentences of the answer.
-    text_values
-        Values of :func:`text_features`.
-
-    Returns
-    -------
-    SentenceFeatures
-        NaN for what was not measured: no context, aligner, question, LID, number, name or earlier sentence.
-
-    Notes
-    -----
-    Formulas of the paper's appendix A.1, with natural logarithms.
+    NaN is what was not measured: no context (``lexicon`` None), aligner, question, LID, number, name or earlier
+    sentence; all features of a sentence without a token. ``text_values`` are those of :func:`text_features`.
     """
     if not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
@@ -236,19 +213,10 @@ def text_features(
     lexicon: ContextLexicon,
     rarity: Rarity,
 ) -> TextFeatures:
-    """Compute the features of one sentence.
+    """Compute the features of one sentence that need no language model.
 
-    Parameters
-    ----------
-    sentence
-    logit
-        Log-odds of support; None is not measured.
-    chunks, lexicon
-        The context.
-    best
-        Numbers of the chunks that share most with the sentence, at most four, the best first.
-    rarity
-        Weights of stems.
+    ``logit`` are the log-odds of support, None if not measured; ``best`` the numbers of the chunks that share most with
+    the sentence, at most four, the best first.
     """
     stated = statement(sentence)
     contrasted = contrast_with(stated, [chunks.texts[number] for number in best])

@@ -151,12 +151,7 @@ def asks_models(path: str | Path, kept: str | Path) -> bool:
 def label_by_propositions(response: str, propositions: Iterable[Proposition]) -> tuple[LabelledSentence, ...]:
     """Label a response's sentences: the one that holds most of an unfaithful proposition is unfaithful.
 
-    Parameters
-    ----------
-    response
-        Cut with NLTK's untrained Punkt.
-    propositions
-        Those that are faithful, or not judged, mark nothing.
+    The response is cut with NLTK's untrained Punkt; propositions that are faithful, or not judged, mark nothing.
 
     Notes
     -----

@@ -54,15 +54,8 @@ def label_sentences(
 ) -> NDArray[np.int64]:
     """Label sentences by the spans that annotators marked: 1 faithful, 0 unfaithful, (N,).
 
-    Parameters
-    ----------
-    bounds
-        Start and end of each sentence in the response, without the white space around it.
-    spans
-        The marked characters of the same response.
-    rule
-    implicit_true
-        Whether spans count that are true of the world although the context does not say so.
+    ``bounds`` are those of each sentence without the white space around it; with ``implicit_true`` spans count that are
+    true of the world although the context does not say so.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
 
@@ -84,18 +77,9 @@ def labelled_sentences(
 ) -> tuple[LabelledSentence, ...]:
     """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
 
-    Parameters
-    ----------
-    response
-    spans, rule, implicit_true
-        As in :func:`label_sentences`.
-    with_letter
-        Leaves out sentences without a letter (the number of a list item, a row of dashes).
-
-    Notes
-    -----
-    The defaults give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives the set
-    that the paper measures.
+    ``with_letter`` leaves out sentences without a letter (the number of a list item, a row of dashes). The defaults
+    give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives the set that the paper
+    measures.
     """
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 

@@ -154,10 +154,7 @@ def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
     """Return where the text of a list item or heading begins, if its line begins ``at`` this visible character.
 
-    Returns
-    -------
-    int or None
-        ``at`` if there is no mark; None if more text, which may come unless ``final``, must tell.
+    Returns ``at`` if there is no mark; None if more text, which may come unless ``final``, must tell.
     """
     if not final and _BEGUN.fullmatch(text, at):
         return None

@@ -25,17 +25,8 @@ class Branch:
     accepts one and reads less that way; results are the same, except that only in a batch a row that is left out can
     fill the window. Rows that need no more tokens can be left out (:meth:`narrow`) until the next :meth:`select`.
 
-    Parameters
-    ----------
-    model
-        A causal language model in evaluation mode.
-    prompts
-        Token ids of each row's prompt, fed at once; the same prompt of several rows is encoded once.
-
-    Attributes
-    ----------
-    next_logits : Tensor of shape (B, V)
-        Raw logits, in the model's dtype, of the next token of the rows :attr:`fed`.
+    The token ids of each row's prompt are fed at once; the same prompt of several rows is encoded once. ``next_logits``
+    (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
@@ -109,14 +100,8 @@ class Branch:
     def select(self, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
         """Continue with copies of some rows, each without its last tokens.
 
-        Parameters
-        ----------
-        rows
-            Row to copy for each new row; a row may occur several times or not at all.
-        dropped
-            Tokens to take back from each new row; from a row that was left out at least those it has not been fed.
-        next_logits
-            (len(rows), V), the logits saved where each new row now ends.
+        A row may occur several times or not at all; from one that was left out at least the tokens are dropped that it
+        has not been fed. ``next_logits`` (len(rows), V) are those saved where each new row now ends.
         """
         if any(dropped):
             self._require_rewindable()

@@ -60,18 +60,9 @@ class ForwardArguments:
     ) -> dict[str, Any]:
         """Return the arguments of one forward.
 
-        Parameters
-        ----------
-        mask
-            (B, columns in the cache and fed), or four-dimensional as attention takes it; None if nothing is padded.
-        positions
-            (1 or B, n) of the tokens that are fed.
-        cache
-            None for a forward without one.
-        keep
-            Number of last positions whose logits are wanted.
-        is_first
-            True if nothing has been fed before.
+        ``mask`` is (B, columns in the cache and fed), or four-dimensional as attention takes it, None if nothing is
+        padded; ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` counts the last positions whose
+        logits are wanted, and ``is_first`` is True if nothing has been fed before.
         """
         if mask is not None and not self._takes_padding:
             raise UnsupportedModelError(

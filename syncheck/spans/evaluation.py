@@ -35,12 +35,7 @@ def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan
     If a series is constant there is no correlation: then 1 if both are constant, whatever their values, and 0
     otherwise.
 
-    Parameters
-    ----------
-    reference, predicted
-        Within the response; characters in no span have risk 0.
-    characters
-        Length of the response.
+    Spans lie within the response, of so many characters; those in no span have risk 0.
     """
     from scipy.stats import spearmanr
 

@@ -59,15 +59,9 @@ _DECIMALS = 6
 
 
 def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabels:
-    """Write a risk and a decision for every character as labels.
+    """Write a risk, in [0, 1], and whether it is called hallucinated, of every character, (C,) each, as labels.
 
-    Parameters
-    ----------
-    risk : ndarray of shape (C,), float64
-        In [0, 1]; rounded to six decimals. Characters of risk 0 get no soft label.
-    marked : ndarray of shape (C,), bool
-        The characters called hallucinated.
-
+    Risks are rounded to six decimals; characters of risk 0 get no soft label.
     """
     if risk.shape != marked.shape or risk.ndim != 1:
         raise InputError(f"expected one risk and one mark a character; found shapes {risk.shape} and {marked.shape}")
@@ -103,10 +97,7 @@ def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
     risks, to the expected union, their number plus the risks of all others. The choice depends on the whole response:
     no single threshold suits both one that is wrong throughout and one with a single wrong name.
 
-    Parameters
-    ----------
-    risk : ndarray of shape (C,), float64
-        In [0, 1]. Characters of equal risk are marked together; none if every risk is 0.
+    Characters of equal risk are marked together; none if every risk, in [0, 1], is 0.
     """
     values, counts = np.unique(risk, return_counts=True)
     values, counts = values[::-1], np.cumsum(counts[::-1])  # from the highest risk down

@@ -255,12 +255,7 @@ _CANDIDATES = 60
 def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> Thresholds:
     """Choose the delta with the best mean IoU for each language and, for all others, over the mean of languages.
 
-    Parameters
-    ----------
-    items
-        All with labels.
-    ratios
-        Results of :meth:`RefindDetector.ratios`, by id.
+    All items have labels; ``ratios`` are results of :meth:`RefindDetector.ratios`, by id.
     """
     if not items:
         raise InputError("expected labelled items to choose thresholds on; found none")

@@ -48,13 +48,7 @@ def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
 def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
     """Measure the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
 
-    Parameters
-    ----------
-    item
-    words
-        All the words of ``item.response``.
-    schema
-        ``spans-rarity.v1`` needs the extra ``rarity``.
+    ``words`` are all of ``item.response``; ``spans-rarity.v1`` needs the extra ``rarity``.
     """
     if not words:
         return np.zeros((0, len(span_feature_names(schema))))

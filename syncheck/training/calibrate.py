@@ -51,12 +51,8 @@ class ReleaseCurve:
 def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
     """Compute the shares of good and of kept sentences by threshold.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N,)
-        Of held-out sentences, best of those that the decoder itself wrote; at least one.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    The scores (N,) are of held-out sentences, best of those that the decoder itself wrote, at least one; ``y`` (N,) has
+    1 for faithful and 0 for unfaithful.
     """
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
