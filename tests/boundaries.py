@@ -14,7 +14,7 @@ FOUNDATION = frozenset(
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
     *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "endpoints"),
-    *("kit", "labelling", "evaluation", "training", "spans", "corpus", "serving", "integrations", "cli", "testing"),
+    *("kit", "corpus", "labelling", "evaluation", "training", "spans", "serving", "integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from syncheck.cli.options import add_length, add_model, count, number, open_share, positive_share, share
+from syncheck.cli.options import add_engine, add_length, add_model, count, number, open_share, positive_share, share
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
 
 SEEDS = 3
@@ -89,7 +89,7 @@ def add_features(parser: argparse.ArgumentParser) -> None:
     add("--output", required=True, metavar="FILE", help="Parquet file with one row per sentence")
     _add_corpus(parser)
     add("--batch-size", type=count, metavar="N", help="number of responses replayed at once (cpu 1, cuda 16)")
-    add("--part-size", type=count, default=64, metavar="N", help="number of records that a kill can lose (%(default)s)")
+    add_engine(parser)
     add("--shard", type=_shard, default=(1, 1), metavar="I/N", help="measure every N-th part, starting with the I-th")
 
 

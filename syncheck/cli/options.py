@@ -422,7 +422,12 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="continue after what --output already answers; refused if records, models or options changed (off)",
     )
-    add = parser.add_argument_group("corpus", "for an --output that is a store").add_argument
+    add_engine(parser.add_argument_group("corpus", "for an --output that is a store"))
+
+
+def add_engine(parser: argparse._ActionsContainer) -> None:
+    """Add the options of how a corpus is answered."""
+    add = parser.add_argument
     add("--engine", choices=("local", "ray"), help="where records are answered: here, or on a Ray cluster (local)")
     add("--workers", type=count, metavar="N", help="with --engine ray: processes that answer (1)")
     add("--part-size", type=count, metavar="N", help="number of records that a kill can lose (64)")

@@ -140,7 +140,7 @@ def _into_store(
             corpus_lines(args.input),
             store,
             make_worker,
-            engine=_engine(args),
+            engine=engine_of(args),
             part_size=args.part_size or PART_SIZE,
             total=count_lines(args.input),
             on_part=told,
@@ -165,7 +165,8 @@ def _refuse_without_store(args: argparse.Namespace) -> None:
             raise InputError(f"{option} is for an --output that is a folder; name one, with a slash at its end")
 
 
-def _engine(args: argparse.Namespace) -> Engine:
+def engine_of(args: argparse.Namespace) -> Engine:
+    """Return where ``--engine`` and ``--workers`` say that records are answered."""
     if args.engine != "ray":
         if args.workers is not None:
             raise InputError("--workers is for --engine ray; add it, or leave it out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,9 @@ from syncheck.alignment import load_aligner
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
 from syncheck.cli.monitors import aligner_for, monitor_to_measure, scoring_monitor, segmenter_of
 from syncheck.cli.outputs import check_file, check_folder
+from syncheck.cli.record_runs import engine_of
 from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
+from syncheck.corpus.engines import PART_SIZE
 from syncheck.errors import InputError
 from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bins
 from syncheck.evaluation.reliability import save_reliability_diagram
@@ -29,6 +31,7 @@ from syncheck.training import (
     Calibrated,
     LabelledSet,
     MeasuredSentences,
+    SentenceMeasurer,
     Shard,
     adapt_monitor,
     calibrate_monitor,
@@ -118,9 +121,11 @@ def features(args: argparse.Namespace) -> int:
         monitor(),
         records,
         args.output,
-        batch_size=args.batch_size or BATCH_SIZES[args.device],
-        part_size=args.part_size,
+        batch_size=_batch_size(args),
+        part_size=args.part_size or PART_SIZE,
         shard=Shard(number, count),
+        engine=engine_of(args),
+        make_worker=partial(_measurer, args) if args.engine == "ray" else None,  # another process loads its own monitor
     )
     if measured is None:
         sys.stderr.write(
@@ -130,6 +135,14 @@ def features(args: argparse.Namespace) -> int:
         return 0
     report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
+
+
+def _measurer(args: argparse.Namespace) -> SentenceMeasurer:
+    return SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
+
+
+def _batch_size(args: argparse.Namespace) -> int:
+    return args.batch_size or BATCH_SIZES[args.device]
 
 
 def _compared(

@@ -39,6 +39,9 @@ class Store:
         ``row``, what the command writes for it, as JSON.
     facts
         Facts that determine the rows in addition to the records, by name.
+    shared
+        Other processes write parts of their own there at the same time. Otherwise files that a killed process left
+        unfinished are removed.
 
     Raises
     ------
@@ -48,12 +51,14 @@ class Store:
         If pyarrow is not installed.
     """
 
-    def __init__(self, folder: str | Path, facts: Mapping[str, str]) -> None:
+    def __init__(self, folder: str | Path, facts: Mapping[str, str], *, shared: bool = False) -> None:
         _parquet()
         self.folder = Path(folder)
         noted = {"format": FORMAT, **facts}
         enter_run(self.folder / _RUN, noted)
         self.run = hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+        for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
+            path.unlink(missing_ok=True)
         self._parts = self._indexed()
         self._keys = {key for part in self._parts.values() for key in part["keys"]}
 
@@ -104,9 +109,14 @@ class Store:
             for key, row in zip(table["key"].to_pylist(), table["row"].to_pylist(), strict=True):
                 yield key, json.loads(row)
 
+    def remove(self) -> None:
+        """Remove the store, whose rows are elsewhere; a folder that holds anything else stays."""
+        for pattern in ("part-*", f"{_RUN}*", f"{_MANIFEST}*", f"{_DAMAGED}*"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        self.folder.rmdir()
+
     def _indexed(self) -> dict[str, dict[str, Any]]:
-        for path in self.folder.glob(f"*{UNFINISHED}*"):
-            path.unlink(missing_ok=True)
         known = self._manifest()
         parts: dict[str, dict[str, Any]] = {}
         for path in sorted(self.folder.glob("part-*.parquet")):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from glob import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
+from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.errors import (
     CheckpointError,
     InputError,
@@ -23,10 +27,10 @@ from syncheck.errors import (
     TextGeneratorError,
     describe_failure,
 )
-from syncheck.files import UNFINISHED, enter_run
+from syncheck.files import UNFINISHED
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
-from syncheck.labelling.responses import LabelledResponse, prompt_of
+from syncheck.labelling.responses import LabelledResponse, prompt_of, response_from_json, response_to_json
 from syncheck.replay import GivenResponse
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences, joined
@@ -181,9 +185,6 @@ def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[i
     }
 
 
-_RUN = "run.json"
-
-
 @dataclass(frozen=True, slots=True)
 class Shard:
     """The ``number``-th of ``count`` processes that share the parts of one corpus, from 1."""
@@ -195,6 +196,79 @@ class Shard:
         if not 1 <= self.number <= self.count:
             raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
 
+    def has(self, part: int) -> bool:
+        """Whether a part, by its number from 0, is one of this process."""
+        return part % self.count == self.number - 1
+
+
+class SentenceMeasurer:
+    """Measures the sentences of labelled responses; a :data:`~syncheck.corpus.records.Worker`."""
+
+    def __init__(self, monitor: Monitor, *, batch_size: int = 1) -> None:
+        self._monitor = monitor
+        self._batch_size = batch_size
+
+    def __call__(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
+        """Return the row of each line; TextGeneratorError if the aligner fails, so that the part is not kept."""
+        records = [response_from_json(line.content.decode()) for line in lines]
+        with tqdm(disable=True) as bar:
+            measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
+        rows = {record.id: _row(measured, i) for i, record in enumerate(measured.records)}
+        left_out = measured.left_out
+        return [
+            {"id": record.id, "line": line.number, "error": left_out[record.id]}
+            if record.id in left_out
+            else rows[record.id]
+            for line, record in zip(lines, records, strict=True)
+        ]
+
+
+def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
+    """Return one response's sentences, with their activations as (N, H) little-endian float32 in base64."""
+    own = np.flatnonzero(measured.owners == index)
+    names = measured.schema.names
+    return {
+        "id": measured.records[index].id,
+        "sentences": [
+            {
+                "text": measured.texts[i],
+                "start": int(measured.bounds[i, 0]),
+                "end": int(measured.bounds[i, 1]),
+                "score": None,
+                "features": {
+                    n: None if np.isnan(v) else float(v) for n, v in zip(names, measured.values[i], strict=True)
+                },
+            }
+            for i in own
+        ],
+        "activations": {
+            str(layer): b64encode(states[own].astype("<f4").tobytes()).decode()
+            for layer, states in measured.activations.items()
+            if len(own)
+        },
+    }
+
+
+def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor) -> MeasuredSentences:
+    """Return what :func:`_row` wrote of a response; without a sentence if it was left out."""
+    sentences = row.get("sentences", [])
+    names = monitor.schema.names
+    rows = [[np.nan if s["features"][name] is None else s["features"][name] for name in names] for s in sentences]
+    return MeasuredSentences(
+        schema=monitor.schema,
+        values=np.array(rows, np.float64).reshape(len(rows), len(names)),
+        activations={
+            int(layer): np.frombuffer(b64decode(states), "<f4").reshape(len(rows), -1).astype(np.float32)
+            for layer, states in row.get("activations", {}).items()
+        },
+        bounds=np.array([(s["start"], s["end"]) for s in sentences], np.int64).reshape(len(rows), 2),
+        texts=tuple(s["text"] for s in sentences),
+        owners=np.zeros(len(rows), np.int64),
+        records=() if "error" in row else (record,),
+        left_out={record.id: row["error"]} if "error" in row else {},
+        segmenter=monitor.config.segmenter,
+    )
+
 
 def measure_to_parquet(
     monitor: Monitor,
@@ -202,16 +276,18 @@ def measure_to_parquet(
     output: str | Path,
     *,
     batch_size: int = 1,
-    part_size: int = 64,
+    part_size: int = PART_SIZE,
     shard: Shard = Shard(),  # noqa: B008 (frozen)
+    engine: Engine = run_locally,
+    make_worker: Callable[[], Worker] | None = None,
     show_progress: bool | None = None,
 ) -> MeasuredSentences | None:
     """Measure labelled responses into a Parquet file, part by part.
 
-    Parts of ``part_size`` records are written to the folder ``<output>.parts``, each whole or not at all. A process
-    that is started again measures those of its parts that are missing or damaged: a kill costs at most one part, and
-    the file is the same as without the kill. When all parts are there they are joined in the order of the records and
-    replace ``output``.
+    Rows are kept in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`: a process that is started again
+    measures the records that it lacks, so that a kill costs at most one part of each worker, and the file is the same
+    as without the kill. When the rows of all records are there they are joined in the order of the records and replace
+    ``output``.
 
     Parameters
     ----------
@@ -227,12 +303,16 @@ def measure_to_parquet(
         Records that are measured, and can be lost, at once.
     shard
         This process measures every ``count``-th part. Processes share the folder, or it is copied together; the one
-        that finds all parts there joins them. A single shard removes the folder once ``output`` was read again.
+        that finds all rows there joins them. A single shard removes the folder once ``output`` was read again.
+    engine
+        Where parts are measured: in this process, or :func:`~syncheck.corpus.run_on_ray`.
+    make_worker
+        Builds a :class:`SentenceMeasurer` of an equal monitor in another process; None takes ``monitor``.
 
     Returns
     -------
     MeasuredSentences or None
-        None if parts of other shards are missing or damaged.
+        None if rows of other shards are missing or damaged.
 
     Raises
     ------
@@ -244,7 +324,7 @@ def measure_to_parquet(
     RecordError
         As in :func:`measure`, before the first is measured.
     MismatchError
-        If the folder holds parts of other records, another model, aligner, config or part size.
+        If the folder holds rows of another model, aligner or config.
     CheckpointError
         If what was written cannot be read; the parts are then still there.
     MissingExtraError
@@ -252,31 +332,37 @@ def measure_to_parquet(
     """
     output, records = Path(output), labelled_responses(records)
     _check(output, part_size, batch_size)
-    provenance = _provenance(monitor, records, part_size)
+    facts = _facts(monitor)
+    lines = [Line(str(r.source or "records"), i, _content(r)) for i, r in enumerate(records, 1)]
+    provenance = {"records": hashlib.sha256(b"\n".join(line.content for line in lines)).hexdigest(), **facts}
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
-    enter_run(folder / _RUN, provenance)
-    chunks = [records[first : first + part_size] for first in range(0, len(records), part_size)]
-    paths = [folder / f"part-{index:05d}.parquet" for index in range(len(chunks))]
-    own = list(zip(paths, chunks, strict=True))[shard.number - 1 :: shard.count]
-    missing = [(path, chunk) for path, chunk in own if _read(path, provenance) is None]
-    check_sentences(monitor, [record for _, chunk in missing for record in chunk])
-    total, left = sum(len(chunk) for _, chunk in own), sum(len(chunk) for _, chunk in missing)
-    disable = None if show_progress is None else not show_progress
-    with tqdm(total=total, initial=total - left, desc="responses", unit=" responses", disable=disable) as bar:
-        for path, chunk in missing:
-            write_parquet(measure_records(monitor, chunk, batch_size=batch_size, bar=bar), path, provenance=provenance)
-    parts = []
-    for path in paths:
-        if (part := _read(path, provenance)) is None:
-            return None
-        parts.append(part)
-    whole = joined(parts)
+    with Store(folder, facts, shared=shard.count > 1) as store:
+        lacking = [(i, record) for i, record in enumerate(records) if store.key(lines[i]) not in store]
+        check_sentences(monitor, [record for i, record in lacking if shard.has(i // part_size)])
+        answer_corpus(
+            lines,
+            store,
+            make_worker or (lambda: SentenceMeasurer(monitor, batch_size=batch_size)),
+            engine=lambda parts, make: engine((part for part in parts if shard.has(part.number)), make),
+            part_size=part_size,
+            total=len(records),
+            show_progress=show_progress,
+        )
+    store = Store(folder, facts, shared=shard.count > 1)  # with what other shards have written meanwhile
+    keys = [store.key(line) for line in lines]
+    if not all(key in store for key in keys):
+        return None
+    rows = dict(store.rows())
+    parts = [_of_row(rows[key], record, monitor) for key, record in zip(keys, records, strict=True)]
+    whole = replace(joined(parts), provenance=provenance)
     _check_any(whole)
-    write_parquet(whole, output, provenance=provenance)
+    write_parquet(whole, output)
     if shard.count == 1:
-        _remove(folder, output)
+        store.remove()
+        for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # that killed processes left
+            path.unlink(missing_ok=True)
     return whole
 
 
@@ -287,20 +373,18 @@ def _check(output: Path, part_size: int, batch_size: int) -> None:
         raise InputError(f"{output}: the folder does not exist; make it first")
 
 
-def _provenance(monitor: Monitor, records: Sequence[LabelledResponse], part_size: int) -> dict[str, str]:
-    """Return the facts that determine the values of a run, by name."""
-    corpus = hashlib.sha256()
-    for record in records:
-        content = {name: value for name, value in asdict(record).items() if name not in ("source", "line")}
-        corpus.update(json.dumps(content, sort_keys=True).encode())
+def _content(record: LabelledResponse) -> bytes:
+    return response_to_json(replace(record, source=None, line=None)).encode()
+
+
+def _facts(monitor: Monitor) -> dict[str, str]:
+    """Return the facts that determine the values in addition to the records, by name."""
     config = asdict(monitor.config)
     return {
-        "records": corpus.hexdigest(),
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
         **instrument_of(monitor),
         "dtype": str(monitor.model.dtype),
         "LID references": _references(monitor),
-        "part size": str(part_size),
         "version": version("syncheck"),
     }
 
@@ -323,11 +407,3 @@ def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
         return read_parquet(path)
     except CheckpointError:
         return None
-
-
-def _remove(folder: Path, output: Path) -> None:
-    """Remove the parts, and files that killed processes left unfinished."""
-    unfinished = (path for path in output.parent.iterdir() if path.name.startswith(f"{output.name}{UNFINISHED}"))
-    for path in (*folder.glob("part-*.parquet*"), *folder.glob(f"{_RUN}*"), *unfinished):
-        path.unlink(missing_ok=True)
-    folder.rmdir()

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
+import made_up
 import pytest
 from command_runs import record, write
 
@@ -12,6 +14,7 @@ from syncheck.checkpoint import packaged_monitor
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
 from syncheck.errors import InputError, MismatchError
 from syncheck.kit import ASSETS, load_kit
+from syncheck.training import SentenceMeasurer, measure_to_parquet
 
 ray = pytest.importorskip("ray")
 pytestmark = [
@@ -25,31 +28,36 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "signals" / "llama"
 @pytest.fixture(scope="module")
 def cluster():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the functions here, which workers cannot import
     yield
     ray.shutdown()
 
 
 def scorer_of(golden, marker):
-    """Build a scorer in another process, which is killed there at the record r9 where the marker is not there yet."""
+    """Build a scorer in another process."""
+    return lambda: killed_once(RecordScorer(golden_monitor(golden)), marker)
 
-    def make():
-        import torch
 
-        from syncheck import Monitor
-        from syncheck.pretrained import load_model
+def killed_once(worker, marker):
+    """Kill the process at the record r9 where the marker is not there yet."""
 
-        torch.set_num_threads(1)
-        scorer = RecordScorer(Monitor(*load_model(str(golden), "cpu")))
+    def answered(lines):
+        if marker is not None and not marker.exists() and any(b'"r9"' in line.content for line in lines):
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return worker(lines)
 
-        def answered(lines):
-            if marker is not None and not marker.exists() and any(b'"r9"' in line.content for line in lines):
-                marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return scorer(lines)
+    return answered
 
-        return answered
 
-    return make
+def golden_monitor(folder):
+    import torch
+
+    from syncheck import Monitor
+    from syncheck.pretrained import load_model
+
+    torch.set_num_threads(1)
+    return Monitor(*load_model(str(folder), "cpu"))
 
 
 def parts_of(folder):
@@ -82,6 +90,25 @@ def test_a_killed_worker_loses_nothing_and_answers_nothing_twice(cluster, tmp_pa
     assert answered(tmp_path / "ray", scorer_of(GOLDEN, None)) == whole, "begun there, continued here"
     with pytest.raises(MismatchError):
         Store(tmp_path / "ray", {"version": "2"})
+
+
+def test_features_are_those_of_the_local_engine_though_a_worker_was_killed(cluster, tmp_path):
+    too_long = made_up.record(4, passages=("word " * 3000,))
+    given = [too_long if i == 4 else made_up.record(i) for i in range(12)]
+    monitor, marker = golden_monitor(GOLDEN), tmp_path / "died"
+    options = {"part_size": 2, "show_progress": False}
+    local = measure_to_parquet(monitor, given, tmp_path / "local.parquet", **options)
+    assert list(local.left_out) == ["r4"] and len(local.records) == 11
+    measure_to_parquet(
+        monitor,
+        given,
+        tmp_path / "ray.parquet",
+        engine=lambda parts, make: run_on_ray(parts, make, workers=2),
+        make_worker=lambda: killed_once(SentenceMeasurer(golden_monitor(GOLDEN)), marker),
+        **options,
+    )
+    assert marker.exists()
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
 
 
 def test_a_record_that_kills_every_worker_stops_its_part_alone(cluster, tmp_path):
