@@ -49,10 +49,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        A trained monitor.
+    model, tokenizer, monitor
+        A trained monitor, and what it watches.
     config
         Parameters of the search and the action when it finds nothing; None takes the paper's.
     backtrack_threshold, prune_threshold, beam_size, samples_per_step, propose
@@ -194,10 +192,8 @@ class BacktrackGenerator(FODGenerator):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        A trained monitor.
+    model, tokenizer, monitor
+        A trained monitor, and what it watches.
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
         chose, with the guarantee at :class:`fod.Thresholds`.

@@ -48,6 +48,7 @@ ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "compari
 Remark = Literal["says_not_stated", "no_passage_touches"]
 
 FloatArray = NDArray[np.float32]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,8 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        A trained monitor.
+    model, tokenizer, monitor
+        A trained monitor, and what it watches.
     threshold
         In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
         with the guarantee at :class:`fod.Thresholds`. The paper has 0.7.

@@ -50,10 +50,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        Scores the sentences.
+    model, tokenizer, monitor
+        The monitor that scores the sentences, and what it watches.
     reward
         Judges a whole answer with its scores; see :data:`Reward`, or :data:`RewardName` for those that are there.
     samples
@@ -140,10 +138,8 @@ class RerankGenerator(BestOfNGenerator):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        Scores the sentences.
+    model, tokenizer, monitor
+        The monitor that scores the sentences, and what it watches.
     by
         ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the tokens; ``aligner``: mean
         ``align_score`` of the sentences.

@@ -29,10 +29,8 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        Scores the sentences.
+    model, tokenizer, monitor
+        The monitor that scores the sentences, and what it watches.
     alpha, plausibility
         See :func:`fod.contrast_scores`.
 

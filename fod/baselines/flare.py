@@ -111,10 +111,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
 
     Parameters
     ----------
-    model, tokenizer
-        Those of the monitor.
-    monitor
-        Scores the sentences.
+    model, tokenizer, monitor
+        The monitor that scores the sentences, and what it watches.
     retriever
         Finds passages; see :class:`FLAREQuery` and, for a list of passages, :class:`fod.PassageIndex`.
     threshold

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, scores_with_labels
+from syncheck.types import Floats
 
-Floats = NDArray[np.float64]
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
 
 RAW_SHARE = 1e-3

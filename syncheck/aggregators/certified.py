@@ -12,9 +12,8 @@ from syncheck.aggregators.aggregator import Aggregator
 from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel
 from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
 from syncheck.errors import InputError
-from syncheck.types import Bounds
+from syncheck.types import Bounds, Floats
 
-Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 
 _ROUNDING = 1e-9

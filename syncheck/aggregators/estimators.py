@@ -19,8 +19,7 @@ from syncheck.aggregators.models import occlusion
 from syncheck.config import ProbabilisticClassifier
 from syncheck.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
 from syncheck.files import REMEDY
-
-Floats = NDArray[np.float64]
+from syncheck.types import Floats
 
 CLOSEST = 1e-6
 """Smallest distance of a probability from 0 and 1 where its log-odds are taken: forests give both values."""

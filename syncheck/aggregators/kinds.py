@@ -20,8 +20,8 @@ from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassif
 from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found
 from syncheck.schemas import FEATURES, LID
+from syncheck.types import Floats
 
-Floats = NDArray[np.float64]
 KindName = AggregatorKind | Literal["estimator", "signal"]
 """The trained kinds, a scikit-learn classifier of the caller's, and one signal taken as it is."""
 

@@ -21,9 +21,7 @@ from syncheck.aggregators.trees import Forest
 from syncheck.config import ClassifierKind
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import parse_arrays, parse_object
-from syncheck.types import FeatureSchema
-
-Floats = NDArray[np.float64]
+from syncheck.types import FeatureSchema, Floats
 
 MAX_DEPTH = 16
 """Layers of a network that is read."""

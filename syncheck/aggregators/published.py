@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.aggregators.models import Network
 from syncheck.errors import CheckpointError, MismatchError
 from syncheck.files import require_regular
-from syncheck.types import FeatureSchema
+from syncheck.types import FeatureSchema, Floats
 
 ALLOWED = frozenset(
     {
@@ -38,7 +37,6 @@ ALLOWED = frozenset(
     }
 )
 
-Floats = NDArray[np.float64]
 
 _LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
 _ORDER = (

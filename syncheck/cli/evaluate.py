@@ -93,9 +93,14 @@ def evaluate(args: argparse.Namespace) -> int:
             found[what] = extra.to_dict() | best
         output[name] = found
         panels += panels_of(name, table)
+    return _written(args, output, panels, "AUROC")
+
+
+def _written(args: argparse.Namespace, output: dict[str, object], panels: list[IntervalPanel], label: str) -> int:
+    """Write the tables and draw them where that is asked for; returns the exit code."""
     write_json(args.output, output)
     if args.plot is not None:
-        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
+        plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
     return 0
 
 
@@ -157,10 +162,7 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
             cells = [matrix.cell(row, source) for row in matrix.rows]
             columns = (tuple(getattr(cell, part) for cell in cells) for part in ("auroc", "low", "high"))
             panels.append(IntervalPanel(f"{name} set, {source}", matrix.rows, *columns))
-    write_json(args.output, output)
-    if args.plot is not None:
-        plot_intervals(panels, args.plot, label="AUROC on the source left out, with 95 % intervals over groups")
-    return 0
+    return _written(args, output, panels, "AUROC on the source left out")
 
 
 def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
@@ -354,10 +356,7 @@ def ablate(args: argparse.Namespace) -> int:
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
         panels += panels_of(name, table)
-    write_json(args.output, output)
-    if args.plot is not None:
-        plot_intervals(panels, args.plot, label=f"AUROC of {args.aggregator}, with 95 % intervals over groups")
-    return 0
+    return _written(args, output, panels, f"AUROC of {args.aggregator}")
 
 
 def transfer(args: argparse.Namespace) -> int:
@@ -373,7 +372,8 @@ def transfer(args: argparse.Namespace) -> int:
         sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
         output[name] = matrix.to_dict()
         if args.plot is not None:
-            _plot(matrix, name, _path_of(args.plot, name, several=len(names) > 1))
+            path = Path(args.plot)
+            _plot(matrix, name, path.with_stem(f"{path.stem}-{name}") if len(names) > 1 else path)
     write_json(args.output, output)
     return 0
 
@@ -426,11 +426,6 @@ def _plot(matrix: AurocMatrix, name: str, path: Path) -> None:
         column_label=columns,
         title=f"{name} set",
     )
-
-
-def _path_of(plot: str, name: str, *, several: bool) -> Path:
-    path = Path(plot)
-    return path.with_name(f"{path.stem}-{name}{path.suffix}") if several else path
 
 
 def _chosen_sets(args: argparse.Namespace) -> tuple[SetName, ...]:

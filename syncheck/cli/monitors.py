@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -21,6 +21,9 @@ from syncheck.pretrained import load_model
 from syncheck.schemas import needs_lid
 from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 GENERIC: Final = "generic"
 """The bundled monitor that reads text alone, as ``--monitor`` names it."""
@@ -62,11 +65,16 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     return monitor if prior is None else monitor.with_prior(prior)
 
 
+def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the language model that ``--model`` names, or the kit's, and its tokenizer."""
+    return kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+
+
 def monitor_to_measure(args: argparse.Namespace) -> Monitor:
     """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``."""
-    if args.monitor is not None:
+    if getattr(args, "monitor", None) is not None:
         return _trained(args, GENERIC)
-    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    model, tokenizer = models_of(args)
     reference: str | None = getattr(args, "lid_reference", None)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
     schema = getattr(args, "schema", None) or DEFAULT_SCHEMA

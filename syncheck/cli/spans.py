@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.alignment import EndpointTextGenerator, LocalTextGenerator, TextGenerator
-from syncheck.cli.monitors import read_passages
+from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
 from syncheck.errors import InputError, RecordError
-from syncheck.kit import kit_language_model
 from syncheck.labelling.passages import load_passages
 from syncheck.labelling.responses import Record
-from syncheck.pretrained import load_model
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.spans import (
     DEFAULT_RERANKER,
@@ -136,8 +134,7 @@ def _replay(args: argparse.Namespace) -> TokenReplay | None:
     """Return the replay of responses with a language model, None for a method that needs none."""
     if args.method not in ("refind", "hallurag") and not (args.method == "mikani" and reads_signals(args.span_model)):
         return None
-    models = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
-    return TokenReplay(*models, too_long="leave_out" if args.too_long == "leave-out" else "refuse")
+    return TokenReplay(*models_of(args), too_long="leave_out" if args.too_long == "leave-out" else "refuse")
 
 
 def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:

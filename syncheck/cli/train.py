@@ -13,18 +13,15 @@ from numpy.typing import NDArray
 from syncheck.aggregators import RiskControlledThreshold
 from syncheck.alignment import load_aligner
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
-from syncheck.cli.monitors import aligner_for, monitor_to_measure, scoring_monitor, segmenter_of
+from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
-from syncheck.config import AggregatorKind, MonitorConfig, SegmenterConfig
+from syncheck.config import AggregatorKind
 from syncheck.corpus.engines import PART_SIZE
 from syncheck.errors import InputError
 from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bins
 from syncheck.evaluation.reliability import save_reliability_diagram
-from syncheck.kit import kit_language_model
 from syncheck.labelling import load_unlabelled
-from syncheck.monitor import Monitor
-from syncheck.pretrained import load_model
 from syncheck.printable import printable
 from syncheck.report.plots import plot_curve, plot_intervals
 from syncheck.training import (
@@ -47,13 +44,7 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print the figures of its kind of aggregator and save it; returns the exit code."""
     check_folder(args.output)
-    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
-    untrained = Monitor(
-        model,
-        tokenizer,
-        config=MonitorConfig(schema=args.schema, segmenter=segmenter_of(args) or SegmenterConfig()),
-        aligner=aligner_for(args),
-    )
+    untrained = monitor_to_measure(args)
     measured = measured_by(untrained, args, Path(args.data))
     kind, table, (held_out,) = _compared(measured, args)
     chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
@@ -75,18 +66,18 @@ def adapt(args: argparse.Namespace) -> int:
     """Train a monitor without labels, and write it with its model card; returns the exit code."""
     check_folder(args.output)
     prompts = load_unlabelled(args.prompts)
-    model, tokenizer = kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
+    untrained = monitor_to_measure(args)
     teacher = args.teacher if args.teacher == "generic" else load_aligner(args.teacher, device=args.device)
     if teacher is None:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")
     found = adapt_monitor(
         prompts,
-        model=model,
-        tokenizer=tokenizer,
+        model=untrained.model,
+        tokenizer=untrained.tokenizer,
         teacher=teacher,
         aggregator=args.aggregator,
-        config=MonitorConfig(schema=args.schema, segmenter=segmenter_of(args) or SegmenterConfig()),
-        aligner=aligner_for(args),
+        config=untrained.config,
+        aligner=untrained.aligner,
         samples=args.samples,
         max_new_tokens=args.max_new_tokens,
         sure=args.sure,

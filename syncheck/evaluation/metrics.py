@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from syncheck.types import Floats
+
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

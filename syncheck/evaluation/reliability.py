@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
 from syncheck.errors import InputError
 from syncheck.evaluation.crossval import fold_numbers
 from syncheck.given import scores_with_labels
 from syncheck.report.plots import check_plot, wrapped
+from syncheck.types import Floats
 
-Floats = NDArray[np.float64]
 BINS = 10
 
 

@@ -24,8 +24,7 @@ from syncheck.evaluation.crossval import (
 from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
 from syncheck.schemas import SCHEMAS
-
-Floats = NDArray[np.float64]
+from syncheck.types import Floats
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""

@@ -22,6 +22,7 @@ from syncheck.evaluation.metrics import (
 )
 from syncheck.given import has_both_labels, labels_found, real_numbers
 from syncheck.printable import printable
+from syncheck.types import Floats
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -43,9 +44,6 @@ def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> s
 def json_number(value: object) -> object:
     """Return a value as JSON can hold it: NaN becomes None."""
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

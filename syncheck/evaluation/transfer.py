@@ -16,9 +16,7 @@ from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, 
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.given import real_numbers
-from syncheck.types import FeatureSchema
-
-Floats = NDArray[np.float64]
+from syncheck.types import FeatureSchema, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from syncheck.errors import InputError
-from syncheck.types import Bounds
-
-Floats = NDArray[np.float64]
+from syncheck.types import Bounds, Floats
 
 _LOWEST = -600.0
 """Nats; its exponential is not 0."""

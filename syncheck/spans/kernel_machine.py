@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from syncheck.errors import CheckpointError
 from syncheck.files import parse_arrays
+from syncheck.types import Floats
 
 _ROWS = 4096
 
@@ -18,8 +18,6 @@ MAX_VALUE = 1e15
 """Largest magnitude in a machine that is read, so that no sum of squares overflows."""
 
 SMALLEST_SCALE = 1e-30
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.aggregators.trees import Forest
 from syncheck.errors import CheckpointError, InputError, MismatchError
@@ -27,6 +26,7 @@ from syncheck.spans.kernel_machine import KernelMachine
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
 from syncheck.spans.words import words_of
+from syncheck.types import Floats
 
 RegressorKind = Literal["xgb", "svr"]
 
@@ -49,8 +49,6 @@ SVR_WEIGHTS = (0.01, 100.0)
 MAX_WORDS = 6000
 """Words that support vector regression is fitted on: its time grows with the square of the words or faster. On
 Mu-SHROOM's validation sets, 32,000 words, all held-out fits take about two minutes on one core."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

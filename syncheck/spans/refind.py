@@ -22,12 +22,11 @@ from syncheck.signals import window_of
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import token_char_spans
-from syncheck.types import TokenSignals
+from syncheck.types import Floats, TokenSignals
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-Floats = NDArray[np.float64]
 
 _WITH = """You are an assistant for answering questions.
 Refer to the references below and answer the following question.

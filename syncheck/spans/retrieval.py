@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from huggingface_hub import try_to_load_from_cache
-from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
 from syncheck.alignment.evidence import split_passages
@@ -17,8 +16,7 @@ from syncheck.errors import InputError
 from syncheck.labelling.passages import Bm25, Passage
 from syncheck.pretrained import load_pretrained
 from syncheck.spans.words import normalised, words_of
-
-Floats = NDArray[np.float64]
+from syncheck.types import Floats
 
 
 class SentenceEncoder(Protocol):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from syncheck.checkpoint import fingerprint
@@ -16,8 +15,7 @@ from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import load_pretrained
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.words import Word
-
-Floats = NDArray[np.float64]
+from syncheck.types import Floats
 
 
 class TokenClassifierDetector:

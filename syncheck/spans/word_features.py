@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.errors import InputError
 from syncheck.spans.items import SpanItem
 from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
+from syncheck.types import Floats
 
 SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
 
@@ -33,8 +33,6 @@ _SHORT = 3
 
 _SHORTEST_NEAR = 3
 """Shorter words are matched exactly or not at all."""
-
-Floats = NDArray[np.float64]
 
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:

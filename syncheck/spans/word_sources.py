@@ -18,9 +18,7 @@ from syncheck.signals import context_sensitivity_ratio
 from syncheck.spans.items import SpanItem
 from syncheck.spans.word_features import SpanSchema, span_feature_names, word_features
 from syncheck.spans.words import Word, words_of
-from syncheck.types import TokenSignals
-
-Floats = NDArray[np.float64]
+from syncheck.types import Floats, TokenSignals
 
 
 class WordSource(Protocol):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, TextGenerator, Unaligned, load_aligner
+from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, TextGenerator, Unaligned
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.evaluation.systems import best_aggregator
@@ -30,7 +30,7 @@ from syncheck.monitor import Monitor
 from syncheck.segments import is_checkable
 from syncheck.training.calibrate import sentences_needed
 from syncheck.training.extract import measure, measure_to_parquet
-from syncheck.training.fit import choose_thresholds, fit_measured
+from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet
@@ -213,12 +213,7 @@ def adapt_monitor(
     asked = [record for record in given if isinstance(record, LabelledResponse)]
     if len(asked) < len(given):
         asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
-    untrained = Monitor(
-        model,
-        tokenizer,
-        config=config or MonitorConfig(),
-        aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
-    )
+    untrained = untrained_monitor(model, tokenizer, config, aligner)
     judge = _Judge(teacher, untrained)
     kept = None if folder is None else Path(folder)
     if kept is not None:

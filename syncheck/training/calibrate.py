@@ -19,6 +19,7 @@ from syncheck.monitor import Monitor
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
+from syncheck.types import Floats
 
 Thresholding = Literal["carried", "chosen"]
 
@@ -237,8 +238,6 @@ def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...
     raw = held if before.calibration is None else before.calibration.raw(held)
     return [float(value) for value in after.calibration.probability(raw)]
 
-
-Floats = NDArray[np.float64]
 
 FIRST_TOLERATED = 2
 """The strictest threshold releases so many sentences that two may be unfaithful: one that allows for none fails at the

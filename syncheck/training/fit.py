@@ -137,17 +137,23 @@ def fit_monitor(
     LeftOutWarning
         If responses are not trained on, since they do not fit the window, say, or have no context.
     """
-    untrained = Monitor(
-        model,
-        tokenizer,
-        config=config or MonitorConfig(),
-        aligner=load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner,
-    )
+    untrained = untrained_monitor(model, tokenizer, config, aligner)
     measured = measure(untrained, records, show_progress=show_progress)
     lines = left_out_lines(measured)
     if lines:
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+
+
+def untrained_monitor(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    config: MonitorConfig | None,
+    aligner: Aligner | None | Literal["bundled"],
+) -> Monitor:
+    """Return the monitor that measures what is trained on; parameters as of :func:`fit_monitor`."""
+    aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
+    return Monitor(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
 def fit_measured(
