@@ -81,6 +81,10 @@ class Page:
         """Pixels that the page is wider than its window."""
         return self.run("document.documentElement.scrollWidth - innerWidth")
 
+    def is_dark(self):
+        """Whether the text is lighter than half."""
+        return self.run("parseInt(getComputedStyle(document.querySelector('main')).color.slice(4)) > 127")
+
     def screenshot(self, path):
         shot = self.command("Page.captureScreenshot", captureBeyondViewport=True)
         Path(path).write_bytes(b64decode(shot["data"]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from importlib import import_module
 from typing import NamedTuple
 
@@ -95,6 +95,20 @@ COMMANDS = {
 """Every command, by name; loading this table loads no model library, so that ``--help`` is quick."""
 
 
+SELDOM = frozenset(
+    """
+    --abbreviations --line-breaks --cjk-stops --clauses --sentences-together
+    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --trust --lid-reference
+    --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
+    --share-samples --until --max-skips --max-retrievals
+    --max-running --max-waiting --max-body --timeout --resume-seconds --upstream-timeout
+    --implicit-true --due-to-null --carry-labels --propositioner --permute --compare-aggregators --allow-train
+    --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
+    """.split()
+)
+"""Options that few need, which stand at the end of ``--help``."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     args = parser().parse_args(argv)
@@ -158,6 +172,22 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
-        example = f"example: syncheck {name} {EXAMPLES[name]}" if name in EXAMPLES else None
-        command.add_options(commands.add_parser(name, help=command.help, epilog=example, formatter_class=_Help))
+        example = f"example: syncheck {name} {EXAMPLES[name]}"
+        added = commands.add_parser(name, help=command.help, epilog=example, formatter_class=_Help)
+        command.add_options(added)
+        _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
     return parser
+
+
+def _put_last(parser: argparse.ArgumentParser, names: Set[str]) -> None:
+    """Move the options that few need to a group at the end, with the descriptions of groups that have no others."""
+    seldom, about = [], []
+    for group in list(parser._action_groups):
+        found = [action for action in group._group_actions if not names.isdisjoint(action.option_strings)]
+        group._group_actions = [action for action in group._group_actions if action not in found]
+        seldom += found
+        if found and not group._group_actions:
+            parser._action_groups.remove(group)
+            about += [f"{group.title}: {group.description}"] if group.description else []
+    if seldom:
+        parser.add_argument_group("seldom needed", ". ".join(about) or None)._group_actions += seldom

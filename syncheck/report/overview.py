@@ -301,6 +301,9 @@ class _Data:
         wrong = int(False in answer.labels)
         lowest = None if answer.lowest is None else round(answer.lowest, 4)
         row = [_cut(answer.id, 100), _cut(answer.question, 400), lowest, kinds, wrong, len(answer.sentences), sentences]
+        if len(kept) < len(answer.sentences):
+            left = [s.score for i, s in enumerate(answer.sentences) if i not in kept and s.score is not None]
+            row.append(_binned(left))
         return _safe(row)
 
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:

@@ -1,9 +1,11 @@
 """What ``score`` and ``generate`` tell a person: the summary at the end, and ``--format``."""
 
+import re
+
 import pytest
 from command_runs import ANSWER, read, record, write
 
-from syncheck.cli import COMMANDS, EXAMPLES, main, parser
+from syncheck.cli import COMMANDS, EXAMPLES, SELDOM, main, parser
 from syncheck.cli.summaries import FORMATS, Summary
 
 
@@ -89,3 +91,16 @@ def test_the_example_of_a_command_s_help_can_be_read(name, capsys):
         main([name, "--help"])
     assert capsys.readouterr().out.endswith(f"\nexample: syncheck {name} {EXAMPLES[name]}\n")
     assert parser().parse_args([name, *EXAMPLES[name].split()]).command == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    entries = re.findall(
+        r"^(?:  (--?[\w-]+)|(seldom) needed:$)", capsys.readouterr().out.partition("options:")[2], re.M
+    )
+    flags = [flag or heading for flag, heading in entries]
+    seldom = flags[flags.index("seldom") + 1 :] if "seldom" in flags else []
+    assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(seldom)
+    assert seldom or name not in ("score", "generate", "gateway", "serve", "spans")

@@ -1,0 +1,78 @@
+"""The page of many scored answers in Chromium: its filters and what follows them, wide, narrow, dark; hostile text."""
+
+import pytest
+from browser import needs_chromium, page
+from test_overview import HOSTILE, drawn, row, sentence
+
+pytestmark = [pytest.mark.slow, needs_chromium]
+
+LONG = [sentence(0.30 + 0.0001 * i, text="It is so, said at some length. " * 20) for i in range(300)]
+BARS = "[...document.querySelectorAll('[data-bars]')].map((f) => f.querySelector('svg').ariaLabel.split(': ').pop())"
+HIGHEST = (
+    "[...document.querySelectorAll('[data-bars]')]"
+    ".map((f) => Math.max(...[...f.querySelectorAll('rect')].map((r) => +r.getAttribute('height'))))"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with page() as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page of some answers; returns it with what it has."""
+
+    def opened(*rows, **options):
+        overview, source, _ = drawn(*rows, **options)
+        (tmp_path / "page.html").write_text(source, encoding="utf-8")
+        browser.errors.clear()
+        browser.open((tmp_path / "page.html").as_uri())
+        browser.wait("!document.getElementById('filters').hidden")
+        return overview
+
+    return opened
+
+
+def bins(**counts):
+    return ", ".join(str(counts.get(f"b{i}", 0)) for i in range(20))
+
+
+def test_the_histograms_follow_the_filters(browser, opened):
+    overview = opened(
+        row("a", sentence(0.9), sentence(0.22)),
+        row("b", sentence(0.95), sentence(None, status="not_checkable")),
+        row("long", *LONG),
+    )
+    whole = [", ".join(map(str, counts)) for counts in (overview.sentence_bins, overview.answer_bins)]
+    assert browser.run(BARS) == whole
+    for name, value, expected in (
+        ("high", "0.25", [bins(b4=1, b18=1), bins(b4=1)]),
+        ("low", "0.26", [bins(), bins()]),
+        ("high", "0.5", [bins(b6=300), bins(b6=1)]),  # also the sentences that the page has no room for
+        ("low", "0", [bins(b4=1, b6=300, b18=1), bins(b4=1, b6=1)]),
+        ("high", "1", whole),
+        ("text", "no such", [bins(), bins()]),
+    ):
+        browser.run(f"document.forms.filters.elements.{name}.value = '{value}'")
+        browser.run("document.forms.filters.dispatchEvent(new Event('input'))")
+        browser.wait(f"JSON.stringify({BARS}) === JSON.stringify({expected!r})", seconds=10)
+    assert browser.run(HIGHEST) == [0, 0]
+    browser.run("document.forms.filters.reset()")
+    browser.wait(f"JSON.stringify({BARS}) === JSON.stringify({whole!r})", seconds=10)
+    assert browser.run(HIGHEST) == [100, 100] and not browser.errors
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_hostile_text_stays_text_and_nothing_is_wider_than_the_window(browser, opened, width, dark):
+    long = "x" * 500
+    browser.look(width, dark=dark)
+    opened(row(HOSTILE + long, sentence(0.2, text=HOSTILE + long, evidence=HOSTILE + long)), title=HOSTILE + long)
+    browser.run("document.querySelector('summary').focus()")
+    browser.press("Enter")
+    browser.wait("document.querySelector('.scored') !== null")
+    assert browser.run("document.querySelector('.scored p').textContent").startswith(HOSTILE)
+    assert browser.run("document.querySelectorAll('script').length") == 3
+    assert browser.overflow() <= 0 and not browser.errors
+    assert browser.is_dark() == dark
