@@ -3,7 +3,8 @@
     python benchmarks/serving_load.py --clients 50 --seconds 120
 
 Starts ``syncheck gateway`` with the bundled monitor before an upstream that answers each question with the nonce in it.
-The clients read streams and whole answers, read slowly, leave in the middle, send too much, or bring a wrong key.
+The clients read streams and whole answers, read slowly, leave in the middle, leave and come back, have answers scored,
+send too much, or bring a wrong key.
 Prints JSON: answers of each kind by status, answers with another client's nonce (must be 0), memory of the gateway over
 time in MiB, and what its metrics count as running at the end (must be 0). Exits with 1 otherwise.
 """
@@ -37,7 +38,7 @@ from starlette.routing import Route
 PASSAGES = ["Lyon is a city in France. It has 520,000 people and two rivers."]
 KEY = "the-right-key"
 MOST_BYTES = 20_000
-KINDS = ("stream", "stream", "stream", "whole", "slow", "leaves", "too_large", "wrong_key")
+KINDS = ("stream", "stream", "stream", "whole", "slow", "leaves", "comes_back", "score", "too_large", "wrong_key")
 _NONCE = re.compile(r"n\d+x\d+n")
 
 
@@ -83,18 +84,27 @@ async def asked(http: httpx.AsyncClient, address: str, kind: str, nonce: str, ch
     body: dict[str, Any] = {"messages": [{"role": "user", "content": f"What is {nonce}?"}], "context": PASSAGES}
     body |= {"stream": kind != "whole", "padding": "x" * (MOST_BYTES if kind == "too_large" else 0)}
     headers = {"Authorization": f"Bearer {'wrong' if kind == 'wrong_key' else KEY}"}
-    text = ""
+    path, text = "/v1/chat/completions", ""
+    if kind == "score":
+        path, body = "/v1/score", {"question": "Q?", "context": PASSAGES, "response": f"Its code is {nonce}."}
+    elif kind == "comes_back":
+        body["syncheck"] = {"resumable": True}
     try:
-        async with http.stream("POST", f"{address}/v1/chat/completions", json=body, headers=headers) as response:
+        async with http.stream("POST", address + path, json=body, headers=headers) as response:
             async for piece in response.aiter_text():
                 text += piece
                 if kind == "leaves" and response.status_code == 200:
                     return "left", text
+                if kind == "comes_back" and response.status_code == 200:
+                    break
                 if kind == "slow":
                     await asyncio.sleep(chance.uniform(0.0, 0.5))
+        if kind == "comes_back" and response.status_code == 200:
+            read = await http.get(f"{address}/v1/answers/{response.headers['x-syncheck-answer']}", headers=headers)
+            return ("200" if '"final"' in read.text else "incomplete"), text + read.text
     except httpx.HTTPError as error:
         return type(error).__name__, text
-    if response.status_code == 200 and kind not in ("whole", "leaves") and "[DONE]" not in text:
+    if response.status_code == 200 and kind in ("stream", "slow") and "[DONE]" not in text:
         return "incomplete", text
     return str(response.status_code), text
 

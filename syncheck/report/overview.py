@@ -300,7 +300,15 @@ class _Data:
         sentences = [self._sentence(answer, i, text, evidence, signals) for i in kept]
         wrong = int(False in answer.labels)
         lowest = None if answer.lowest is None else round(answer.lowest, 4)
-        row = [_cut(answer.id, 100), _cut(answer.question, 400), lowest, kinds, wrong, len(answer.sentences), sentences]
+        row: list[object] = [
+            _cut(answer.id, 100),
+            _cut(answer.question, 400),
+            lowest,
+            kinds,
+            wrong,
+            len(answer.sentences),
+            sentences,
+        ]
         if len(kept) < len(answer.sentences):
             left = [s.score for i, s in enumerate(answer.sentences) if i not in kept and s.score is not None]
             row.append(_binned(left))
