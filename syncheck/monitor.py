@@ -25,7 +25,7 @@ from syncheck.printable import summary
 from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.replay import GivenResponse
 from syncheck.report import Report
-from syncheck.schemas import feature_schema, needs_lid
+from syncheck.schemas import ALIGNER_ALONE, feature_schema, needs_lid
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
 from syncheck.types import GeneratorToken, PromptBatch, RagPrompt
@@ -49,8 +49,9 @@ class Monitor:
         A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
         Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without
-        config, aggregator, LID references and aligner, this is the bundled monitor ``generic``: it scores any model's
-        sentences by their text alone, needs no labels, and assumes that as many sentences are faithful as not.
+        config, aggregator and LID references, the monitor scores any model's sentences by their text alone: by the
+        aligner's support if one is given, else as the bundled monitor ``generic``, which assumes that as many
+        sentences are faithful as not.
     aggregator
         Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
         ``no_aggregator``).
@@ -105,9 +106,13 @@ class Monitor:
     ) -> None:
         require_watchable(model)
         take_turns_in_rotary(model)
-        if config is None and aggregator is None and lid_references is None and aligner is None:
-            config, aggregator, aligner = checkpoint.generic_parts(model.device)
-            name = checkpoint.GENERIC
+        if config is None and aggregator is None and lid_references is None:
+            if aligner is None:
+                config, aggregator, aligner = checkpoint.generic_parts(model.device)
+                name = checkpoint.GENERIC
+            else:
+                config = MonitorConfig(schema=ALIGNER_ALONE)
+                aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))
         config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()
         self.schema = feature_schema(config.schema, self.layers)

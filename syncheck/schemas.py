@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from syncheck.errors import InputError
 from syncheck.types import FeatureSchema
@@ -189,6 +190,9 @@ TEXT_FEATURES = (
 )
 """Features of text, context and aligner, without a language model; they carry over to unseen sources."""
 
+ALIGNER_ALONE: Final = "aligner.v1"
+"""Schema of a monitor whose score is its aligner's."""
+
 _BEYOND_ENDPOINTS = (
     *(LID, "max_entropy", "mean_entropy"),
     *("mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl"),
@@ -202,6 +206,7 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
     "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
     "syncheck.v4": TEXT_FEATURES,
+    ALIGNER_ALONE: ("align_score",),
     "endpoint.v1": tuple(name for name in _PAPER + _FIRST + _SECOND + _THIRD if name not in _BEYOND_ENDPOINTS),
 }
 """Features of each released version, in column order; a released version never changes."""

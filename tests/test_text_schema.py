@@ -10,7 +10,7 @@ import pytest
 from syncheck import Evidence, Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import EvidenceIndex
-from syncheck.errors import MismatchError
+from syncheck.errors import InputError, MismatchError
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.sentence import text_features
 from syncheck.lexical import ContextLexicon
@@ -170,6 +170,19 @@ def test_without_an_aggregator_the_signals_are_what_is_asked_for(prompt):
     report = made(ScriptedAligner(SUPPORTS), None).score(prompt, ANSWER)
     assert {sentence.status for sentence in report.sentences} == {"no_aggregator"}
     assert not np.isnan(report.tokens.log_prob).any()
+
+
+def test_an_aligner_alone_gives_its_support_as_the_score(prompt, passes, tmp_path):
+    parts = {name: getattr(scripted_monitor(ANSWER), name) for name in ("model", "tokenizer")}
+    monitor = Monitor(**parts, aligner=ScriptedAligner(SUPPORTS))
+    report = monitor.score(prompt, ANSWER)
+    assert {sentence.text: sentence.score for sentence in report.sentences} == SUPPORTS
+    monitor.save_pretrained(tmp_path)
+    loaded = Monitor.from_pretrained(tmp_path, **parts, aligner=ScriptedAligner(SUPPORTS))
+    assert comparable(loaded.score(prompt, ANSWER)) == comparable(report)
+    assert passes == []
+    with pytest.raises(InputError, match="share"):
+        monitor.with_prior(0.9)
 
 
 def test_without_an_aligner_its_feature_alone_is_missing(prompt):

@@ -190,7 +190,7 @@ def train(
             loss = binary_cross_entropy_with_logits(logits.float(), labels.to(device))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
             optimizer.step()
             recent.append(loss.item())
             progress = {"step": step + 1, "seconds": time.perf_counter() - started}

@@ -275,7 +275,7 @@ def main() -> None:
             group["lr"] = learning_rate(progress["step"], share, args.learning_rate)
         loss, answer_loss = losses(trained, ids, weights, bf16=args.bf16)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
         optimizer.step()
         optimizer.zero_grad()
         recent.append(answer_loss.item())

@@ -469,7 +469,7 @@ class Run:
         loss = loss_of(logits.float(), batch)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, error_if_nonfinite=True)
         self.optimizer.step()
         self.progress["step"] += 1
         self.progress["pairs"] += sum(len(row.pairs) for row in batch)

@@ -51,16 +51,21 @@ def check_device(name: str) -> None:
 
 
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    """Return the monitor of ``score`` and ``generate``: ``--monitor``, the kit's, or ``generic`` for another model."""
-    features, segmenter = _features_asked(args), segmenter_of(args)
-    if args.model is None or args.monitor is not None:
+    """Return the monitor of ``score`` and ``generate``.
+
+    It is ``--monitor``, or the kit's; for another model ``generic``, and with ``--aligner`` that aligner alone.
+    """
+    alone = _features_asked(args) and args.aligner != "none"
+    alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
+    if args.monitor is not None or (args.model is None and not alone):
         monitor = _trained(args, purpose)
-    elif features:
+    elif _features_asked(args) and not alone:
         monitor = monitor_to_measure(args)
     else:
-        model, tokenizer = load_model(args.model, args.device)
-        monitor = Monitor(model, tokenizer)
-        monitor.config = replace(monitor.config, segmenter=segmenter or monitor.config.segmenter)
+        model, tokenizer = models_of(args)
+        monitor = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
+        segmenter = segmenter_of(args) or monitor.config.segmenter
+        monitor = monitor.replaced(config=replace(monitor.config, segmenter=segmenter))
     prior = getattr(args, "prior", None)
     return monitor if prior is None else monitor.with_prior(prior)
 
@@ -86,8 +91,8 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor:
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     if _features_asked(args) or segmenter_of(args) is not None:
         raise InputError(
-            "--aligner, --schema, --lid-reference and how text is cut into sentences are for a --model without "
-            "--monitor; a trained monitor keeps those it was trained with"
+            "--aligner, --schema, --lid-reference and how text is cut into sentences go without --monitor, and need a "
+            "--model or an --aligner; a trained monitor keeps those it was trained with"
         )
     if args.monitor == GENERIC and Path(GENERIC).exists():
         raise InputError(

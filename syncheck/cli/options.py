@@ -345,7 +345,8 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
         )
     add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
-    add_aligner(parser, f"{untrained} (bundled)".lstrip())
+    alone = "goes without --monitor; scores are its support where no other features are asked for (bundled)"
+    add_aligner(parser, alone if monitor else "(bundled)")
     add = parser.add_argument_group(
         "sentences", f"by default those of NLTK's untrained Punkt{untrained and '; only '}{untrained}"
     ).add_argument

@@ -96,7 +96,19 @@ def test_options_of_aligners_are_refused_where_they_have_no_effect(tmp_path, cap
     assert main(["score", *MODEL, "--aligner-overflow", "cut", "--input", str(tmp_path)]) == 2
     assert "overflow" in capsys.readouterr().err
     assert main(["score", "--aligner-mode", "bin", "--input", str(tmp_path)]) == 2
-    assert "trained" in capsys.readouterr().err
+    assert "mode" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", [[], MODEL], ids=["the kit's model", "a model"])
+def test_an_aligner_without_a_monitor_gives_its_support_as_the_score(model, tmp_path):
+    text = "It opened in 1967."
+    record = {"question": "When?", "context": [text], "response": text}
+    (tmp_path / "answers.jsonl").write_text(json.dumps(record))
+    files = ["--input", str(tmp_path / "answers.jsonl"), "--output", str(tmp_path / "scores.jsonl")]
+    assert main(["score", *model, "--aligner", "bundled", *files]) == 0
+    (sentence,) = json.loads((tmp_path / "scores.jsonl").read_text())["sentences"]
+    (support,) = load_aligner("bundled").align([text], [text])
+    assert sentence["score"] == pytest.approx(support.score)
 
 
 class TestMonitor:

@@ -35,7 +35,8 @@ def test_released_versions_stay_as_they_are():
         *("contrast_negation", "contrast_number", "contrast_unit"),
         *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
     )
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, False, False]
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, *3 * [False]]
+    assert feature_schema("aligner.v1", layers).names == ("align_score",)
 
 
 def test_what_an_endpoint_measures_is_all_but_entropy_kl_and_lid():
@@ -47,7 +48,7 @@ def test_what_an_endpoint_measures_is_all_but_entropy_kl_and_lid():
 
 
 def test_which_schemas_need_the_model():
-    assert {version for version in SCHEMAS if not needs_signals(version)} == {"syncheck.v4"}
+    assert {version for version in SCHEMAS if not needs_signals(version)} == {"syncheck.v4", "aligner.v1"}
 
 
 def test_a_feature_of_a_new_group_needs_the_model(monkeypatch):
