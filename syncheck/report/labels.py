@@ -150,6 +150,15 @@ TINTS = {"--l": _LIGHT, "--d": _DARK}
 """Backgrounds at the scores 0, 0.5 and 1 by the CSS variable that takes them, for a script that mixes them."""
 
 
+BANDS: Mapping[Verdict, tuple[float, float]] = {
+    "supported": (0.65, 1.0),
+    "doubtful": (0.35, 0.65),
+    "unsupported": (0.0, 0.35),
+    "contradicted": (0.0, 0.35),
+}
+"""Part of the scale from 0 to 1 in which a verdict's tints lie, so that the monitor's thresholds divide the colours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tint:
     """A background as two CSS colours, for a light and for a dark page."""
@@ -158,9 +167,14 @@ class Tint:
     dark: str
 
 
-def tint(score: float) -> Tint:
-    """Return the background of a score in [0, 1]; text in the page's ink stays readable on all of them."""
-    return Tint(_mix(_LIGHT, score), _mix(_DARK, score))
+def tint(score: float, verdict: Verdict | None = None) -> Tint:
+    """Return the background of a score in [0, 1], within the band of its verdict if it has one.
+
+    Text in the page's ink stays readable on all of them.
+    """
+    low, high = (0.0, 1.0) if verdict is None else BANDS[verdict]
+    place = low + (high - low) * score
+    return Tint(_mix(_LIGHT, place), _mix(_DARK, place))
 
 
 def _mix(ends: tuple[_Rgb, _Rgb, _Rgb], score: float) -> str:

@@ -19,7 +19,7 @@ from syncheck.report.labels import (
     feature_value,
     shades_of,
 )
-from syncheck.types import SentenceScore, TokenSignals
+from syncheck.types import SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case, Report
@@ -94,6 +94,12 @@ class AnswerView:
         """Score of the answer's worst sentence."""
         lowest = self.answer.report.lowest
         return None if lowest is None else lowest.score
+
+    @property
+    def lowest_verdict(self) -> Verdict | None:
+        """The verdict on that sentence."""
+        lowest = self.answer.report.lowest
+        return None if lowest is None else lowest.verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from syncheck.errors import InputError
 from syncheck.files import RefusedRecord, field
 from syncheck.report.html import render_page
 from syncheck.report.labels import (
+    BANDS,
     REMARKS,
     STATUS_WORDS,
     TINTS,
@@ -246,7 +247,15 @@ class Overview:
             curves=curves,
             refused=refused,
             data=drawn,
-            tables=_safe({"kinds": KINDS, "words": [*data.words], "signals": [*data.signals], "tints": TINTS}),
+            tables=_safe(
+                {
+                    "kinds": KINDS,
+                    "bands": [BANDS.get(kind, (0, 1)) for kind in KINDS],  # type: ignore[call-overload]
+                    "words": [*data.words],
+                    "signals": [*data.signals],
+                    "tints": TINTS,
+                }
+            ),
             verdicts=VERDICTS,
         )
 

@@ -32,6 +32,14 @@ def test_the_ends_and_the_middle_of_the_scale():
     assert (tint(0.0).light, tint(0.5).light, tint(1.0).light) == ("#f4a26b", "#f6efdf", "#9cc9ee")
 
 
+def test_verdicts_divide_the_colours_whatever_the_monitor_s_thresholds_are():
+    assert tint(0.0, "unsupported") == tint(0.0, "contradicted") == tint(0.0) and tint(1.0, "supported") == tint(1.0)
+    assert tint(0.5, "doubtful") == tint(0.5)
+    blue = {verdict: int(tint(0.75, verdict).light[5:], 16) for verdict in ("unsupported", "doubtful", "supported")}
+    red = {verdict: int(tint(0.75, verdict).light[1:3], 16) for verdict in ("unsupported", "doubtful", "supported")}
+    assert blue["unsupported"] < red["unsupported"] and blue["supported"] > red["supported"]
+
+
 def test_values_carry_their_unit():
     assert feature_value("mean_entropy", 1.23456) == "1.23 nats"
     assert feature_value("min_log_prob", -9.158) == "−9.16 nats"

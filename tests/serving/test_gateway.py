@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import httpx
 import openai
@@ -14,6 +18,7 @@ from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.testing import scripted_monitor
 
+DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
 
 
@@ -331,6 +336,19 @@ def test_the_official_client_reads_it(monitor):
             metrics = httpx.get(f"{address}/metrics").text
     assert 'syncheck_sentences_total{status="scored",verdict="supported"} 3.0' in metrics
     assert 'syncheck_requests_total{status="502"} 1.0' in metrics
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_reads_a_stream(monitor):
+    (command,) = re.findall(r"^curl \S+/v1/chat/completions .*?true}'$", DOCS.read_text(encoding="utf-8"), re.M | re.S)[
+        :1
+    ]
+    upstream = Upstream(stream=sse(chunks_of(PIECES)), cuts="all")
+    with running(create_app(Gateway(monitor, "http://up/v1", transport=upstream))) as address:
+        sent = command.replace("http://localhost:8100", address).replace("curl ", "curl -sS --noproxy '*' ")
+        run = subprocess.run(sent, shell=True, capture_output=True, text=True, check=True, timeout=60)
+    assert text_of([json.loads(line[6:]) for line in run.stdout.split("\n") if line.startswith("data: {")]) == ANSWER
+    assert run.stdout.endswith("data: [DONE]\n\n")
 
 
 @pytest.mark.slow
