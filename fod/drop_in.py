@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from transformers.generation.streamers import BaseStreamer
 
 
-@dataclass
+@dataclass(repr=False)
 class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     """The result of ``generate(return_dict_in_generate=True)``.
 
@@ -62,6 +62,9 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
     message: str | None = None
     thresholds: Thresholds | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.report!r}>"
 
     @property
     def response_ids(self) -> list[int]:

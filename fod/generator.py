@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-@dataclass
+@dataclass(repr=False)
 class FODOutput(GeneratorOutput):
     """The result of ``generate(return_dict_in_generate=True)``.
 

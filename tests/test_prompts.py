@@ -94,14 +94,10 @@ def test_auto_without_a_chat_template_is_plain(tokenizer):
     assert auto == plain
 
 
-def test_chat_needs_a_chat_template(tokenizer):
+@pytest.mark.parametrize("template", ["chat", "poem"])
+def test_a_template_that_the_tokenizer_lacks_or_nobody_knows(tokenizer, template):
     with pytest.raises(InputError, match="template"):
-        build_prompt(tokenizer, question="Who?", context="One.", template="chat")
-
-
-def test_an_unknown_template(tokenizer):
-    with pytest.raises(InputError, match="template"):
-        build_prompt(tokenizer, question="Who?", context="One.", template="poem")
+        build_prompt(tokenizer, question="Who?", context="One.", template=template)
 
 
 @pytest.mark.parametrize("context", ["", [], [""], ["  ", "\n"]], ids=repr)

@@ -26,7 +26,7 @@ RewardName = Literal["mean", "lowest"]
 """The mean score of an answer's sentences, or the lowest: no better than its worst sentence."""
 
 
-@dataclass
+@dataclass(repr=False)
 class BestOfNOutput(GeneratorOutput):
     """The result of ``generate(return_dict_in_generate=True)``.
 

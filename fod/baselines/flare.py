@@ -96,7 +96,7 @@ class Retrieval:
     passages: tuple[str, ...]
 
 
-@dataclass
+@dataclass(repr=False)
 class FLAREOutput(GeneratorOutput):
     """The result of ``generate(return_dict_in_generate=True)``; the report's passages are those of all retrievals."""
 

@@ -323,6 +323,12 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
         ["generate", "--temperature", "0"],
         ["generate", "--top-p", "1.5"],
         ["evaluate", "--data", "d", "--repeats", "0"],
+        ["features", "--data", "d", "--output", "o", "--shard", "0/2"],
+        ["features", "--data", "d", "--output", "o", "--shard", "3/2"],
+        ["features", "--data", "d", "--output", "o", "--shard", "2"],
+        ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
+        ["ablate", "--data", "d", "--cv", "1"],
+        ["transfer", "--data", "d", "--seeds", "3", "--repeats", "2"],
     ],
     ids=" ".join,
 )

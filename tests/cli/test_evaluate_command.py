@@ -374,21 +374,3 @@ class TestFeaturesOfAnotherModel:
         assert main(["evaluate", "--train", measured[0], "--data", measured[1], "--aggregator", "lr"]) == 2
         assert "another" in capsys.readouterr().err
         assert main(["transfer", "--over", "surrogate", "--data", *measured, *FOLDS]) == 0
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["features", "--data", "d", "--output", "o", "--shard", "0/2"],
-        ["features", "--data", "d", "--output", "o", "--shard", "3/2"],
-        ["features", "--data", "d", "--output", "o", "--shard", "2"],
-        ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
-        ["ablate", "--data", "d", "--cv", "1"],
-        ["transfer", "--data", "d", "--seeds", "3", "--repeats", "2"],
-    ],
-    ids=" ".join,
-)
-def test_options_out_of_range(options):
-    with pytest.raises(SystemExit) as stopped:
-        main(options)
-    assert stopped.value.code == 2

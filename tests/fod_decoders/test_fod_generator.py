@@ -96,6 +96,7 @@ class TestDropIn:
         assert torch.equal(out.sequences, own.sequences) and torch.equal(out[0], own["sequences"])
         assert (out.search.stop, out.search.beam.handles) == (own.search.stop, own.search.beam.handles)
         assert out.report.sentences == out.search.beam.sentences
+        assert repr(out) == f"<FODOutput {out.report!r}>"
 
     def test_custom_generate_without_the_prompt(self, monitor, prompt):
         with pytest.raises(InputError, match="prompt="):
