@@ -44,23 +44,15 @@ _TRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class BiographyRequest:
-    """A biography of ``topic`` to be written from passages, best first.
-
-    Attributes
-    ----------
-    topic : str
-    passages : tuple of Passage
-    lent_by : str or None
-        The entity whose passages these were before its name was replaced (F-100-anti).
-    replaced : int
-        How often its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
-        say nothing about the topic.
-    """
+    """A biography of ``topic`` to be written from passages, best first."""
 
     topic: str
     passages: tuple[Passage, ...]
     lent_by: str | None = None
+    """The entity whose passages these were before its name was replaced (F-100-anti)."""
     replaced: int = 0
+    """How often its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
+    say nothing about the topic."""
 
     @property
     def question(self) -> str:

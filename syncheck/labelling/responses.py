@@ -233,30 +233,20 @@ _FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The labelled responses, and the spans of these, that count.
-
-    Attributes
-    ----------
-    tasks : collection of str or None
-        Only these; None takes all, as for the other attributes.
-    split : str or None
-        Only this part of the corpus, such as ``train``.
-    quality : collection of str or None
-        Only responses with one of these remarks; None takes those without a remark too.
-    generators : collection of str or None
-        Only responses by these models.
-    implicit_true : bool
-        Whether spans count that are true of the world although the context does not say so.
-    due_to_null : bool
-        Whether spans count that come from a null in a business record.
-    """
+    """The labelled responses, and the spans of these, that count."""
 
     tasks: Collection[str] | None = None
+    """Only these; None takes all, as for the other attributes."""
     split: str | None = None
+    """Only this part of the corpus, such as ``train``."""
     quality: Collection[str] | None = None
+    """Only responses with one of these remarks; None takes those without a remark too."""
     generators: Collection[str] | None = None
+    """Only responses by these models."""
     implicit_true: bool = True
+    """Whether spans count that are true of the world although the context does not say so."""
     due_to_null: bool = True
+    """Whether spans count that come from a null in a business record."""
 
     def wants(self, facts: Mapping[str, str | None]) -> bool:
         """Return whether a response with these facts is selected; an unknown fact, None, matches no request."""

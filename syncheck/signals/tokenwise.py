@@ -21,26 +21,18 @@ class TokenStatistics:
     """Five (T,) float32 tensors, one value per token.
 
     A value is NaN if a row of logits it needs is not a distribution: it holds NaN or +inf, or excludes every entry.
-
-    Attributes
-    ----------
-    log_prob
-        ln p(token | context) in nats, <= 0, -inf where the token is excluded.
-    log_prob_without_context
-        ln q(token), the same without the context; NaN where there is no second branch.
-    entropy
-        H(p) in nats, in [0, ln V].
-    kl
-        KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN where there is no second branch.
-    csr
-        :func:`context_sensitivity_ratio` of the two log-probabilities; NaN where there is no second branch.
     """
 
     log_prob: Tensor
+    """ln p(token | context) in nats, <= 0, -inf where the token is excluded."""
     log_prob_without_context: Tensor
+    """ln q(token), the same without the context; NaN where there is no second branch."""
     entropy: Tensor
+    """H(p) in nats, in [0, ln V]."""
     kl: Tensor
+    """KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN where there is no second branch."""
     csr: Tensor
+    """:func:`context_sensitivity_ratio` of the two log-probabilities; NaN where there is no second branch."""
 
 
 @torch.no_grad()

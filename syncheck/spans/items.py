@@ -118,38 +118,26 @@ def label_dict(labels: SpanLabels) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SpanItem:
-    """A response to search for hallucinated spans.
-
-    Attributes
-    ----------
-    id, lang
-        ``lang`` is the task's code of two letters, in any case.
-    question, response : str
-    passages : tuple of str
-        Retrieved texts; empty if nothing was found.
-    tokens : tuple of str or None
-        Pieces of the generator's vocabulary that make up the response.
-    logits : tuple of float or None
-        Raw logits of these tokens: not normalised, so not comparable between models, or even between steps of one.
-        They are never taken for log-probabilities.
-    generator : str
-        Name of the model that wrote the response, empty if unknown.
-    source : str
-        The page that the question was made from, empty if unknown.
-    labels : SpanLabels or None
-        The annotators' labels, if there are any.
-    """
+    """A response to search for hallucinated spans."""
 
     id: str
     lang: str
+    """``lang`` is the task's code of two letters, in any case."""
     question: str
     response: str
     passages: tuple[str, ...] = ()
+    """Retrieved texts; empty if nothing was found."""
     tokens: tuple[str, ...] | None = None
+    """Pieces of the generator's vocabulary that make up the response."""
     logits: tuple[float, ...] | None = None
+    """Raw logits of these tokens: not normalised, so not comparable between models, or even between steps of one. They
+    are never taken for log-probabilities."""
     generator: str = ""
+    """Name of the model that wrote the response, empty if unknown."""
     source: str = ""
+    """The page that the question was made from, empty if unknown."""
     labels: SpanLabels | None = None
+    """The annotators' labels, if there are any."""
 
     def __post_init__(self) -> None:
         for name in ("id", "lang", "question", "response", "generator", "source"):

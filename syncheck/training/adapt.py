@@ -56,29 +56,19 @@ DRAWN = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adapted:
-    """A monitor that was trained on made-up labels, and what these are.
-
-    Attributes
-    ----------
-    monitor : Monitor
-    records : tuple of LabelledResponse
-        ``task`` says how each came about: ``answer``, ``planted number``, ``planted name``, ``planted opposite``,
-        ``planted negation``, ``planted ending``, ``transplanted`` or ``exchanged passages``.
-    left_out : mapping of str to str
-        Id -> the reason that a prompt or response was not used.
-    teacher : str
-    sure : float
-    held_out : EvaluationRow
-        How well a monitor of this kind separates the made-up labels on held-out questions. It says nothing about
-        real labels.
-    """
+    """A monitor that was trained on made-up labels, and what these are."""
 
     monitor: Monitor
     records: tuple[LabelledResponse, ...]
+    """``task`` says how each came about: ``answer``, ``planted number``, ``planted name``, ``planted opposite``,
+    ``planted negation``, ``planted ending``, ``transplanted`` or ``exchanged passages``."""
     left_out: Mapping[str, str]
+    """Id -> the reason that a prompt or response was not used."""
     teacher: str
     sure: float
     held_out: EvaluationRow
+    """How well a monitor of this kind separates the made-up labels on held-out questions. It says nothing about real
+    labels."""
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """Return the faithful and unfaithful sentences, and those without a label, by ``task``."""

@@ -64,26 +64,18 @@ def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
-    """A calibrated monitor, and the quality of its scores on the held-out sentences.
-
-    Attributes
-    ----------
-    monitor : Monitor
-        Its aggregator has ``calibration`` and, if one was requested, ``calibrated_threshold``; FOD's thresholds are on
-        the calibrated scale.
-    raw, out_of_fold : ndarray of shape (N,), float64
-        Scores before calibration; and after, each by a map fitted without the sentence's question.
-    y : ndarray of shape (N,), int64
-        1 faithful, 0 unfaithful.
-    curve : ReleaseCurve
-        Of the calibrated scores.
-    """
+    """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
     monitor: Monitor
+    """Its aggregator has ``calibration`` and, if one was requested, ``calibrated_threshold``; FOD's thresholds are on
+    the calibrated scale."""
     raw: NDArray[np.float64]
     out_of_fold: NDArray[np.float64]
+    """(N,) float64: scores after calibration (``raw``: before), by maps fitted without a sentence's question."""
     y: NDArray[np.int64]
+    """(N,) int64: 1 faithful, 0 unfaithful."""
     curve: ReleaseCurve
+    """Of the calibrated scores."""
 
     @property
     def threshold(self) -> RiskControlledThreshold | None:

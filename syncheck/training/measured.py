@@ -28,43 +28,28 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSentences:
-    """N sentences of labelled responses, as a monitor measured them.
-
-    Attributes
-    ----------
-    schema : FeatureSchema
-    values : ndarray of shape (N, F), float64
-        LID is against the monitor's references, NaN without any; :meth:`features` takes references from a part of these
-        sentences instead.
-    activations : mapping of int to ndarray of shape (N, H), float32
-        By decoder block; NaN for a sentence without its own token.
-    bounds : ndarray of shape (N, 2), int64
-        Characters of each sentence in its response.
-    texts : tuple of str
-    owners : ndarray of shape (N,), int64
-        Index of each sentence's response in ``records``.
-    records : tuple of LabelledResponse
-        The responses that were measured.
-    left_out : mapping of str to str
-        Record id -> the reason that it was not measured.
-    max_references : int
-        Most sentences that serve as LID references.
-    segmenter : SegmenterConfig
-    provenance : mapping of str to str
-        The model, the aligner and other known facts of the measurement, by name.
-    """
+    """N sentences of labelled responses, as a monitor measured them."""
 
     schema: FeatureSchema
     values: NDArray[np.float64]
+    """(N, F) float64: LID is against the monitor's references, NaN without any; :meth:`features` takes references from
+    a part of these sentences instead."""
     activations: Mapping[int, NDArray[np.float32]]
+    """(N, H) float32: by decoder block; NaN for a sentence without its own token."""
     bounds: NDArray[np.int64]
+    """(N, 2) int64: characters of each sentence in its response."""
     texts: tuple[str, ...]
     owners: NDArray[np.int64]
+    """(N,) int64: index of each sentence's response in ``records``."""
     records: tuple[LabelledResponse, ...]
+    """The responses that were measured."""
     left_out: Mapping[str, str]
+    """Record id -> the reason that it was not measured."""
     max_references: int = LID_REFERENCES
+    """Most sentences that serve as LID references."""
     segmenter: SegmenterConfig = SegmenterConfig()
     provenance: Mapping[str, str] = field(default_factory=dict)
+    """The model, the aligner and other known facts of the measurement, by name."""
 
     def bounds_of(self, record: int) -> list[tuple[int, int]]:
         """Return the characters of each sentence of one of the records, by its index."""
