@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 
-.PHONY: check clean core demo install lint quick test
+.PHONY: check clean core demo docs install lint quick test
 
 check: lint test demo
 
@@ -32,10 +32,13 @@ core: $(STAMP)
 demo: $(STAMP)
 	$(BIN)/syncheck demo
 
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis report.html
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis site report.html
