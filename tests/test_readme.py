@@ -1,11 +1,7 @@
-"""The README's example prints what it says; the tables of the documentation agree with the code."""
+"""The README is short, links lead somewhere, and the tables of the documentation agree with the code."""
 
-import ast
 import dataclasses
-import importlib
 import re
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import get_args
 
 import pytest
@@ -21,11 +17,6 @@ SIGNALS = (ROOT / "docs" / "signals.md").read_text(encoding="utf-8")
 PAGES = {
     path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 }
-BLOCKS = [
-    pytest.param(block, id=f"{name}-{i}")
-    for name, path in PAGES.items()
-    for i, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.S))
-]
 WORDS = {1: "more faithful", -1: "less faithful", 0: "either way"}
 NAMES = {LID: "lid_layer_15"}
 
@@ -33,15 +24,6 @@ NAMES = {LID: "lid_layer_15"}
 def row_of(name):
     (row,) = re.findall(rf"^\| `{re.escape(NAMES.get(name, name))}`.*\|$", SIGNALS, flags=re.M)
     return [cell.strip() for cell in row.strip("|").split("|")]
-
-
-@pytest.mark.slow
-def test_the_readme_example_prints_what_the_readme_shows():
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
-    (shown,) = re.findall(r"```text\n(.*?)```", README, flags=re.S)
-    with redirect_stdout(StringIO()) as printed:
-        exec(compile(example, "README.md", "exec"), {})
-    assert printed.getvalue() == shown
 
 
 def test_the_readme_is_short():
@@ -76,14 +58,6 @@ def test_options_of_sentences_are_those_of_python_and_of_the_command_line(capsys
     assert set(rows) == {field.name for field in dataclasses.fields(SegmenterConfig)}
     assert rows.pop("max_tokens") == "in Python only"
     assert [re.findall(r"--[\w-]+", cell) for cell in rows.values()] == [[option] for option in shown[: len(rows)]]
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_code_parses_and_imports_names_that_exist(block):
-    for node in ast.walk(ast.parse(block)):
-        if isinstance(node, ast.ImportFrom):
-            module = importlib.import_module(node.module)
-            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
 @pytest.mark.parametrize(("name", "path"), PAGES.items())
