@@ -1,6 +1,8 @@
 """Speed of scoring responses by context, answer, batch and workers; `syncheck plan` reads the result.
 
-``python benchmarks/scale.py --output rates.json``
+    python benchmarks/scale.py --output rates.json     # of this machine, for syncheck plan --rates
+    python benchmarks/scale.py --bundled --count 48    # the bundled rates, and what docs/scale.md shows of them
+    python benchmarks/scale.py --docs                  # that part of docs/scale.md alone
 
 Each figure is of processes of its own, one for each worker, with one thread each and the bundled monitor for answers of
 other models. They score synthetic answers once to warm up and then for the time. ``--clock cpu`` takes processor time,
@@ -10,6 +12,8 @@ which other programs disturb less; it cannot see workers waiting for each other.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import resource
@@ -19,11 +23,18 @@ import sys
 import time
 from pathlib import Path
 
+from machine import describe_machine
+
+from syncheck.corpus.plan import BUNDLED_RATES, Rate, Rates, save_rates
+
 ROOT = Path(__file__).parents[1]
 CONTEXTS, ANSWERS = (250, 750, 1500), (50, 200)
 BATCH_TOKENS = (4096,)
 WORKERS = (1, 2)
 SEED = 0
+DOCS = ROOT / "docs" / "scale.md"
+BEGIN, END = "<!-- begin: python benchmarks/scale.py --docs -->\n", "<!-- end -->\n"
+PLAN = "plan --answers 1e6 --context-tokens 1000 --answer-tokens 150 --price-per-hour 0.05"
 
 
 def measured(context: int, answer: int, batch_tokens: int | None, count: int, clock: str) -> dict[str, float]:
@@ -86,6 +97,49 @@ def settings(args: argparse.Namespace) -> list[tuple[int, int, int | None, int]]
     return grid + [(*middle, b, n) for b in (None, *args.batch_tokens) for n in args.workers if n > 1]
 
 
+def documented(path: Path) -> str:
+    """Return the part of docs/scale.md that shows rates: a table of them, and a plan."""
+    from syncheck.cli import main as command
+    from syncheck.corpus import load_rates
+
+    rates = load_rates(path)
+    by_batch: dict[int | None, dict[tuple[int, int, int], Rate]] = {}
+    for rate in rates.rates:
+        place = (rate.context_tokens, rate.answer_tokens, rate.workers)
+        by_batch.setdefault(rate.batch_tokens, {})[place] = rate
+    (together,) = (size for size in by_batch if size is not None)
+    rows = [
+        f"| {context:,} | {answer} | {workers} | {1 / alone.seconds:.2f} | {1 / batch.seconds:.2f} "
+        f"| {alone.memory_mb / 1000:.2f} GB, {batch.memory_mb / 1000:.2f} GB |"
+        for (context, answer, workers), alone in by_batch[None].items()
+        for batch in (by_batch[together][context, answer, workers],)
+    ]
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        command([*PLAN.split(), "--rates", str(path)])
+    lines = [
+        f"Measured with {', '.join(rates.machine.values())}:",
+        "",
+        f"| prompt, tokens | answer, tokens | workers at once | answers a second and worker | with `--batch-tokens "
+        f"{together}` | memory of a worker |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        *rows,
+        "",
+        "A million answers, at a price of 0.05 an hour and worker:",
+        "",
+        "```console",
+        f"$ syncheck {PLAN}",
+        *(line.rstrip() for line in shown.getvalue().splitlines()),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_docs(path: Path) -> None:
+    """Put what :func:`documented` returns between its marks in docs/scale.md."""
+    before, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
+    DOCS.write_text(before + BEGIN + documented(path) + END + rest.split(END)[1], encoding="utf-8")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure and write the rates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,16 +150,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=24, help="answers a figure and worker (%(default)s)")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--note", default="", help="what should be known of the run, kept with the rates")
-    parser.add_argument("--output", type=Path, help="JSON file")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--output", type=Path, help="JSON file")
+    target.add_argument("--bundled", action="store_true", help="replace the bundled rates, and rewrite docs/scale.md")
+    target.add_argument("--docs", action="store_true", help="measure nothing: rewrite docs/scale.md")
     parser.add_argument("--one", type=json.loads, metavar="JSON", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.one is not None:
         print(json.dumps(measured(*args.one, args.count, args.clock)))
         return 0
-    from machine import describe_machine
-
-    from syncheck.corpus.plan import Rate, Rates, save_rates
-
+    if args.docs:
+        write_docs(BUNDLED_RATES)
+        return 0
     rates = []
     for context, answer, batch_tokens, workers in settings(args):
         arguments = [json.dumps([context, answer, batch_tokens]), "--count", str(args.count), "--clock", args.clock]
@@ -117,13 +173,16 @@ def main(argv: list[str] | None = None) -> int:
             flush=True,
         )
     machine = {
-        "model": "the kit's, 8.9 M parameters, with its aligner",
+        "monitor": "the bundled monitor generic, which reads text alone",
         **describe_machine("cpu", 1, args.clock),
         "cores": f"{os.cpu_count()} cores",
         **({"note": args.note} if args.note else {}),
     }
-    if args.output is not None:
-        save_rates(Rates(machine, tuple(rates)), args.output)
+    target_file = BUNDLED_RATES if args.bundled else args.output
+    if target_file is not None:
+        save_rates(Rates(machine, tuple(rates)), target_file)
+    if args.bundled:
+        write_docs(BUNDLED_RATES)
     return 0
 
 

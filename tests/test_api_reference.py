@@ -9,7 +9,10 @@ from boundaries import PUBLIC_ROOMS, ROOT
 ROWS = re.findall(r"^\| (`.*?) \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.M)
 LISTED = [path for names, _ in ROWS for path in re.findall(r"`([\w.]+)`", names)]
 ADAPTERS = ("syncheck.integrations", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
-MODULES = ("syncheck", *sorted(PUBLIC_ROOMS), *ADAPTERS, "syncheck.testing", "fod")
+MODULES = (
+    *("syncheck", *sorted(PUBLIC_ROOMS), *ADAPTERS),
+    *("syncheck.corpus", "syncheck.endpoints", "syncheck.testing", "fod"),
+)
 
 
 def of_path(path):
