@@ -89,8 +89,6 @@ def custom_generate(
 
     Parameters
     ----------
-    model
-        Whose ``generate`` was called.
     prompt
         From ``monitor.prompt``, with a context, or a list of them.
     question, context
@@ -151,8 +149,6 @@ def export_generate(
 
     Parameters
     ----------
-    directory
-        The folder; made if need be.
     monitor, monitor_revision
         ``"generic"``, the bundled monitor; a repository with a monitor, and its revision; or a monitor's folder, which
         is not copied and has to stay where it is.

@@ -44,8 +44,6 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
 
     Parameters
     ----------
-    propose
-        Where continuations come from.
     config
         Beams, samples and limits; its thresholds are not read, but those that they come to:
     thresholds
@@ -123,8 +121,6 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
     Parameters
     ----------
-    result
-        The search.
     config, thresholds
         Its parameters, for the reasons.
 

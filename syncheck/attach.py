@@ -128,8 +128,6 @@ class BatchWatch(Scoped):
 
         Parameters
         ----------
-        row
-            Its place in the batch.
         tokens
             Tokens of its response, all but the last of which may have been fed.
 

@@ -131,8 +131,6 @@ def build_prompt(
     ----------
     tokenizer
         The monitored model's tokenizer.
-    question
-        The user's question.
     context
         The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
     template
@@ -187,8 +185,6 @@ def prompt_from_texts(
         The monitored model's tokenizer.
     question, context
         The question, and the passages that sentences are compared with.
-    with_context, without_context
-        The prompts.
     user_turns
         Whether each prompt becomes one user turn of the tokenizer's chat template, if it has one.
 

@@ -29,8 +29,6 @@ class PassageIndex:
 
     Parameters
     ----------
-    passages
-        Passages to search.
     count
         Most passages that are returned.
 
@@ -118,8 +116,6 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     threshold
         Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is
         no default.
-    max_retrievals
-        Most retrievals of an answer.
     build_prompt
         Makes the prompt with the passages found, of the question and them. None builds it as ``monitor.prompt`` built
         the answer's, with its system prompt, and refuses a prompt that was made in another way: for those of

@@ -117,8 +117,6 @@ class Aggregator:
             Columns as in ``schema``; NaN means not measured.
         y : array-like of shape (N,)
             1 faithful, 0 unfaithful.
-        schema
-            Names of the columns.
         kind
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
             their log-odds averaged; ``monotone`` is
@@ -157,7 +155,6 @@ class Aggregator:
 
         Parameters
         ----------
-        directory
         schema
             The features that will be passed; None takes those the aggregator was trained on.
         trusted
@@ -279,7 +276,6 @@ class Aggregator:
 
         Parameters
         ----------
-        path
         schema
             The order in which the features will be passed; None takes the order of the published code.
 

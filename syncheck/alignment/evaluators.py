@@ -122,8 +122,6 @@ class EndpointTextGenerator:
         Environment variable that holds the key, instead of ``api_key``; read now.
     timeout_s
         Longest wait for a connection, and for each part of the answer, in seconds.
-    max_tokens
-        Longest answer.
 
     Raises
     ------

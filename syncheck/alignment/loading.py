@@ -108,8 +108,6 @@ def load_aligner(
         For AlignScore, ``"nli_sp"`` and ``"split"`` if None; see :class:`AlignScoreAligner`.
     entailment
         For a classifier: index of the class that means "supported"; None finds it by its name in the config.
-    device
-        Device to run on.
 
     Raises
     ------

@@ -134,8 +134,6 @@ class SequenceClassificationScorer(OfNetwork):
     ----------
     model
         In evaluation mode; with one output the score is its sigmoid, else the softmax of ``entailment``.
-    tokenizer
-        Its tokenizer.
     entailment
         Index of the class that means "supported".
     joined

@@ -84,7 +84,6 @@ def answer_records(
 
     Parameters
     ----------
-    args
     monitor
         The monitor that answers in this process.
     work
@@ -232,8 +231,6 @@ def process(
         Go on after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
     seen
         Called with each line of output, also with those of an earlier run.
-    form
-        Writes an output as text.
 
     Returns
     -------

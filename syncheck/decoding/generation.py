@@ -146,8 +146,6 @@ def prepare_generation(
 
     Parameters
     ----------
-    model
-        The model that will decode.
     prompts
         Its prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
     streamer
@@ -208,10 +206,6 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 
     Parameters
     ----------
-    model
-        The model that will decode.
-    prompts
-        One for each row.
     max_length
         Most tokens of prompt and response together, of the longest prompt.
 

@@ -55,8 +55,6 @@ def take_step(
 
     Parameters
     ----------
-    session
-        The rows.
     plan
         Processors, stopping criteria and end-of-text tokens.
     choose

@@ -83,8 +83,6 @@ class ScoredSession(Scoped):
 
     Parameters
     ----------
-    decoding
-        The session.
     scorers
         One for each row; rows of one prompt share theirs, and their sentences are scored together.
 

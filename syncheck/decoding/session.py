@@ -65,8 +65,6 @@ class DecodingSession(Scoped):
     ----------
     model
         A causal language model in evaluation mode.
-    tokenizer
-        Its tokenizer.
     prompts
         The pair of prompts of each row, or one for one row. Without a context there is no second branch, and KL is
         NaN.
@@ -74,8 +72,6 @@ class DecodingSession(Scoped):
         Decoder blocks whose activations are kept at each sentence's last token.
     lid_references
         Reference activations that LID is measured against; None leaves it unmeasured.
-    segmenter
-        How sentences are found.
     observed
         Another loop runs the model with the context, and passes its outputs to :meth:`observe`.
 
@@ -367,10 +363,6 @@ class DecodingSession(Scoped):
         ----------
         token_ids
             Tokens after those of the last sentence that was measured, up to the last of these.
-        spans
-            The sentences.
-        transcript
-            The response so far.
         """
         ids = torch.tensor([list(token_ids)], dtype=torch.long, device=self._sequences.padded().device)  # (1, n)
         for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1) if token_ids else ():

@@ -165,7 +165,6 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
     ----------
     scores : ndarray of shape (R, N) or (1, N), float64
         Out of fold; one row serves all repeats, for a system that is not trained.
-    y : ndarray of shape (N,)
     folds : ndarray of shape (R, N), int64
         From :func:`~syncheck.evaluation.crossval.fold_numbers`.
 

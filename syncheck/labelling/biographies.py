@@ -80,7 +80,6 @@ def load_biographies(
 
     Parameters
     ----------
-    path
     propositioner
         Cuts the outputs of records without ``propositions``, such as a :class:`SequencePropositioner`.
     judge

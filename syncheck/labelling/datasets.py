@@ -44,7 +44,6 @@ def load_records(
 
     Parameters
     ----------
-    path
     selection
         The responses and spans that count. None takes all; of a RAGTruth folder the questions, as does a selection
         without tasks.
@@ -95,7 +94,6 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 
     Parameters
     ----------
-    path
     carry_labels
         Carries labels over to sentences that a monitor cuts otherwise: those that overlap an unfaithful sentence are
         unfaithful. Without it such responses are refused when they are measured or their labels are used.

@@ -69,7 +69,6 @@ def f100_requests(
     ----------
     passages
         The corpus, cut in paragraphs; the paper's is Wikipedia of October 2021.
-    entities
     count
         Passages for each, at most.
 

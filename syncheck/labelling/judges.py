@@ -34,9 +34,6 @@ class AutoAis(EncoderDecoder):
 
     Parameters
     ----------
-    model
-        In evaluation mode.
-    tokenizer
     window
         Longest premise with hypothesis, in tokens.
 
@@ -122,7 +119,6 @@ def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> Propo
     name
         ``"autoais:"`` and the folder or name of a checkpoint for :class:`AutoAis`, such as the paper's
         ``autoais:google/t5_xxl_true_nli_mixture``; otherwise as in :func:`syncheck.load_aligner`.
-    device
     """
     if str(name).startswith(AUTOAIS):
         return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)

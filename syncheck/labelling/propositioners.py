@@ -119,14 +119,6 @@ class EncoderDecoder:
 class SequencePropositioner(EncoderDecoder):
     """An encoder-decoder that writes the propositions of a text as a JSON list (Chen et al., 2023).
 
-    Parameters
-    ----------
-    model
-        In evaluation mode.
-    tokenizer
-    max_new_tokens
-        Longest list for one text.
-
     Notes
     -----
     A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
@@ -173,7 +165,6 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
         ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. An
         encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
         ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
-    device
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()

@@ -76,7 +76,6 @@ class LabelSheet:
             Cuts and scores the responses; its lower threshold is the one that is meant.
         responses
             As :func:`~syncheck.labelling.load_unlabelled` reads them.
-        order
         kept
             Responses with labels from before, which stay.
         most

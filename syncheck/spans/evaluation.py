@@ -177,7 +177,6 @@ def held_out_folds(
 
     Parameters
     ----------
-    items
     by
         ``question``: ``folds`` parts, with all items of a question in the same part. ``language``: one part for each
         language; its questions are trained on in no language.

@@ -41,7 +41,6 @@ def load_predictions(
     ----------
     path
         A file, or a folder of ``*.jsonl`` files.
-    items
     refused
         What to do with a record that has ``error`` in place of labels, since ``syncheck spans`` refused its item:
         ``error`` raises, ``nothing`` counts it as an item in which nothing was found.

@@ -51,11 +51,8 @@ class CheckpointEncoder:
 
     Parameters
     ----------
-    name
-        Folder or id of the checkpoint.
     prefix
         Put before each text: E5 models need ``"query: "``.
-    device
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
@@ -116,7 +113,6 @@ class ChunkRetriever:
 
         Parameters
         ----------
-        question
         count
             Number of pieces to keep, from 1 to ``candidates``.
         candidates

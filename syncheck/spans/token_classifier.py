@@ -27,7 +27,6 @@ class TokenClassifierDetector:
         Folder or id of a token-classification checkpoint with a fast tokenizer.
     wrong
         Its class for hallucinated tokens; 1 in the organisers' baseline.
-    device
 
     Raises
     ------

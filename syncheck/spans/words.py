@@ -107,8 +107,6 @@ def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    text
-        The response.
     tokens
         As the vocabulary spells them: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain.
 

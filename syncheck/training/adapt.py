@@ -163,8 +163,6 @@ def adapt_monitor(
         Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
         answers those without a ``response``; a given one is used as it is, without its labels if it has any, and the
         model acts as surrogate.
-    model, tokenizer
-        The model to monitor.
     teacher
         Labels the sentences of answers where it is sure.
     aggregator
@@ -175,8 +173,6 @@ def adapt_monitor(
         Of the monitor; None leaves ``align_score`` unmeasured.
     samples
         Answers drawn at random for each prompt, in addition to the greedy one.
-    max_new_tokens
-        Longest answer.
     sure
         Teacher's score from which a sentence is faithful; at ``1 - sure`` and below it is unfaithful. In (0.5, 1].
     seed

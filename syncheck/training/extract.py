@@ -295,8 +295,6 @@ def measure_to_parquet(
         As in :func:`measure`.
     records
         The whole corpus, for every shard.
-    output
-        The Parquet file.
     batch_size
         As in :func:`measure`; it may change when a run goes on. Batches end with their part.
     part_size

@@ -101,8 +101,6 @@ def fit_monitor(
     records
         Labelled responses, by this model or by others (it then acts as surrogate); also as dicts, see
         :func:`~syncheck.labelling.labelled_responses`.
-    model, tokenizer
-        The model to monitor.
     aggregator
         The kind; ``"best"`` has the best grouped cross-validation, see :func:`best_aggregator`. Or a scikit-learn
         classifier with ``predict_proba`` that takes NaN; see :meth:`Aggregator.fit`.

@@ -42,8 +42,6 @@ def write_parquet(
 
     Parameters
     ----------
-    measured
-    path
     provenance
         Kept in the metadata, see :func:`provenance_of`; None takes that of the sentences.
 
