@@ -1,10 +1,17 @@
 """Rewind and go on = never having gone there, for every family; the session is driven as a search drives it."""
 
+from dataclasses import replace
+from itertools import cycle
+
+import numpy as np
 import pytest
 import torch
-from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
-from watched import RecordingMonitor
+from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_scratch, one_pass
+from watched import RecordingMonitor, RecordingScorer
 
+from fod import BranchProposer, FODConfig, repair
+from syncheck import MonitorConfig, SegmenterConfig
+from syncheck.decoding import drain, prepare_generation
 from syncheck.errors import InputError
 
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
@@ -127,3 +134,43 @@ def test_rows_that_are_cut_inside_a_sentence(search):
         assert_states(sentence, len(whole) - 1, expected)
         search.responses[row] = whole
     search.select([2, 0])
+
+
+class Fickle(RecordingScorer):
+    """Lets a greedy sentence pass, then the branches of the next, then neither of the one after."""
+
+    def __init__(self, prompt, **options):
+        super().__init__(prompt, **options)
+        self.verdicts = cycle([1.0, 0.0, 1.0, 0.0, 0.0])
+
+    def answers(self, answers, **options):
+        verdict = next(self.verdicts)
+        found = super().answers(answers, **options)
+        return [[replace(score, score=verdict, status="scored") for score in scores] for scores in found]
+
+
+class FickleMonitor(RecordingMonitor):
+    def scorer(self, prompt):
+        return Fickle(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+
+
+def test_an_answer_repaired_by_branching(any_family, prompt):
+    """Sentences replaced, hidden and gone on after: what is shown has the signals of one pass over all of it."""
+    config = MonitorConfig(schema="syncheck.v3", layers=any_family.layers, segmenter=SegmenterConfig(max_tokens=4))
+    monitor = FickleMonitor(any_family.model, any_family.tokenizer, config=config)
+    options = FODConfig(propose="branch", plausibility=0.0, branches=2, max_skips=8, max_sentences=5)
+    plan = prepare_generation(any_family.model, prompt, max_new_tokens=23)  # as many as LongRoPE lets it write
+    with monitor.session(prompt) as watched:
+        propose = BranchProposer(watched, plan, options)
+        result = drain(repair(propose, options, 0.5))
+        report = propose.report(result.beam, stop=result.stop, seconds=0.0)
+    assert result.dropped and report.sentences and report.hidden
+    ids = list(report.written_token_ids)
+    expected, shown, before = from_scratch(any_family, prompt, ids), np.ones(len(ids), bool), 0
+    for span in report.hidden:
+        start = span.token_start + before
+        shown[start : start + len(span.token_ids)] = False
+        before += len(span.token_ids)
+    for name in SIGNALS:
+        found, wanted = getattr(report.tokens, name), np.asarray(getattr(expected, name))[shown]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=NATS)
