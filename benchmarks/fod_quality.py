@@ -37,7 +37,6 @@ from decoding import (
     ABSTAIN_AS_BRANCH,
     ABSTAIN_MATCHED,
     BACKTRACK,
-    BRANCH_THRESHOLDS,
     CAD,
     CAD_PASSING,
     FOD,
@@ -114,6 +113,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--backtrack-threshold", type=float, help="tau_1, also of abstention; else the monitor's")
     parser.add_argument("--prune-threshold", type=float, help="tau_2; else the monitor's")
     parser.add_argument("--branch-threshold", type=float, help="tau of FOD that branches; else the monitor's")
+    parser.add_argument(
+        "--branch-thresholds", type=float, nargs="+", default=[0.7, 0.8], metavar="TAU", help="others, for the curve"
+    )
     parser.add_argument("--beam-size", type=int, default=2, help="K")
     parser.add_argument("--samples-per-step", type=int, default=6, help="S")
     parser.add_argument("--best-of", type=int, default=6, metavar="N")
@@ -150,6 +152,7 @@ def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
             backtrack_threshold=args.backtrack_threshold,
             prune_threshold=args.prune_threshold,
             branch_threshold=args.branch_threshold,
+            branch_thresholds=tuple(args.branch_thresholds),
             beam_size=args.beam_size,
             samples_per_step=args.samples_per_step,
             best_of=args.best_of,
@@ -251,12 +254,15 @@ def _rerank(bench: Bench, log: AnswerLog, found: dict[str, Any], *, workers: int
     return candidates
 
 
-def curves(found: Answers, *, alpha: float) -> dict[str, Curve]:
+def curves(found: Answers, *, own: float, thresholds: Sequence[float], alpha: float) -> dict[str, Curve]:
     """Return what each way of holding back is worth over its thresholds; those of abstention cost no decoding."""
     ways: dict[str, list[tuple[str, Sequence[EvaluatedAnswer]]]] = {
         "abstention": [("", withheld_below(found[GREEDY], tau, name="")) for tau in CURVE_THRESHOLDS],
         "CAD, failing sentences dropped": [("", passing(found[CAD], tau)) for tau in CURVE_THRESHOLDS],
-        FOD_BRANCH: [(f"{tau:g}", found[branching_name(alpha, tau)]) for tau in BRANCH_THRESHOLDS],
+        FOD_BRANCH: [
+            *([(f"{own:.2g}", found[FOD_BRANCH])] if FOD_BRANCH in found else ()),
+            *((f"{tau:.2g}", found[branching_name(alpha, tau)]) for tau in thresholds),
+        ],
         **{name: [(name, found[name])] for name in (GREEDY, CAD, FOD) if name in found},
     }
     curves: dict[str, list[tuple[str, Estimate, Estimate]]] = {}
@@ -301,7 +307,7 @@ def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path
         f"syncheck {__version__}; {'; '.join(machine.values())}"
     )
     figures = decoder_figures(answers)
-    pairs = [(name, GREEDY) for name in answers if name != GREEDY]
+    pairs = [(name, GREEDY) for name in answers if name != GREEDY and GREEDY in answers]
     for best in (FOD, FOD_BRANCH):
         pairs += [(best, name) for name in answers if best in answers and name not in (GREEDY, best)]
     tables = (
@@ -342,7 +348,9 @@ def main() -> None:
     )
     report_on(bench, answers, candidates, args.plot)
     if args.curve is not None:
-        plot_curves(curves(answers, alpha=DEFAULTS.alpha), args.curve)
+        limits = bench.setup.limits
+        drawn = curves(answers, own=branch_threshold(bench), thresholds=limits.branch_thresholds, alpha=DEFAULTS.alpha)
+        plot_curves(drawn, args.curve)
     if args.sweep:
         found = {
             axis: decoder_figures({str(size): given for size, given in sizes.items()})

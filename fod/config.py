@@ -121,7 +121,7 @@ class FODConfig:
     """Nucleus of stage 2 (published code)."""
     until: Literal["any", "all"] = "any"
     """Stop when any kept beam has ended (the paper's choice) or when all have."""
-    alpha: float = 0.5
+    alpha: float = 0.25
     """With ``branch``: how much the context's influence on tokens is amplified, 0 for not at all (Shi et al., 2024,
     "Trusting your evidence", section 4). Scores are of the raw logits."""
     plausibility: float = 0.02

@@ -20,7 +20,6 @@ from syncheck.errors import InputError
 __all__ = [
     "ABSTAIN",
     "BACKTRACK",
-    "BRANCH_THRESHOLDS",
     "CAD",
     "Decode",
     "DecodingLimits",
@@ -43,8 +42,6 @@ Decode = Callable[[RagPrompt, str], list[DecodedAnswer]]
 """Answers a prompt, whose id is given for errors, under one name or, from one sampling, under several."""
 
 FOD_BRANCH = "FOD (branch)"
-BRANCH_THRESHOLDS = (0.6, 0.7, 0.8)
-"""tau of the trade-off curve of FOD that branches."""
 GREEDY, CAD, ABSTAIN, BACKTRACK, FOD = "Greedy", "CAD", "Abstention", "FOD (BT)", "FOD (Full)"
 FOD_SHARED = "FOD (Full, S shared)"
 """FOD whose rounds sample S sentences whatever the number of beams, which the paper's do not."""
@@ -70,6 +67,8 @@ class DecodingLimits:
     """tau_2; None takes the monitor's."""
     branch_threshold: float | None = None
     """tau of FOD that branches; None takes the monitor's."""
+    branch_thresholds: tuple[float, ...] = (0.7, 0.8)
+    """Others that it is measured at, for the curve."""
     beam_size: int = DEFAULTS.beam_size
     """K of FOD."""
     samples_per_step: int = DEFAULTS.samples_per_step
@@ -180,7 +179,7 @@ def _best(samples: Sequence[Report], ranker: RerankGenerator) -> Report:
 
 
 def branching_key(alpha: float) -> str:
-    """Name of FOD that branches under this contrast, at all of :data:`BRANCH_THRESHOLDS`, for jobs and the log."""
+    """Name of FOD that branches under this contrast, at all ``branch_thresholds``, for jobs and the log."""
     return f"{FOD_BRANCH} alpha={alpha:g}"
 
 
@@ -190,12 +189,12 @@ def branching_name(alpha: float, threshold: float) -> str:
 
 
 def branching_over_thresholds(monitor: Monitor, limits: DecodingLimits, *, alpha: float) -> Decode:
-    """Return a decoder that branches at each of :data:`BRANCH_THRESHOLDS`.
+    """Return a decoder that branches at each of ``limits.branch_thresholds``.
 
     It decodes at the highest first; at a lower one only where some sentence tried so far scored between the two, since
     nothing else lets the answer differ.
     """
-    generators = {tau: _branching(monitor, alpha=alpha, threshold=tau) for tau in BRANCH_THRESHOLDS}
+    generators = {tau: _branching(monitor, alpha=alpha, threshold=tau) for tau in limits.branch_thresholds}
 
     def decode(prompt: RagPrompt, prompt_name: str) -> list[DecodedAnswer]:
         found: list[DecodedAnswer] = []

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod.config import DEFAULTS, check_share, check_strength
+from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.propose import contrasted
 from syncheck import Event, Monitor, RagPrompt
@@ -46,7 +46,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        alpha: float = DEFAULTS.alpha,
+        alpha: float = 0.5,
         plausibility: float = 0.0,
     ) -> None:
         super().__init__(model, tokenizer, monitor)

@@ -206,15 +206,20 @@ def demo(args: argparse.Namespace) -> int:
     questions = _questions(args)
     target = Path(args.report)
     monitor = load_kit("generation")
-    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor)
+    models = (monitor.model, monitor.tokenizer, monitor)
+    generators = {
+        "FOD, branches": fod.FODGenerator(*models, propose="branch"),
+        "FOD, search": fod.FODGenerator(*models),
+    }
     cases = []
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
-        greedy = monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False)
-        found = generator.generate(
-            prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
-        )
-        answers = (Answer("greedy", greedy), Answer("FOD", found.report, dropped=found.dropped, trace=found.trace))
+        answers = [Answer("greedy", monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False))]
+        for name, generator in generators.items():
+            found = generator.generate(
+                prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
+            )
+            answers.append(Answer(name, found.report, dropped=found.dropped, trace=found.trace))
         cases.append(Case(question, prompt.passages, answers))
         sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()

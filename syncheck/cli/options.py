@@ -48,7 +48,7 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     add("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
     add("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
     add_length(parser, default=160)
-    add("--seed", type=int, default=0, help="seed for the sampling of FOD (%(default)s)")
+    add("--seed", type=int, default=0, help="seed for the sampling of FOD's search (%(default)s)")
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     )
     add("--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)")
     add = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch").add_argument
-    add("--alpha", type=float, help="how strongly the effect of the passages is amplified (0.5)")
+    add("--alpha", type=float, help="how strongly the effect of the passages is amplified (cad: 0.5; fod: 0.25)")
     add(
         "--plausibility",
         type=float,

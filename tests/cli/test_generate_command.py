@@ -210,7 +210,7 @@ def test_the_help_of_generate(capsys, monkeypatch):
         "--temperature": f"1), fod, rerank and best-of-n ({DEFAULTS.temperature}",
         "--top-p": f"1), fod, rerank and best-of-n ({DEFAULTS.top_p}",
         "--max-retrievals": signature(FLAREGenerator).parameters["max_retrievals"].default,
-        "--alpha": signature(CADGenerator).parameters["alpha"].default,
+        "--alpha": f"cad: {signature(CADGenerator).parameters['alpha'].default}; fod: {DEFAULTS.alpha}",
         "--rerank-by": signature(RerankGenerator).parameters["by"].default,
         "--on-exhausted": DEFAULTS.on_exhausted,
         "--message": ABSTENTION,

@@ -6,7 +6,6 @@ import pytest
 from decoding import (
     ABSTAIN,
     BACKTRACK,
-    BRANCH_THRESHOLDS,
     CAD,
     FOD,
     FOD_BRANCH,
@@ -100,8 +99,9 @@ def test_a_sweep_has_fod_with_each_pair(monitor, prompt, answers):
 @pytest.mark.slow
 def test_branching_at_several_thresholds_is_branching_at_each(monitor, prompt):
     found = branching_over_thresholds(monitor, LIMITS, alpha=0.5)(prompt, "p")
-    assert [each.decoder for each in found] == [branching_name(0.5, tau) for tau in sorted(BRANCH_THRESHOLDS)[::-1]]
-    for each, tau in zip(found, sorted(BRANCH_THRESHOLDS)[::-1], strict=True):
+    thresholds = sorted(LIMITS.branch_thresholds, reverse=True)
+    assert [each.decoder for each in found] == [branching_name(0.5, tau) for tau in thresholds]
+    for each, tau in zip(found, thresholds, strict=True):
         config = FODConfig(propose="branch", alpha=0.5, backtrack_threshold=tau)
         fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
         alone = fod.generate(prompt, max_new_tokens=24, return_dict_in_generate=True)
