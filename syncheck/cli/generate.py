@@ -220,7 +220,7 @@ def demo(args: argparse.Namespace) -> int:
                 prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
             )
             answers.append(Answer(name, found.report, dropped=found.dropped, trace=found.trace))
-        cases.append(Case(question, prompt.passages, answers))
+        cases.append(Case(question, prompt.passages, tuple(answers)))
         sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
