@@ -83,13 +83,17 @@ class TestOptions:
 
 
 class TestModels:
-    def test_layers_that_are_not_in_memory(self, golden, make_monitor, tmp_path):
+    @pytest.mark.parametrize("way", ["by block", "auto"])
+    def test_layers_that_are_not_in_memory(self, golden, make_monitor, tmp_path, way):
         """The device map of a model that is larger than its device; blocks on the disk are loaded when they run."""
         everywhere = {name: "cpu" for name in ("model.embed_tokens", "model.rotary_emb", "model.norm", "lm_head")}
         blocks = {f"model.layers.{k}": ("disk" if k % 2 else "cpu") for k in range(6)}
-        spread = AutoModelForCausalLM.from_pretrained(
-            GOLDEN / "llama", device_map=everywhere | blocks, offload_folder=tmp_path
-        ).eval()
+        placed = {
+            "by block": {"device_map": everywhere | blocks},
+            "auto": {"device_map": "auto", "max_memory": {"cpu": "900KB"}},
+        }[way]
+        spread = AutoModelForCausalLM.from_pretrained(GOLDEN / "llama", offload_folder=tmp_path, **placed).eval()
+        assert set(spread.hf_device_map.values()) == {"cpu", "disk"}
         whole = make_monitor(golden)
         monitor = Monitor(
             spread, golden.tokenizer, config=whole.config, lid_references=golden.lid_references, aligner=whole.aligner
