@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -82,6 +83,7 @@ class BundledAligner(OfNetwork):
         self._novel_pairs = novel_pairs
         self._shift = shift
         self._device = torch.device(device)
+        self._known: WeakKeyDictionary[EvidenceIndex, dict[int, list[int]]] = WeakKeyDictionary()  # ids of its chunks
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
@@ -108,7 +110,7 @@ class BundledAligner(OfNetwork):
             self._coverage * index.coverage(c) + self._novel_pairs * novel_pairs(c, index.lexicon) + self._shift
             for c in claims
         ]
-        ids_of: dict[int, list[int]] = {}  # claims share their evidence
+        ids_of = self._known.setdefault(index, {})  # claims share their evidence
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
         best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
         for window, logit in zip(windows, self._logits(windows), strict=True):
