@@ -2,8 +2,8 @@
 
     python benchmarks/watching.py
 
-The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``surrogate``
-lets the kit's language model read it. Both ways take turns; prints the seconds of each round and the median ratio.
+The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``generation``
+lets the kit's language model read it too. Both ways take turns; prints the seconds of each round and the median ratio.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     text = " ".join(passage for question in demo_questions() for passage in question.passages)[: args.characters]
     print("; ".join(describe_machine("cpu", torch.get_num_threads(), "processor").values()))
-    for purpose in ("generic", "surrogate"):
+    for purpose in ("generic", "generation"):
         for at_once in args.at_once:
             compare(purpose, text, pieces_of(text, args.pieces), args.rounds, at_once)
 
