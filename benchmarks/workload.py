@@ -188,9 +188,25 @@ def make_job(subject: Subject, *, context: int, tokens: int, batch: int, seed: i
     return Job(tuple(prompts), tuple(answers), tuple(ends))
 
 
-def _prompt(monitor: Monitor, question: str, passages: Sequence[str], tokens: int, order: random.Random) -> RagPrompt:
-    """Fill a prompt with passages, cutting the last one to the most words that fit."""
-    taken: list[str] = []
+def question_prompt(subject: Subject, *, context: int, seed: int) -> RagPrompt:
+    """Ask a bundled question of its own passages, with others after them up to ``context`` tokens."""
+    order, questions = random.Random(seed), list(demo_questions())
+    asked = questions[seed % len(questions)]
+    others = [passage for question in questions if question is not asked for passage in question.passages]
+    return _prompt(subject.full, asked.question, others, context, order, taken=asked.passages)
+
+
+def _prompt(
+    monitor: Monitor,
+    question: str,
+    passages: Sequence[str],
+    tokens: int,
+    order: random.Random,
+    *,
+    taken: Sequence[str] = (),
+) -> RagPrompt:
+    """Add passages to those taken, cutting the last one to the most words that fit."""
+    taken = list(taken)
     while True:
         passage = order.choice(passages)
         prompt = monitor.prompt(question=question, context=[*taken, passage])

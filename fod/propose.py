@@ -106,7 +106,7 @@ def contrasted(
     that is not asked reads those tokens later, several in one pass.
     """
     alone = contrast_scores(with_context, with_context, alpha=0.0, plausibility=plausibility)
-    is_decided = bool((alone.isfinite().sum(-1) == 1).all())
+    is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())
     if is_decided or not alpha:
         return alone
     return contrast_scores(with_context, without_context(), alpha=alpha, plausibility=plausibility)

@@ -92,3 +92,18 @@ def test_the_quick_run_prints_its_table_and_writes_its_figures(capsys, monkeypat
     for compared in setting["fod_over"].values():
         assert len(compared["rounds"]) == 2 and min(compared["rounds"]) > 0
         assert compared["of_the_sums"] == pytest.approx(compared["seconds"][0] / compared["seconds"][1])
+
+
+@pytest.mark.slow
+def test_branches_are_compared_with_plain_generate_on_the_same_questions(capsys, monkeypatch, tmp_path):
+    import fod_cost
+
+    output = tmp_path / "fod.json"
+    options = ["--quick", "--models", "bundled", "--propose", "branch", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["fod_cost.py", *options])
+    fod_cost.main()
+    shown = capsys.readouterr().out
+    for part in ("a step of 6 rows takes", *(f"alpha {alpha:g} |" for alpha in (0, fod_cost.DEFAULTS.alpha))):
+        assert part in shown
+    (setting,) = json.loads(output.read_text())["settings"]
+    assert setting["tokens"].keys() == {*setting["over_plain"], fod_cost.PLAIN}
