@@ -101,6 +101,7 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     """
     found = words(sentence)
     numbers = [word for word in found if _is_number(word)]
+    names = [_normalised(word) for word in _raw_words(sentence)[1:] if word[0].isupper() and word != "I"]
     content = content_words(sentence)
     stems = [stem(word) for word in content]
     pairs = _held_pairs(stems, lexicon)
@@ -112,7 +113,7 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
         content_overlap=share(content, lexicon.words),
         bigram_overlap=share(list(pairwise(found)), lexicon.bigrams),
         number_overlap=share(numbers, lexicon.numbers),
-        name_overlap=share(_names(sentence), lexicon.words),
+        name_overlap=share(names, lexicon.words),
     )
 
 
@@ -209,10 +210,6 @@ def _normalised(word: str) -> str:
 
 def _is_number(word: str) -> bool:
     return word[0].isdigit()
-
-
-def _names(sentence: str) -> list[str]:
-    return [_normalised(word) for word in _raw_words(sentence)[1:] if word[0].isupper() and word != "I"]
 
 
 SURE_NATS = 4.0

@@ -115,11 +115,10 @@ def mean_score(report: Report) -> float | None:
     return report.faithfulness
 
 
-def _lowest_score(report: Report) -> float | None:
-    return None if report.lowest is None else report.lowest.score
-
-
-_REWARDS: dict[str, Reward] = {"mean": mean_score, "lowest": _lowest_score}
+_REWARDS: dict[str, Reward] = {
+    "mean": mean_score,
+    "lowest": lambda report: None if report.lowest is None else report.lowest.score,
+}
 
 
 def _reward_of(name: str, monitor: Monitor) -> Reward:

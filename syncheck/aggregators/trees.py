@@ -7,7 +7,7 @@ from arrays that make trees.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -128,7 +128,11 @@ class Trees:
             return np.concatenate([np.array(t[name], dtype)[o] for t, o in zip(trees, orders, strict=True)])
 
         def children(name: str) -> Ints:
-            return np.concatenate([_renumbered(t[name], o) for t, o in zip(trees, orders, strict=True)])
+            found = []
+            for tree, order in zip(trees, orders, strict=True):
+                places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
+                found.append(np.array([places[tree[name][node]] for node in order], np.int32))
+            return np.concatenate(found)
 
         base = learner["learner_model_param"]["base_score"].strip("[]")
         return cls(
@@ -229,11 +233,6 @@ def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
         if left[node] != NO_CHILD:
             order += [left[node], right[node]]
     return order
-
-
-def _renumbered(children: Sequence[int], order: Sequence[int]) -> Ints:
-    places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
-    return np.array([places[children[node]] for node in order], np.int32)
 
 
 def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:

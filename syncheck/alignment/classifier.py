@@ -79,7 +79,9 @@ class ClassifierAligner:
         packed: dict[int, list[_Premise]] = {}
         for i, claim in enumerate(claims):
             for part in split_to_fit(claim, lambda part: self._scorer.length("", part) <= most):
-                budget = self._premise_budget(part)
+                # In steps, so that claims of about one length share their premises.
+                taken = -(-self._scorer.length("", part) // BUDGET_STEP) * BUDGET_STEP
+                budget = self._scorer.window - min(taken, most)
                 if budget not in packed:
                     packed[budget] = list(self._premises(chunks, budget))
                 rows += [(i, part, premise) for premise in packed[budget]]
@@ -93,11 +95,6 @@ class ClassifierAligner:
     def weights_sha256(self) -> str | None:
         """Return a digest that identifies the weights; see :class:`~syncheck.alignment.protocol.KnowsWeights`."""
         return weights_of(self._scorer)
-
-    def _premise_budget(self, claim: str) -> int:
-        """Tokens left for a premise, in steps, so that claims of about one length share their premises."""
-        taken = -(-self._scorer.length("", claim) // BUDGET_STEP) * BUDGET_STEP
-        return max(self._scorer.window - taken, self._scorer.window - int(self._scorer.window * CLAIM_SHARE))
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
         """Join neighbouring chunks as long as they fit the budget."""

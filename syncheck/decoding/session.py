@@ -234,7 +234,10 @@ class DecodingSession(Scoped):
             self._feed_pending()  # the last token's hidden state appears when it is fed
         self._contrast_to(longest)
         self._is_measured = True
-        return [self._measure_row(index, row) for index, row in enumerate(self.rows)]
+        return [
+            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if row.closed else []
+            for i, row in enumerate(self.rows)
+        ]
 
     def advance(self) -> None:
         """Begin the next round after the measured sentences, keeping the tokens decoded since.
@@ -452,11 +455,6 @@ class DecodingSession(Scoped):
         fed = branch.fed if len(branch.fed) < len(self.rows) else None
         unread = columns.unread(stop)
         columns.was_contrasted(branch.feed(unread if fed is None else unread[fed]), rows=fed)
-
-    def _measure_row(self, index: int, row: Row) -> list[SentenceSignals]:
-        if not row.closed:
-            return []
-        return self._measure(index, row.closed, Transcript(row.text, row.char_spans), self._firsts[index])
 
     def _measure(
         self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int

@@ -75,7 +75,9 @@ class AurocMatrix:
         lines = [(self.corner, *self.columns)]
         for row in self.rows:
             found = [self.cell(row, column) for column in self.columns]
-            lines.append((row, *(_shown(c) for c in found)))
+            spreads = ["" if np.isnan(c.deviation) else f" ±{c.deviation:.3f}" for c in found]
+            shown = [with_interval(c.auroc, c.low, c.high) + s for c, s in zip(found, spreads, strict=True)]
+            lines.append((row, *shown))
         return "\n".join(["AUROC, 95 % intervals over groups", *aligned(lines)])
 
 
@@ -84,11 +86,6 @@ def cell(scores: Floats, y: NDArray[np.int64], draws: BootstrapSamples, chosen: 
     value, resampled = draws.auroc(scores, y, chosen)
     spread = deviation(scores[:, chosen], y[chosen])
     return Cell(value, *bootstrap_interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
-
-
-def _shown(found: Cell) -> str:
-    text = with_interval(found.auroc, found.low, found.high)
-    return text if np.isnan(found.deviation) else f"{text} ±{found.deviation:.3f}"
 
 
 PAPER_RUNS: Folding = {"repeats": 3, "same_folds": True}

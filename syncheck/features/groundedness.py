@@ -132,6 +132,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     held = [_pieces(chunks.texts[number]) for number in best]
     first = [chunks.stems[number] for number in best]
     missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
+    names = {word for name in _NAME.findall(sentence) for word in words(name)}
     novel = share(content, content.keys() - chunks.held_in.keys())
     return Groundedness(
         rarity_nearby=_nearby(weights, chunks),
@@ -144,7 +145,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
         bigrams_2=share(_bigrams(sentence), frozenset().union(*(_bigrams(chunks.texts[n]) for n in best[:2]))),
         missing_rarity=log1p(sum(missing)),
         missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
-        missing_names=float(sum(stem(name) not in chunks.held_in for name in _names(sentence))),
+        missing_names=float(sum(stem(name) not in chunks.held_in for name in names)),
         absence=novel if says_not_stated(sentence) else 0.0,
     )
 
@@ -160,10 +161,6 @@ def _stems(text: str) -> list[str]:
 
 def _digits(word: str) -> str:
     return NUMBER_WORDS.get(word, word)
-
-
-def _names(sentence: str) -> set[str]:
-    return {word for name in _NAME.findall(sentence) for word in words(name)}
 
 
 def _pieces(text: str) -> frozenset[str]:

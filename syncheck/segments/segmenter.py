@@ -116,16 +116,12 @@ class IncrementalSegmenter:
     def _cut(self) -> SentenceSpan:
         """Close the open sentence after the last token with text in the limit: no character is divided."""
         limit = self._token_start + self._max_tokens
-        with_text = [t for t in range(self._token_start, len(self._char_spans)) if self._has_text(t)]
+        with_text = [t for t, (a, b) in enumerate(self._char_spans) if t >= self._token_start and b > a]
         last = max((t for t in with_text if t < limit), default=with_text[0])
         cut = self._char_spans[last][1]
         span = self._close(cut, last + 1, truncated=True)
         self._restart(cut, cut)
         return span
-
-    def _has_text(self, token: int) -> bool:
-        start, stop = self._char_spans[token]
-        return stop > start
 
     def _close(self, end: int, token_end: int, *, truncated: bool = False) -> SentenceSpan:
         start, end = visible(self._text, self._char_start, end)

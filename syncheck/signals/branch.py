@@ -105,15 +105,12 @@ class Branch:
         """
         if any(dropped):
             self._require_rewindable()
-        if self._becomes_a_tree(len(rows)):
+        is_forked = isinstance(self._layout, PaddedRows) and self.rows == 1 < len(rows)
+        if is_forked and reads_less(self._model, len(rows)) and takes_token_tree(self._model):
             assert isinstance(self._cache, RewindableCache)
             self._layout = TokenTree(self._model, self._cache, self.width)
         self._layout.select(rows, dropped)
         self.next_logits = next_logits
-
-    def _becomes_a_tree(self, rows: int) -> bool:
-        is_forked = isinstance(self._layout, PaddedRows) and self.rows == 1 < rows
-        return is_forked and reads_less(self._model, rows) and takes_token_tree(self._model)
 
     def _require_rewindable(self) -> None:
         if not isinstance(self._cache, RewindableCache):
