@@ -111,7 +111,7 @@ class Monitor:
                 config, aggregator, aligner = checkpoint.generic_parts(model.device)
                 name = checkpoint.GENERIC
             else:
-                config = MonitorConfig(schema=ALIGNER_ALONE)
+                config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
                 aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))
         config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()

@@ -177,6 +177,7 @@ def test_an_aligner_alone_gives_its_support_as_the_score(prompt, passes, tmp_pat
     monitor = Monitor(**parts, aligner=ScriptedAligner(SUPPORTS))
     report = monitor.score(prompt, ANSWER)
     assert {sentence.text: sentence.score for sentence in report.sentences} == SUPPORTS
+    assert (monitor.config.backtrack_threshold, monitor.config.prune_threshold) == (0.5, 0.5)
     monitor.save_pretrained(tmp_path)
     loaded = Monitor.from_pretrained(tmp_path, **parts, aligner=ScriptedAligner(SUPPORTS))
     assert comparable(loaded.score(prompt, ANSWER)) == comparable(report)
