@@ -21,9 +21,4 @@ from .prompts import prompt_from_messages as prompt_from_messages, prompt_from_t
 from .report import Report as Report
 from .segments import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .signals import LidReferences as LidReferences
-from .types import (
-    Evidence as Evidence,
-    RagPrompt as RagPrompt,
-    SentenceScore as SentenceScore,
-    TokenSignals as TokenSignals,
-)
+from .types import RagPrompt as RagPrompt, SentenceScore as SentenceScore

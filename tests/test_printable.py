@@ -9,14 +9,14 @@ import warnings
 import numpy as np
 import pytest
 
-from syncheck import Evidence, SentenceScore
+from syncheck import SentenceScore
 from syncheck.cli import main
 from syncheck.cli.record_runs import process
 from syncheck.errors import InputError, LeftOutWarning, MissingExtraError, RecordError
 from syncheck.evaluation import AurocMatrix, Cell, auroc_table
 from syncheck.printable import printable
 from syncheck.report import Answer, Case, Report, render_text
-from syncheck.types import RagPrompt, TokenSignals
+from syncheck.types import Evidence, RagPrompt, TokenSignals
 
 HOSTILE = "a\x1b[2Jb\x1b]0;t\x07c\x9b31md\x9d8;;e\x9cf\u202eg\u2066h\u200fi\x7fj\bk"
 """Clears the screen, sets the window's title, colours, opens a link, reverses what follows, deletes."""

@@ -7,7 +7,7 @@ from math import log, nan
 import numpy as np
 import pytest
 
-from syncheck import Evidence, Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import EvidenceIndex
 from syncheck.errors import InputError, MismatchError
@@ -16,7 +16,7 @@ from syncheck.features.sentence import text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
-from syncheck.types import Support
+from syncheck.types import Evidence, Support
 
 SCHEMA = feature_schema("syncheck.v4", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]

@@ -10,13 +10,12 @@ from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck import Evidence
 from syncheck.alignment import AskedAligner, EvidenceIndex
 from syncheck.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
 from syncheck.testing import SentenceGrammar, WordAligner
 from syncheck.training import measure
-from syncheck.types import Support
+from syncheck.types import Evidence, Support
 
 
 class Panic(BaseException):

@@ -11,13 +11,12 @@ from syncheck import (
     SentenceEvent,
     SentenceScore,
     TokenEvent,
-    TokenSignals,
     feature_schema,
 )
 from syncheck.aggregators import PlattCalibration
 from syncheck.printable import quoted, summary
 from syncheck.report import Answer, Case, TraceNode
-from syncheck.types import RagPrompt, SentenceFeatures, SentenceSignals, SentenceSpan
+from syncheck.types import RagPrompt, SentenceFeatures, SentenceSignals, SentenceSpan, TokenSignals
 
 LONG = "The maximum dose is 4 g.\nMore is harmful. " * 500
 PROMPT = RagPrompt(LONG, (LONG, LONG), LONG, LONG, tuple(range(9000)), (1,))

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from syncheck import RagPrompt, Report, TokenSignals
+from syncheck import RagPrompt, Report
+from syncheck.types import TokenSignals
 
 
 @pytest.fixture

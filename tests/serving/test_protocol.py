@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncheck import EndEvent, Evidence, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
+from syncheck import EndEvent, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
 from syncheck.errors import InputError
 from syncheck.serving import (
     Append,
@@ -30,6 +30,7 @@ from syncheck.serving import (
     to_json,
     to_sse,
 )
+from syncheck.types import Evidence
 
 CLIENT = Path(__file__).parents[2] / "syncheck" / "serving" / "client.js"
 PASSAGES = ["The dose is 50 mg.\nIt is taken  twice.", "Nothing else."]
