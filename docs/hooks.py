@@ -57,6 +57,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return re.sub(r"```mermaid\n(.*?)```\n", _arrows, markdown, flags=re.S)
 
 
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Remove the roles of Sphinx, which docstrings have for editors."""
+    return re.sub(r":(?:attr|class|data|exc|func|meth|mod):(?=<code>)", "", content)
+
+
 def on_post_build(config: MkDocsConfig) -> None:
     """Refuse a site of which a page or style sheet refers to another address."""
     found = [

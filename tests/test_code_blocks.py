@@ -173,7 +173,8 @@ def run_shell(block):
                 assert main(words) in (0, 1), command
         elif program != "make":  # CI runs its targets
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            subprocess.run(["bash", "-ec", command], env=os.environ | {"PATH": path}, check=True, capture_output=True)
+            run = subprocess.run(["bash", "-ec", command], env=os.environ | {"PATH": path}, capture_output=True)
+            assert run.returncode == 0, f"{command}: {run.stderr.decode()}; does the block need a '# needs ...'?"
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in PAGES])
