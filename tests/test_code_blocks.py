@@ -171,7 +171,7 @@ def run_shell(block):
         if program == "syncheck" and not others and not re.search("[<>]", command):
             with redirect_stdout(StringIO()):
                 assert main(words) in (0, 1), command
-        elif program != "make":  # CI runs its targets
+        elif program != "make" and not re.match("python (benchmarks|examples)/", command):  # other tests run these
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             run = subprocess.run(["bash", "-ec", command], env=os.environ | {"PATH": path}, capture_output=True)
             assert run.returncode == 0, f"{command}: {run.stderr.decode()}; does the block need a '# needs ...'?"
