@@ -219,6 +219,8 @@ def compared(
     candidates = None if only else _rerank(bench, log, found, workers=workers, source=source)
     if CAD in found:
         found[CAD_PASSING] = passing(found[CAD], branch_threshold(bench))
+    if GREEDY in found and ABSTAIN not in found:
+        found[ABSTAIN] = withheld_below(found[GREEDY], backtrack_threshold(bench), name=ABSTAIN)
     for name, other in ((ABSTAIN_MATCHED, FOD), (ABSTAIN_AS_BRANCH, FOD_BRANCH)):
         if GREEDY in found and other in found:
             given = sum(len(each.answer.scores) for each in found[other])
@@ -227,6 +229,12 @@ def compared(
     order += [BACKTRACK, FOD, FOD_SHARED, FOD_BRANCH]
     order += [name for name in found if name not in order]
     return {name: found[name] for name in order if name in found}, candidates
+
+
+def backtrack_threshold(bench: Bench) -> float:
+    """Return tau_1."""
+    given = bench.setup.limits.backtrack_threshold
+    return bench.monitor.config.backtrack_threshold if given is None else given
 
 
 def branch_threshold(bench: Bench) -> float:
@@ -297,13 +305,14 @@ def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path
     """Print the comparison and draw it."""
     setup, config = bench.setup, bench.monitor.config
     limits, machine = setup.limits, describe_machine(torch.device(setup.device).type, torch.get_num_threads(), "wall")
-    tau_1 = config.backtrack_threshold if limits.backtrack_threshold is None else limits.backtrack_threshold
+    tau_1 = backtrack_threshold(bench)
     tau_2 = config.prune_threshold if limits.prune_threshold is None else limits.prune_threshold
     how = "rule-based splitter, not decontextualised" if setup.propositions == "rules" else setup.propositions
     print(
         f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; propositions: {how}\n"
-        f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, K {limits.beam_size}, S {limits.samples_per_step}, at most "
-        f"{limits.max_new_tokens} tokens, seed {limits.seed}; reranking of {candidates or 'no'} answers a prompt\n"
+        f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, of branches {branch_threshold(bench):.3f}, K {limits.beam_size}, "
+        f"S {limits.samples_per_step}, at most {limits.max_new_tokens} tokens, seed {limits.seed}; "
+        f"reranking of {candidates or 'no'} answers a prompt\n"
         f"syncheck {__version__}; {'; '.join(machine.values())}"
     )
     figures = decoder_figures(answers)
