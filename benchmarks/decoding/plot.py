@@ -81,8 +81,11 @@ def plot_curves(curves: Mapping[str, Curve], path: str | Path) -> None:
     for number, (name, points) in enumerate(curves.items()):
         colour = f"C{number}"
         known = [(label, kept, share) for label, kept, share in points if share.value == share.value]
-        axis.plot([kept.value for _, kept, _ in known], [share.value for _, _, share in known], color=colour)
         labelled = [point for point in known if point[0]]
+        line = axis.plot([kept.value for _, kept, _ in known], [share.value for _, _, share in known], color=colour)
+        if not labelled:
+            line[0].set_label(name)
+            continue
         axis.errorbar(
             [kept.value for _, kept, _ in labelled],
             [share.value for _, _, share in labelled],
