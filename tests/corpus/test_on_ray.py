@@ -11,6 +11,7 @@ import pytest
 from command_runs import record, write
 
 from syncheck.checkpoint import packaged_monitor
+from syncheck.cli import main
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
 from syncheck.errors import InputError, MismatchError
 from syncheck.kit import ASSETS, load_kit
@@ -109,6 +110,16 @@ def test_features_are_those_of_the_local_engine_though_a_worker_was_killed(clust
     )
     assert marker.exists()
     assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
+
+
+def test_the_command_generates_the_same_answers_as_the_local_engine(cluster, tmp_path):
+    asked = [{name: value for name, value in record(i).items() if name != "response"} for i in range(4)]
+    source = write(tmp_path / "in.jsonl", *asked)
+    command = ["generate", "--input", str(source), "--max-new-tokens", "12", "--part-size", "2"]
+    for engine in (["local"], ["ray", "--workers", "2"]):
+        assert main([*command, "--output", f"{tmp_path}/{engine[0]}/", "--engine", *engine]) == 0
+    assert len(parts_of(tmp_path / "ray")) == 2
+    assert parts_of(tmp_path / "ray") == parts_of(tmp_path / "local")
 
 
 def test_a_record_that_kills_every_worker_stops_its_part_alone(cluster, tmp_path):
