@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
-from fod.propose import contrasted
+from fod.propose import contrasted, sample_nucleus
 from fod.search import may_stay, passes
 from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
 from syncheck import Report, SentenceScore
@@ -120,7 +120,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The token () that was second at a step, and its score () less that of the one chosen, at most 0."""
+    """The likeliest token () beside the one chosen at a step, and its score () less that of the chosen one."""
 
     runner_up: Tensor
     behind: Tensor
@@ -136,7 +136,9 @@ class BranchProposer:
     plan
         How ``generate`` would choose tokens; its processing of the logits is applied to their contrast.
     config
-        Contrast and branches.
+        Contrast and branches, and sampling where it is asked for.
+    generator
+        Source of randomness, where it is.
 
     Attributes
     ----------
@@ -144,11 +146,19 @@ class BranchProposer:
         Tokens decoded so far, thrown away or not.
     """
 
-    def __init__(self, watched: ScoredSession, plan: GenerationSetup, config: FODConfig) -> None:
+    def __init__(
+        self,
+        watched: ScoredSession,
+        plan: GenerationSetup,
+        config: FODConfig,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
         self._watched = watched
         self._decoding = watched.decoding
         self._plan = plan
         self._config = config
+        self._generator = generator
         self._round = 0
         self._is_forked = False
         self._looks: list[_Look] = []  # of each token since the round began
@@ -169,7 +179,7 @@ class BranchProposer:
         self._is_forked = False
         self._stops = [None]
         while not self._decoding.complete():
-            self._step(self._likeliest)
+            self._step(self._chosen)
         return self._candidates(beam, [0])[0]
 
     def branches(self, beam: Beam) -> list[Candidate]:
@@ -240,9 +250,15 @@ class BranchProposer:
             plausibility=self._config.plausibility,
         )
 
-    def _likeliest(self, scores: Tensor) -> Tensor:
-        """Choose the first token (1,) and note the second, which ends no text."""
+    def _chosen(self, scores: Tensor) -> Tensor:
+        """Choose a token (1,), as a rule the first, and note the likeliest other one that ends no text."""
         best, chosen = scores.max(-1)
+        if self._config.sample_first:
+            config = self._config
+            chosen = sample_nucleus(
+                scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator
+            )
+            best = scores.gather(-1, chosen[:, None])[:, 0]
         others = scores.scatter(-1, chosen[:, None], -torch.inf)
         others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
         second, runner_up = others.max(-1)

@@ -119,6 +119,9 @@ class FODConfig:
     """Sampling temperature of stage 2 (published code; the paper gives none)."""
     top_p: float = 0.95
     """Nucleus of stage 2 (published code)."""
+    sample_first: bool = False
+    """Sample the sentences that the paper decodes greedily as well: those of stage 1, and with ``branch`` all but the
+    branches; by ``temperature`` and ``top_p``."""
     until: Literal["any", "all"] = "any"
     """Stop when any kept beam has ended (the paper's choice) or when all have."""
     alpha: float = 0.25

@@ -201,7 +201,7 @@ class Writing:
             plan = plan_within(self._plan, limit)
             propose: SentenceProposer | BranchProposer
             if config.propose == "branch":
-                propose = BranchProposer(watched, plan, left)
+                propose = BranchProposer(watched, plan, left, generator=self._generator)
                 steps = Returning(repair(propose, left, self._thresholds.backtrack))
             else:
                 propose = SentenceProposer(watched, plan, left, generator=self._generator)

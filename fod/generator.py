@@ -45,7 +45,7 @@ class FODOutput(GeneratorOutput):
 class FODGenerator(AnswerGenerator[FODOutput]):
     """Decodes so that every sentence it releases reaches a score (paper, section 3.3, Algorithm 1).
 
-    Stage 1 is greedy whatever ``do_sample`` says.
+    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ class SentenceProposer:
     config
         Sampling of stage 2.
     generator
-        Source of randomness of stage 2.
+        Source of randomness.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class SentenceProposer:
 
     def _step(self, *, greedy: bool) -> None:
         running = self._decoding.running
-        choose = _likeliest if greedy else self._sampled
+        choose = _likeliest if greedy and not self._config.sample_first else self._sampled
         step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=not greedy)
         for index in running:
             stop, row = step.stops[index], self._decoding.rows[index]
