@@ -29,7 +29,7 @@ import transformers
 
 from syncheck import __version__
 from syncheck.cli import main as syncheck
-from syncheck.cli import monitors, train
+from syncheck.cli import monitors
 
 MODEL = Path(__file__).parents[2] / "tests" / "golden" / "signals" / "llama"
 """A small random model: records are tried here, not scores."""
@@ -127,15 +127,12 @@ def hostile(record: dict[str, Any], rng: random.Random) -> bytes:
 @contextlib.contextmanager
 def models_loaded_once() -> Iterator[None]:
     """Let commands share one model, since loading it is not under test."""
-    load = cache(monitors.load_model)
-    kept = [(module, module.load_model) for module in (monitors, train)]
-    for module, _ in kept:
-        module.load_model = load
+    load = monitors.load_model
+    monitors.load_model = cache(load)
     try:
         yield
     finally:
-        for module, whole in kept:
-            module.load_model = whole
+        monitors.load_model = load
 
 
 def run(*options: str) -> tuple[int | str, str]:
