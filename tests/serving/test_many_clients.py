@@ -4,12 +4,11 @@ import asyncio
 import json
 import socket
 import threading
-import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
-from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
+from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, until, whole
 
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
@@ -52,14 +51,6 @@ class _Slow(httpx.AsyncByteStream):
 def gauge(address, name):
     lines = httpx.get(f"{address}/metrics").text.split("\n")
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
-
-
-def until(holds):
-    for _ in range(400):
-        if holds():
-            return True
-        time.sleep(0.025)
-    return False
 
 
 def test_no_answer_reaches_another_client(monitor):

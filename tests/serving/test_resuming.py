@@ -4,12 +4,11 @@ import asyncio
 import json
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import httpx
 import pytest
-from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunks_of, running, sse
+from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunks_of, running, sse, until
 
 import syncheck.serving
 from syncheck.serving import FoldedAnswer, fold, from_json
@@ -45,14 +44,6 @@ def events_of(response):
     blocks = [block.split("\n") for block in response.text.split("\n\n") if block]
     assert all(named == f"id: {json.loads(data[6:])['id']}" for named, data in blocks)
     return [from_json(data[6:]) for _, data in blocks]
-
-
-def until(holds):
-    for _ in range(400):
-        if holds():
-            return True
-        time.sleep(0.025)
-    return False
 
 
 def test_the_stream_goes_on_after_any_event(served, http):

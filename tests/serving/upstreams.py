@@ -95,3 +95,12 @@ def running(app):
     finally:
         server.should_exit = True
         thread.join()
+
+
+def until(holds):
+    """Wait up to ten seconds; return whether it holds."""
+    for _ in range(400):
+        if holds():
+            return True
+        time.sleep(0.025)
+    return False
