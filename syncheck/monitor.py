@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from syncheck.labelling import LabelledResponse
-    from syncheck.serving import ProtocolEvent, TextWatch
+    from syncheck.streams import ProtocolEvent, TextWatch
     from syncheck.training import Teacher
 
 logger = logging.getLogger(__name__)
@@ -415,7 +415,7 @@ class Monitor:
         prompt
             From :meth:`prompt`.
         **options
-            ``reveal``, ``stop_below``, ``signals``, ``passage_ids``; see :class:`syncheck.serving.TextWatch`.
+            ``reveal``, ``stop_below``, ``signals``, ``passage_ids``; see :class:`syncheck.streams.TextWatch`.
 
         Examples
         --------
@@ -425,7 +425,7 @@ class Monitor:
         ...             print(event)
         ...     print(watched.close())
         """
-        from syncheck.serving.watching import TextWatch
+        from syncheck.streams.watching import TextWatch
 
         return TextWatch(self, prompt, **options)
 
@@ -444,7 +444,7 @@ class Monitor:
         prompt, **options
             As in :meth:`watch_text`.
         """
-        from syncheck.serving.watching import watch
+        from syncheck.streams.watching import watch
 
         return watch(self, stream, prompt, **options)
 
@@ -455,7 +455,7 @@ class Monitor:
         **options: Any,  # noqa: ANN401
     ) -> AsyncIterator[ProtocolEvent]:
         """Check an asynchronous stream of text; otherwise as :meth:`watch`."""
-        from syncheck.serving.watching import watch_async
+        from syncheck.streams.watching import watch_async
 
         return watch_async(self, stream, prompt, **options)
 

@@ -14,7 +14,19 @@ FOUNDATION = frozenset(
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
     *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "endpoints"),
-    *("kit", "corpus", "labelling", "evaluation", "training", "spans", "serving", "integrations", "cli", "testing"),
+    *(
+        "kit",
+        "corpus",
+        "labelling",
+        "evaluation",
+        "training",
+        "spans",
+        "streams",
+        "serving",
+        "integrations",
+        "cli",
+        "testing",
+    ),
 )
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
@@ -22,7 +34,7 @@ RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
 REACHES_UP = frozenset(
     {
         *((room, "monitor") for room in ("checkpoint", "hub", "replay")),
-        *(("monitor", room) for room in ("labelling", "training", "serving")),
+        *(("monitor", room) for room in ("labelling", "training", "streams")),
     }
 )
 """Lazily, or for a type: ``Monitor.fit`` and ``watch_text``, and what saves a monitor or replays responses for it."""

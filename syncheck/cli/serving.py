@@ -23,7 +23,7 @@ from syncheck.types import RagPrompt
 if TYPE_CHECKING:
     from syncheck.serving.app import AnswerSource
     from syncheck.serving.own_model import Decoder
-    from syncheck.serving.protocol import Reveal
+    from syncheck.streams.protocol import Reveal
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod; flare needs passages of its own to retrieve from."""

@@ -29,7 +29,7 @@ from syncheck.serving.checked import Failing, in_thread
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Metrics, Queue, ScoreBatches
-from syncheck.serving.protocol import Reveal
+from syncheck.streams.protocol import Reveal
 
 if TYPE_CHECKING:
     from starlette.requests import Request

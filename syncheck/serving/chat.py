@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from syncheck.errors import InputError, SyncheckError
 from syncheck.given import check_share, check_text
-from syncheck.serving.protocol import Reveal
+from syncheck.streams.protocol import Reveal
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(

@@ -14,7 +14,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from syncheck.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.protocol import (
+from syncheck.streams.protocol import (
     Append,
     Final,
     FoldedAnswer,
@@ -25,7 +25,7 @@ from syncheck.serving.protocol import (
     fold,
     to_dict,
 )
-from syncheck.serving.watching import TextWatch
+from syncheck.streams.watching import TextWatch
 
 logger = logging.getLogger(__name__)
 

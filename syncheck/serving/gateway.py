@@ -12,7 +12,7 @@ import httpx
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, sentence_values, shown_text
-from syncheck.serving.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
+from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 """Parts of a message other than ``content``, which hold no text of the answer; others are left out, or marked."""

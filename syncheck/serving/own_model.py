@@ -22,8 +22,8 @@ from syncheck.serving.checked import (
     sentence_values,
     shown_text,
 )
-from syncheck.serving.protocol import VERSION, ProtocolEvent, Reveal, Verified, fold, to_dict
-from syncheck.serving.writer import EventWriter
+from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, fold, to_dict
+from syncheck.streams.writer import EventWriter
 from syncheck.types import RagPrompt
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {

@@ -13,9 +13,9 @@ import pytest
 from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
 
 from syncheck import load_kit
-from syncheck.serving import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
+from syncheck.streams import FoldedAnswer, fold, from_dict
 from syncheck.testing import scripted_monitor
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"

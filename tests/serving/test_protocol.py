@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from syncheck import EndEvent, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
 from syncheck.errors import InputError
-from syncheck.serving import (
+from syncheck.streams import (
     Append,
     EventWriter,
     Final,

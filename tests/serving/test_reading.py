@@ -9,7 +9,7 @@ import pytest
 from doubles import PASSAGES, QUESTION
 from tokenizers import normalizers
 
-from syncheck.serving.reading import GrowingResponse
+from syncheck.streams.reading import GrowingResponse
 
 REWRITTEN = {
     "nothing": normalizers.Sequence([]),

@@ -11,9 +11,9 @@ import pytest
 from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunks_of, running, sse, until
 
 import syncheck.serving
-from syncheck.serving import FoldedAnswer, fold, from_json
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
+from syncheck.streams import FoldedAnswer, fold, from_json
 from syncheck.testing import scripted_monitor
 
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from syncheck import Monitor
 from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.serving import Append, FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.streams import Append, FoldedAnswer, Notice, Retract, Verified, fold
 from syncheck.testing import scripted_monitor
 from syncheck.types import GeneratorToken
 

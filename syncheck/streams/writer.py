@@ -9,7 +9,7 @@ from typing import Any, get_args
 from syncheck.errors import InputError
 from syncheck.events import EndEvent, Event, NoticeEvent, RetractEvent, SentenceEvent, TokenEvent
 from syncheck.report import Report
-from syncheck.serving.protocol import (
+from syncheck.streams.protocol import (
     Append,
     Citation,
     Final,
@@ -33,7 +33,7 @@ class EventWriter:
     passages
         Of the prompt; evidence is cited by its place in them.
     reveal
-        When text is appended; see :data:`syncheck.serving.Reveal`.
+        When text is appended; see :data:`syncheck.streams.Reveal`.
     passage_ids
         The caller's names for the passages, one for each.
 
@@ -126,7 +126,7 @@ class EventWriter:
         self._told = min(self._told, start)
 
     def notice(self, text: str, *, kind: Any = "message") -> None:
-        """Add text that is not part of the answer; see :class:`syncheck.serving.Notice`."""
+        """Add text that is not part of the answer; see :class:`syncheck.streams.Notice`."""
         self._add(Notice(self._next_id, text, kind))
 
     def end(self, report: Report | Mapping[str, Any]) -> None:

@@ -16,10 +16,10 @@ from syncheck.decoding.scored import check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report
 from syncheck.schemas import needs_signals
-from syncheck.serving.protocol import ProtocolEvent, Reveal
-from syncheck.serving.reading import GrowingResponse
-from syncheck.serving.writer import EventWriter
 from syncheck.signals import check_window
+from syncheck.streams.protocol import ProtocolEvent, Reveal
+from syncheck.streams.reading import GrowingResponse
+from syncheck.streams.writer import EventWriter
 from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TextWatch:
     prompt
         That of the answer.
     reveal
-        When text is appended; see :data:`syncheck.serving.Reveal`.
+        When text is appended; see :data:`syncheck.streams.Reveal`.
     stop_below
         A score in [0, 1]: the first sentence that does not reach it, or cannot be scored although it claims something,
         is the answer's last. None never stops.
