@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "training.md"
 
 def documented_commands():
     """Words of each ``syncheck`` command of the section about measuring."""
-    section = DOCUMENT.read_text().split("## Measure, train, evaluate")[1].split("An aggregator that has seen")[0]
+    section = DOCUMENT.read_text().split("## Measure, train, evaluate")[1].split("### Files of features")[0]
     return [shlex.split(line, comments=True)[2:] for line in section.splitlines() if line.startswith("$ syncheck")]
 
 
