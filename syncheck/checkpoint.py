@@ -13,7 +13,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import torch
 
@@ -31,7 +31,9 @@ from syncheck.types import FeatureSchema
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.monitor import Monitor
+    from syncheck.parts import MonitorParts
+
+_Kind = TypeVar("_Kind", bound="MonitorParts")
 
 FORMAT = 2
 GENERIC = "generic"
@@ -83,7 +85,7 @@ def generic_parts(device: torch.device) -> tuple[MonitorConfig, Aggregator, Alig
     return decided, Aggregator.load(directory, schema=schema), load_aligner(config["aligner"], device=device)
 
 
-def save(directory: Path, monitor: Monitor) -> None:
+def save(directory: Path, monitor: MonitorParts) -> None:
     """Write a monitor; the digests come last, so that a half-written folder is not taken for a monitor."""
     directory.mkdir(parents=True, exist_ok=True)
     if monitor.aggregator is not None:
@@ -108,14 +110,14 @@ def save(directory: Path, monitor: Monitor) -> None:
 
 
 def load(
-    kind: type[Monitor],
+    kind: type[_Kind],
     directory: Path,
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     aligner: Aligner | None,
     trusted: Collection[str] = (),
-) -> Monitor:
+) -> _Kind:
     """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
     config = _read_config(directory)
     decided, schema = _decided(directory, config)

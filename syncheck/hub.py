@@ -9,15 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from syncheck import checkpoint
 from syncheck.aggregators.aggregator import file_names
 from syncheck.aggregators.kinds import KINDS
-from syncheck.checkpoint import CONFIG, REFERENCES
 from syncheck.errors import CheckpointError, InputError, WrongTypeError, describe_failure
 from syncheck.files import DIGESTS, read_object
 from syncheck.schemas import needs_signals
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.parts import MonitorParts
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _CARD = """
@@ -67,7 +67,7 @@ def fetched(
         return Path(name)
     import huggingface_hub
 
-    files = {CONFIG, DIGESTS, REFERENCES, *(file for kind in KINDS for file in file_names(kind))}
+    files = {checkpoint.CONFIG, DIGESTS, checkpoint.REFERENCES, *(file for kind in KINDS for file in file_names(kind))}
     try:
         return Path(
             huggingface_hub.snapshot_download(
@@ -95,7 +95,7 @@ def _is_repository(name: str | Path) -> bool:
 
 
 def push(
-    monitor: Monitor,
+    monitor: MonitorParts,
     repo_id: str,
     *,
     evaluation: Mapping[str, Any] | str | Path | None,
@@ -111,7 +111,7 @@ def push(
 
     card = model_card(monitor, repo_id, evaluation=evaluation, base_model=base_model, licence=licence)
     with TemporaryDirectory() as folder:
-        monitor.save_pretrained(folder)
+        checkpoint.save(Path(folder), monitor)
         (Path(folder) / "README.md").write_text(card, encoding="utf-8")
         try:
             huggingface_hub.create_repo(repo_id, private=private, token=token, exist_ok=True)
@@ -133,7 +133,7 @@ def push(
 
 
 def model_card(
-    monitor: Monitor,
+    monitor: MonitorParts,
     repo_id: str,
     *,
     evaluation: Mapping[str, Any] | str | Path | None = None,
@@ -176,7 +176,7 @@ def model_card(
     return f"---\n{metadata.to_yaml()}\n---\n{text}"
 
 
-def _repository_of_model(monitor: Monitor) -> str:
+def _repository_of_model(monitor: MonitorParts) -> str:
     name = str(monitor.model.config.name_or_path)
     if not _is_repository(name):
         raise InputError(

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import torch
 
-from syncheck import checkpoint, replay
+from syncheck import checkpoint, hub, replay
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.aggregator import check_schema
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
-from syncheck.decoding import DecodingSession, StopReason, decode, drain, prepare_generation
-from syncheck.decoding.scored import ScoredAnswer, ScoredSession, check_stop_below
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.decoding import StopReason, decode, drain, prepare_generation
+from syncheck.decoding.scored import ScoredAnswer, check_stop_below
+from syncheck.errors import InputError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.printable import summary
-from syncheck.prompts import build_prompt, prompt_from_messages
+from syncheck.parts import MonitorParts, require_prompt, rows_of
 from syncheck.replay import GivenResponse
 from syncheck.report import Report
-from syncheck.schemas import ALIGNER_ALONE, feature_schema, needs_lid
-from syncheck.scoring import SentenceScorer
-from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
-from syncheck.types import GeneratorToken, PromptBatch, RagPrompt
+from syncheck.schemas import ALIGNER_ALONE, feature_schema
+from syncheck.signals import LidReferences, require_watchable
+from syncheck.streams import watching
+from syncheck.types import GeneratorToken, RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from syncheck.alignment import TextGenerator
     from syncheck.labelling import LabelledResponse
-    from syncheck.streams import ProtocolEvent, TextWatch
-    from syncheck.training import Teacher
+    from syncheck.streams import ProtocolEvent
 
-logger = logging.getLogger(__name__)
+Teacher: TypeAlias = 'Monitor | Aligner | TextGenerator | Literal["generic"]'
+"""Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""
 
 
-class Monitor:
+class Monitor(MonitorParts):
     """Scores the sentences of a language model's answers for faithfulness to the retrieved context.
 
     Parameters
@@ -105,7 +102,6 @@ class Monitor:
         name: str | None = None,
     ) -> None:
         require_watchable(model)
-        take_turns_in_rotary(model)
         if config is None and aggregator is None and lid_references is None:
             if aligner is None:
                 config, aggregator, aligner = checkpoint.generic_parts(model.device)
@@ -113,131 +109,15 @@ class Monitor:
             else:
                 config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
                 aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))
-        config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
-        self.layers = config.layers or ()
-        self.schema = feature_schema(config.schema, self.layers)
-        if aggregator is not None:
-            check_schema(aggregator.schema, self.schema)
-        self.trained_on = frozenset(trained_on)
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.config = config
-        self.aggregator = aggregator
-        self.lid_references = None if lid_references is None else lid_references.to(model.device)
-        self.aligner = aligner
-        self.name = name
-        if aggregator is not None and lid_references is None and needs_lid(config.schema):
-            logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
-
-    def __repr__(self) -> str:
-        aggregator = "no" if self.aggregator is None else self.aggregator.kind
-        aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
-        model = type(self.model).__name__
-        return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
-
-    def with_prior(self, prior: float) -> Monitor:
-        """Return this monitor for text with another share of faithful sentences.
-
-        Parameters
-        ----------
-        prior
-            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score; their order, the
-            thresholds of ``config`` and the guarantee of a calibrated threshold stay.
-
-        Raises
-        ------
-        InputError
-            If the monitor has no aggregator, or it is not known for which share its probabilities hold.
-        """
-        if self.aggregator is None:
-            raise InputError("a prior shifts scores, and this monitor has none; train it first")
-        return self.replaced(aggregator=replace(self.aggregator, prior=prior))
-
-    def replaced(self, **parts: Any) -> Monitor:  # noqa: ANN401
-        """Return this monitor with other parts: keyword arguments of the class."""
-        own = ("config", "aggregator", "lid_references", "aligner", "trained_on", "name")
-        return Monitor(self.model, self.tokenizer, **{name: getattr(self, name) for name in own} | parts)
-
-    @overload
-    def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt: ...
-
-    @overload
-    def prompt(
-        self,
-        *,
-        messages: Sequence[Mapping[str, str]],
-        context: str | Sequence[str],
-        without: Sequence[Mapping[str, str]] | None = None,
-        question: str | None = None,
-    ) -> RagPrompt: ...
-
-    def prompt(
-        self,
-        *,
-        context: str | Sequence[str],
-        question: str | None = None,
-        system: str | None = None,
-        messages: Sequence[Mapping[str, str]] | None = None,
-        without: Sequence[Mapping[str, str]] | None = None,
-    ) -> RagPrompt:
-        """Build the pair of prompts of a question, or of a chat of your own.
-
-        Parameters
-        ----------
-        context, question, system
-            See :func:`syncheck.prompts.build_prompt`.
-        messages, without
-            A chat with the passages and the same without them; see :func:`syncheck.prompt_from_messages`.
-
-        Raises
-        ------
-        InputError
-            If neither a question nor messages are given, or ``system`` or ``without`` goes with the other of the two.
-        """
-        if messages is not None:
-            if system is not None:
-                raise InputError("a system prompt is one of the messages; leave system out")
-            return prompt_from_messages(
-                self.tokenizer, messages=messages, context=context, without=without, question=question
-            )
-        if question is None or without is not None:
-            raise InputError("pass question=..., or messages=[...] (and then, if you like, without=[...])")
-        return build_prompt(
-            self.tokenizer, question=question, context=context, template=self.config.template, system=system
-        )
-
-    def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch.
-
-        Parameters
-        ----------
-        prompts
-            From :meth:`prompt`, or its arguments by name.
-
-        Returns
-        -------
-        PromptBatch
-            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
-        """
-        batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
-        return PromptBatch(_rows_of(batch))
-
-    def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
-        """Open a session for a decoder of your own, with one row for each prompt; a context manager."""
-        rows = self._fitting(prompts)
-        scorers = self._scorers(rows)
-        return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
-
-    def scorer(self, prompt: RagPrompt) -> SentenceScorer:
-        """Return the scorer of one prompt's sentences."""
-        return SentenceScorer(
-            prompt,
-            schema=self.schema,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            doubtful_below=self.config.prune_threshold,
-            unsupported_below=self.config.backtrack_threshold,
-            monitor=self.name,
+        super().__init__(
+            model,
+            tokenizer,
+            config=config or MonitorConfig(),
+            aggregator=aggregator,
+            lid_references=lid_references,
+            aligner=aligner,
+            trained_on=trained_on,
+            name=name,
         )
 
     @overload
@@ -321,7 +201,7 @@ class Monitor:
             :func:`syncheck.decoding.prepare_generation`.
         """
         started = time.perf_counter()
-        given = _rows_of(prompts)
+        given = rows_of(prompts)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
@@ -331,22 +211,6 @@ class Monitor:
             stops = drain(watched.decode(plan, generator=generator, stop_below=stop_below))
             reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
-
-    @property
-    def _measuring(self) -> dict[str, Any]:
-        """Keyword arguments of a session: its measurements."""
-        return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
-
-    def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-        """Return the prompt of each row; refuses one that does not fit the window before its passages are read."""
-        rows = _rows_of(prompts)
-        check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
-        return rows
-
-    def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
-        """Return the scorer of each row; rows of one prompt share theirs."""
-        scorers = {prompt: self.scorer(prompt) for prompt in rows}
-        return [scorers[prompt] for prompt in rows]
 
     def stream(
         self,
@@ -373,7 +237,7 @@ class Monitor:
         TokenEvent, SentenceEvent, EndEvent
         """
         started = time.perf_counter()
-        _require_prompt(prompt)
+        require_prompt(prompt)
         if reveal not in ("verified", "immediate"):
             raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
@@ -407,7 +271,7 @@ class Monitor:
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)
 
-    def watch_text(self, prompt: RagPrompt, **options: Any) -> TextWatch:  # noqa: ANN401
+    def watch_text(self, prompt: RagPrompt, **options: Any) -> watching.TextWatch:  # noqa: ANN401
         """Check an answer while its text arrives, whoever writes it; a context manager.
 
         Parameters
@@ -425,9 +289,7 @@ class Monitor:
         ...             print(event)
         ...     print(watched.close())
         """
-        from syncheck.streams.watching import TextWatch
-
-        return TextWatch(self, prompt, **options)
+        return watching.TextWatch(self, prompt, **options)
 
     def watch(
         self,
@@ -444,9 +306,7 @@ class Monitor:
         prompt, **options
             As in :meth:`watch_text`.
         """
-        from syncheck.streams.watching import watch
-
-        return watch(self, stream, prompt, **options)
+        return watching.watch(self, stream, prompt, **options)
 
     def watch_async(
         self,
@@ -455,9 +315,7 @@ class Monitor:
         **options: Any,  # noqa: ANN401
     ) -> AsyncIterator[ProtocolEvent]:
         """Check an asynchronous stream of text; otherwise as :meth:`watch`."""
-        from syncheck.streams.watching import watch_async
-
-        return watch_async(self, stream, prompt, **options)
+        return watching.watch_async(self, stream, prompt, **options)
 
     def score(
         self,
@@ -609,9 +467,8 @@ class Monitor:
 
         Where neither ``signals`` nor the schema asks the model, the response may exceed its window.
         """
-        _require_prompt(prompt)
         return replay.read_response(
-            self, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences, signals=signals
+            self, prompt, response, response_token_ids=response_token_ids, sentences=sentences, signals=signals
         )
 
     @classmethod
@@ -699,8 +556,6 @@ class Monitor:
             If the model's repository is not known, the aligner is a folder of this machine, or the evaluation has no
             table.
         """
-        from syncheck import hub
-
         return hub.push(
             self,
             repo_id,
@@ -754,21 +609,5 @@ class Monitor:
         MismatchError
             If the monitor was trained with another model, tokenizer or aligner.
         """
-        from syncheck import hub
-
         folder = hub.fetched(directory, revision=revision, **hub_options)
         return checkpoint.load(cls, folder, model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)
-
-
-def _require_prompt(prompt: object) -> None:
-    if not isinstance(prompt, RagPrompt):
-        raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
-
-
-def _rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    rows = [prompts] if isinstance(prompts, RagPrompt) or not isinstance(prompts, Sequence) else list(prompts)
-    if not rows:
-        raise InputError("expected at least one prompt; found an empty list")
-    for prompt in rows:
-        _require_prompt(prompt)
-    return rows

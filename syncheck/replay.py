@@ -16,6 +16,7 @@ from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
 from syncheck.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.given import check_sequence, check_text, check_texts
+from syncheck.parts import MonitorParts, require_prompt
 from syncheck.schemas import needs_signals
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
@@ -23,8 +24,6 @@ from syncheck.types import RagPrompt, SentenceSpan
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from syncheck.monitor import Monitor
 
 logger = logging.getLogger(__name__)
 
@@ -42,15 +41,16 @@ class GivenResponse:
 
 
 def read_response(
-    monitor: Monitor,
+    monitor: MonitorParts,
     prompt: RagPrompt,
+    response: str | None = None,
     *,
-    response: str | None,
-    response_token_ids: Sequence[int] | None,
-    sentences: Sequence[str] | None,
+    response_token_ids: Sequence[int] | None = None,
+    sentences: Sequence[str] | None = None,
     signals: bool = True,
 ) -> GivenResponse:
     """Read a response as :meth:`syncheck.Monitor.score` takes it; the window only counts where the model reads it."""
+    require_prompt(prompt)
     model = monitor.model
     bounded = signals or needs_signals(monitor.config.schema)
     given = [response is not None, response_token_ids is not None or sentences is not None]
@@ -84,7 +84,7 @@ def read_response(
 
 
 def read_responses(
-    monitor: Monitor,
+    monitor: MonitorParts,
     prompts: Sequence[RagPrompt],
     responses: Sequence[str | GivenResponse] | None,
     response_token_ids: Sequence[Sequence[int]] | None,
@@ -107,7 +107,8 @@ def read_responses(
     for i, prompt in enumerate(prompts):
         response = None if responses is None else responses[i]
         if not isinstance(response, GivenResponse):
-            response = monitor.read(
+            response = read_response(
+                monitor,
                 prompt,
                 response,
                 response_token_ids=None if response_token_ids is None else response_token_ids[i],
@@ -119,7 +120,7 @@ def read_responses(
 
 
 def replay(
-    monitor: Monitor, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
+    monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
 ) -> list[ScoredAnswer]:
     """Score responses in one batch; the model runs if its signals are wanted or the schema needs them."""
     if signals or needs_signals(monitor.config.schema):
@@ -132,7 +133,7 @@ def replay(
 
 
 def replay_batches(
-    monitor: Monitor,
+    monitor: MonitorParts,
     prompts: Sequence[RagPrompt],
     given: Sequence[GivenResponse],
     *,
@@ -199,7 +200,7 @@ def _batches_of_like_length(
         yield batch
 
 
-def _tokenized(monitor: Monitor, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
+def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters, up to an end-of-text token that is written in it.
 
     Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, and so its answers begin
@@ -235,7 +236,7 @@ def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, 
     return text[:start] if start < stop else text
 
 
-def _decoded(monitor: Monitor, prompt: RagPrompt, token_ids: list[int]) -> GivenResponse:
+def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int]) -> GivenResponse:
     """Return the text of token ids and its sentences."""
     detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
     segmenter = IncrementalSegmenter(monitor.config.segmenter)

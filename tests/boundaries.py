@@ -1,7 +1,7 @@
 """Reads a module's source and says which rules of the architecture it breaks, with file and line."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -13,31 +13,15 @@ FOUNDATION = frozenset(
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
-    *("scoring", "report", "decoding", "events", "attach", "replay", "checkpoint", "hub", "monitor", "endpoints"),
-    *(
-        "kit",
-        "corpus",
-        "labelling",
-        "evaluation",
-        "training",
-        "spans",
-        "streams",
-        "serving",
-        "integrations",
-        "cli",
-        "testing",
-    ),
+    *("scoring", "report", "decoding", "events", "attach", "parts", "replay", "checkpoint", "hub", "labelling"),
+    *("streams", "monitor", "endpoints", "kit", "corpus", "evaluation", "training", "spans", "serving"),
+    *("integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
 RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
 """Modules of a later room that hold nothing but data, which ``report`` draws."""
-REACHES_UP = frozenset(
-    {
-        *((room, "monitor") for room in ("checkpoint", "hub", "replay")),
-        *(("monitor", room) for room in ("labelling", "training", "streams")),
-    }
-)
-"""Lazily, or for a type: ``Monitor.fit`` and ``watch_text``, and what saves a monitor or replays responses for it."""
+STARTS = {"syncheck/monitor.py": "training"}
+"""``Monitor.fit`` and ``adapt`` start what is built upon the monitor: inside the method, and never for a type."""
 COMMAND_LINE = frozenset({"cli"})
 COMPOSERS = frozenset({"__init__", *ROOMS})
 PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})
@@ -84,6 +68,34 @@ def violations(path: str, source: str, *, public: Collection[str]) -> list[str]:
     return [f"{path}:{line}: {message}" for line, message in sorted(found)]
 
 
+def import_graph() -> dict[str, set[str]]:
+    """Return the modules that each module imports as it is loaded or for a type, names of packages by their stubs."""
+    modules = {name.replace("/", ".").removesuffix(".py").removesuffix(".__init__"): name for name in package_files()}
+    stubs = {
+        (module, alias.asname or alias.name): f"{module}.{node.module}"
+        for module in modules
+        if (stub := ROOT / module.replace(".", "/") / "__init__.pyi").exists()
+        for node in ast.walk(ast.parse(stub.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        found = (imported for imported in imports(ast.parse((ROOT / path).read_text("utf-8"))) if not imported.lazy)
+        graph[module] = {_defining(i.module, i.name, modules, stubs) for i in found} & modules.keys() - {module}
+    return graph
+
+
+def _defining(
+    module: str, name: str | None, modules: Collection[str], stubs: Mapping[tuple[str, str | None], str]
+) -> str:
+    if f"{module}.{name}" in modules:
+        return f"{module}.{name}"
+    while (module, name) in stubs:
+        module = stubs[module, name]
+    return module
+
+
 def imports(tree: ast.Module) -> Iterator[Import]:
     lazy = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
     for node in ast.walk(tree):
@@ -110,7 +122,7 @@ def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Ite
         if imported.part not in FOUNDATION | {part}:
             yield f"{part} imports {imported.part}; a stage imports the foundation ({', '.join(sorted(FOUNDATION))})"
     if package == "syncheck" and imported.root == "syncheck" and part in ROOMS and imported.part in ROOMS:
-        if ROOMS.index(imported.part) > ROOMS.index(part) and not _may_reach_up(part, imported):
+        if ROOMS.index(imported.part) > ROOMS.index(part) and not _may_reach_up(path, part, imported):
             yield f"{part} imports {imported.part}, which comes after it; imports run down the order of ROOMS"
     if package == "fod" and imported.root == "syncheck":
         if imported.module not in PUBLIC_ROOMS and (imported.module != "syncheck" or imported.name not in public):
@@ -140,8 +152,9 @@ def _unplaced(path: str) -> Iterator[tuple[int, str]]:
         yield 1, f"{part} is neither foundation, stage nor composer; decide which in tests/boundaries.py"
 
 
-def _may_reach_up(part: str, imported: Import) -> bool:
-    return (part, imported.part) in REACHES_UP or (part == "report" and imported.module in RESULTS)
+def _may_reach_up(path: str, part: str, imported: Import) -> bool:
+    started = imported.lazy and STARTS.get(path) == imported.part
+    return started or (part == "report" and imported.module in RESULTS)
 
 
 def _place(path: str) -> tuple[str, str]:

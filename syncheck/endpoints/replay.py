@@ -132,7 +132,7 @@ class EndpointReplay:
         """Score a given response; arguments as in :meth:`Monitor.score`, errors as in :meth:`replay`."""
         started = time.perf_counter()
         given = read_response(
-            self.monitor, prompt, response=response, response_token_ids=response_token_ids, sentences=sentences
+            self.monitor, prompt, response, response_token_ids=response_token_ids, sentences=sentences
         )
         (answer,) = self.replay([prompt], [given])
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)

@@ -25,9 +25,7 @@ from .judges import (
     load_judge as load_judge,
 )
 from .labels import (
-    LabelledSentence as LabelledSentence,
     Rule as Rule,
-    UnfaithfulSpan as UnfaithfulSpan,
     carried_line as carried_line,
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,
@@ -42,5 +40,10 @@ from .propositioners import (
     load_propositioner as load_propositioner,
 )
 from .ragtruth import load_ragtruth as load_ragtruth
-from .responses import LabelledResponse as LabelledResponse, Selection as Selection
+from .responses import (
+    LabelledResponse as LabelledResponse,
+    LabelledSentence as LabelledSentence,
+    Selection as Selection,
+    UnfaithfulSpan as UnfaithfulSpan,
+)
 from .sheet import LabelOrder as LabelOrder, LabelSheet as LabelSheet, OpenSentence as OpenSentence

@@ -15,10 +15,17 @@ from tqdm import tqdm
 
 from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.labels import LabelledSentence, labelled_sentences
+from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
 from syncheck.labelling.propositioners import Propositioner
-from syncheck.labelling.responses import LabelledResponse, PromptSource, Record, ResponseCollection, read_records
+from syncheck.labelling.responses import (
+    LabelledResponse,
+    LabelledSentence,
+    PromptSource,
+    Record,
+    ResponseCollection,
+    read_records,
+)
 from syncheck.prompts import biography_prompt
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too

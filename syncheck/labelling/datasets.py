@@ -12,11 +12,12 @@ from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.files import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.labels import LabelledSentence, shortened
+from syncheck.labelling.labels import shortened
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
     LabelledResponse,
+    LabelledSentence,
     PromptSource,
     Record,
     ResponseCollection,

@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError, RecordError
 from syncheck.features.sentence import has_letter
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.segments import is_checkable
-
-if TYPE_CHECKING:
-    from syncheck.labelling.responses import LabelledResponse
 
 Rule = Literal["overlap", "paper"]
 """``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
 contains the other (the published benchmark)."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnfaithfulSpan:
-    """Characters ``start`` to ``end`` of a response that an annotator marked as unfaithful.
-
-    RAGTruth has spans that are true of the world although the context does not say so (``implicit_true``), or an effect
-    of a null in structured data (``due_to_null``); ``label_type`` is the annotators' category.
-    """
-
-    start: int
-    end: int
-    implicit_true: bool = False
-    due_to_null: bool = False
-    label_type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledSentence:
-    """Characters ``start`` to ``end`` of a response, without white space around them; None means no label."""
-
-    start: int
-    end: int
-    faithful: bool | None
 
 
 def label_sentences(

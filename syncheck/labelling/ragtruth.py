@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from syncheck.errors import InputError
-from syncheck.labelling.labels import UnfaithfulSpan
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
     Record,
     ResponseCollection,
     Selection,
+    UnfaithfulSpan,
     read_records,
     read_spans,
 )

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from syncheck.errors import InputError, RecordError
 from syncheck.files import fields_found, parsed_record, record_lines
-from syncheck.labelling.labels import LabelledSentence, UnfaithfulSpan
 from syncheck.prompts import prompt_from_texts
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.parts import MonitorParts
 
 T = TypeVar("T")
 
@@ -99,6 +98,30 @@ PromptSource = Literal["monitor", "task"]
 
 
 @dataclass(frozen=True, slots=True)
+class UnfaithfulSpan:
+    """Characters ``start`` to ``end`` of a response that an annotator marked as unfaithful.
+
+    RAGTruth has spans that are true of the world although the context does not say so (``implicit_true``), or an effect
+    of a null in structured data (``due_to_null``); ``label_type`` is the annotators' category.
+    """
+
+    start: int
+    end: int
+    implicit_true: bool = False
+    due_to_null: bool = False
+    label_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSentence:
+    """Characters ``start`` to ``end`` of a response, without white space around them; None means no label."""
+
+    start: int
+    end: int
+    faithful: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class LabelledResponse:
     """A response to a question over passages, with the annotators' labels.
 
@@ -173,7 +196,7 @@ def response_from_json(text: str) -> LabelledResponse:
     )
 
 
-def prompt_of(monitor: Monitor, record: LabelledResponse) -> RagPrompt:
+def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
     """Build the prompts of a record: its own, or the monitor's template."""
     if record.prompt_with_context is not None and record.prompt_without_context is not None:
         return prompt_from_texts(

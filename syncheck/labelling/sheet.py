@@ -14,14 +14,14 @@ from tqdm import tqdm
 from syncheck.errors import InputError, PromptError
 from syncheck.files import replaced
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.labels import LabelledSentence, without_space
-from syncheck.labelling.responses import LabelledResponse, prompt_of
+from syncheck.labelling.labels import without_space
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
+from syncheck.replay import GivenResponse, read_response, replay_batches
 from syncheck.segments import is_checkable
 from syncheck.types import Evidence, SentenceScore
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
-    from syncheck.replay import GivenResponse
+    from syncheck.parts import MonitorParts
     from syncheck.types import RagPrompt
 
 LabelOrder = Literal["nearest", "random"]
@@ -60,7 +60,7 @@ class LabelSheet:
     @classmethod
     def of_responses(
         cls,
-        monitor: Monitor,
+        monitor: MonitorParts,
         responses: Sequence[LabelledResponse],
         *,
         order: LabelOrder = "nearest",
@@ -149,20 +149,20 @@ def _labels(response: LabelledResponse) -> list[bool]:
 
 
 def _scored(
-    monitor: Monitor, responses: Sequence[LabelledResponse], left_out: dict[str, str]
+    monitor: MonitorParts, responses: Sequence[LabelledResponse], left_out: dict[str, str]
 ) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
     kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     for response in responses:
         try:
             prompt = prompt_of(monitor, response)
-            kept.append((response, prompt, monitor.read(prompt, response.response)))
+            kept.append((response, prompt, read_response(monitor, prompt, response.response)))
         except PromptError as error:
             left_out[response.id] = str(error)
-    answers = monitor.replay_batch(
-        [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
+    answers = replay_batches(
+        monitor, [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
     )
     bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
-    scored = {place: answer.sentences for place, answer in bar}
+    scored = {place: answer.sentences for place, answer, _ in bar}
     return ((response, scored[place]) for place, (response, _, _) in enumerate(kept))
 
 

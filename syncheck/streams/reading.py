@@ -13,7 +13,7 @@ from syncheck.signals import check_one_encoding, check_window
 from syncheck.types import RagPrompt, SentenceSpan
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.parts import MonitorParts
 
 _OVERLAP = 16
 """Tokens that are made again when more text is tokenized, so that a tokenizer sees what came before."""
@@ -54,7 +54,7 @@ class GrowingResponse:
         Whether an end-of-text token was found in the text; what follows it does not count.
     """
 
-    def __init__(self, monitor: Monitor, prompt: RagPrompt, *, in_window: bool = True) -> None:
+    def __init__(self, monitor: MonitorParts, prompt: RagPrompt, *, in_window: bool = True) -> None:
         self._monitor = monitor
         self._tokenizer = monitor.tokenizer
         self._prompt = prompt

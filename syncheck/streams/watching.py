@@ -8,12 +8,13 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.parts import MonitorParts, require_prompt
 from syncheck.report import Report
 from syncheck.schemas import needs_signals
 from syncheck.signals import check_window
@@ -21,9 +22,6 @@ from syncheck.streams.protocol import ProtocolEvent, Reveal
 from syncheck.streams.reading import GrowingResponse
 from syncheck.streams.writer import EventWriter
 from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
-
-if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
 
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
@@ -67,7 +65,7 @@ class TextWatch:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: MonitorParts,
         prompt: RagPrompt,
         *,
         reveal: Reveal = "verified",
@@ -76,8 +74,7 @@ class TextWatch:
         at_once: int = 1,
         passage_ids: Sequence[str] | None = None,
     ) -> None:
-        if not isinstance(prompt, RagPrompt):
-            raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
+        require_prompt(prompt)
         check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
         if at_once < 1:
             raise InputError(f"at_once must be at least 1; found {at_once}")
@@ -241,7 +238,7 @@ class TextWatch:
 
 
 def watch(
-    monitor: Monitor,
+    monitor: MonitorParts,
     stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
     prompt: RagPrompt,
     **options: Any,  # noqa: ANN401 - those of TextWatch
@@ -261,7 +258,7 @@ def watch(
 
 
 async def watch_async(
-    monitor: Monitor,
+    monitor: MonitorParts,
     stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
     prompt: RagPrompt,
     **options: Any,  # noqa: ANN401 - those of TextWatch

@@ -16,17 +16,17 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, TextGenerator, Unaligned
+from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, Unaligned
 from syncheck.config import AggregatorKind, MonitorConfig
 from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
-from syncheck.labelling.labels import LabelledSentence, without_space
+from syncheck.labelling.labels import without_space
 from syncheck.labelling.planting import plant_error
-from syncheck.labelling.responses import LabelledResponse, prompt_of
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.lexical import content_words, stem
-from syncheck.monitor import Monitor
+from syncheck.monitor import Monitor, Teacher
 from syncheck.segments import is_checkable
 from syncheck.training.calibrate import sentences_needed
 from syncheck.training.extract import measure, measure_to_parquet
@@ -37,9 +37,6 @@ from syncheck.training.sets import LabelledSet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-Teacher = Monitor | Aligner | TextGenerator | Literal["generic"]
-"""Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""
 
 ANSWER = "answer"
 TRANSPLANTED = "transplanted"
