@@ -119,12 +119,12 @@ def documented(path: Path) -> str:
     lines = [
         f"Measured with {', '.join(rates.machine.values())}:",
         "",
-        f"| prompt, tokens | answer, tokens | workers at once | answers a second and worker | with `--batch-tokens "
-        f"{together}` | memory of a worker |",
+        f"| prompt, tokens | answer, tokens | workers at once | answers per second and worker | with `--batch-tokens "
+        f"{together}` | memory per worker: without, with batches |",
         "| ---: | ---: | ---: | ---: | ---: | ---: |",
         *rows,
         "",
-        "A million answers, at a price of 0.05 an hour and worker:",
+        "A million answers, at a price of 0.05 per worker and hour:",
         "",
         "```console",
         f"$ syncheck {PLAN}",
