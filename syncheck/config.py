@@ -29,9 +29,6 @@ LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
 DEFAULT_SCHEMA = "syncheck.v3"
 """Features that a monitor measures, and is trained on, by default."""
 
-LARGE_KL_NATS = 3.0
-"""A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
-
 MAX_SENTENCE_TOKENS = 256
 """A sentence that has not ended by then is cut there and marked ``truncated``."""
 

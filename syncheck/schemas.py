@@ -1,16 +1,51 @@
-"""Feature schemas: names, order, units and directions; and groups of features by signal."""
+"""Features with their meaning, and their formula if the tokens alone give it; their schemas and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log, nan
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syncheck.errors import InputError
-from syncheck.types import FeatureSchema
+from syncheck.types import FeatureSchema, FloatArray, SentenceSignals
 
 LID = "lid_layer_{k}"
 """Stands for one feature per tapped decoder block k, counted from 0."""
+LARGE_KL_NATS = 3.0
+"""A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
+LIMIT_NATS = 100.0
+"""Log-probabilities and KL beyond this count as this, so that one impossible token leaves features finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTokens:
+    """The tokens of a sentence as formulas read them: at least one, signals in nats, (T,); NaN is not measured."""
+
+    text: str
+    prob: NDArray[np.float64]
+    log_prob: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    """Log-probability with minus without the context."""
+    kl: NDArray[np.float64]
+    entropy: FloatArray
+
+    @classmethod
+    def of(cls, signals: SentenceSignals) -> SentenceTokens:
+        """Read the signals of a sentence."""
+        log_prob = _limited(signals.log_prob)
+        gain = log_prob - _limited(signals.log_prob_without_context)
+        return cls(signals.text, np.exp(log_prob), log_prob, gain, _limited(signals.kl), signals.entropy)
+
+
+def _limited(nats: FloatArray) -> NDArray[np.float64]:
+    return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
+
+
+Formula = Callable[[SentenceTokens], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +62,8 @@ class Feature:
     """+1 if higher means more faithful, -1 if less, 0 if neither is expected."""
     cost: str
     """Computation needed in addition to the model's own forward pass."""
+    formula: Formula | None = None
+    """From the sentence's tokens; None where it takes the question, the passages or other sentences."""
 
 
 _SHARE = "share, [0, 1]"
@@ -39,22 +76,28 @@ _CONTRASTS = "contrasts, >= 0"
 _FLAG = "0 or 1"
 
 
-def _group(name: str, *rows: tuple[str, str, str, int], cost: str = "none") -> tuple[Feature, ...]:
-    return tuple(Feature(column, name, meaning, unit, direction, cost) for column, meaning, unit, direction in rows)
+def _group(
+    name: str, *rows: tuple[str, str, str, int] | tuple[str, str, str, int, Formula], cost: str = "none"
+) -> tuple[Feature, ...]:
+    return tuple(Feature(row[0], name, *row[1:4], cost, *row[4:]) for row in rows)
+
+
+def _large(kl: NDArray[np.float64]) -> float:
+    return nan if np.isnan(kl).any() else (kl > LARGE_KL_NATS).sum()
 
 
 FEATURES = (
     *_group(
         "likelihood",
-        ("min_prob", "probability of the least likely token", _PROBABILITY, 1),
-        ("mean_prob", "mean probability of the tokens", _PROBABILITY, 1),
-        ("mean_log_prob", "mean log-probability of the tokens", _LOG_PROB, 1),
-        ("min_log_prob", "log-probability of the least likely token", _LOG_PROB, 1),
+        ("min_prob", "probability of the least likely token", _PROBABILITY, 1, lambda of: of.prob.min()),
+        ("mean_prob", "mean probability of the tokens", _PROBABILITY, 1, lambda of: of.prob.mean()),
+        ("mean_log_prob", "mean log-probability of the tokens", _LOG_PROB, 1, lambda of: of.log_prob.mean()),
+        ("min_log_prob", "log-probability of the least likely token", _LOG_PROB, 1, lambda of: of.log_prob.min()),
     ),
     *_group(
         "entropy",
-        ("max_entropy", "largest entropy at a token", _ENTROPY, -1),
-        ("mean_entropy", "mean entropy at the tokens", _ENTROPY, -1),
+        ("max_entropy", "largest entropy at a token", _ENTROPY, -1, lambda of: of.entropy.max()),
+        ("mean_entropy", "mean entropy at the tokens", _ENTROPY, -1, lambda of: of.entropy.mean(dtype=np.float64)),
     ),
     *_group(
         "LID",
@@ -63,11 +106,11 @@ FEATURES = (
     ),
     *_group(
         "context influence",
-        ("mean_contrastive_kl", "mean KL(with || without context)", _KL, 0),
-        ("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0),
-        ("max_contrastive_kl", "largest KL(with || without context)", _KL, 0),
-        ("mean_log_prob_gain", "mean of log p with minus without context", _GAIN, 1),
-        ("min_log_prob_gain", "least of log p with minus without context", _GAIN, 1),
+        ("mean_contrastive_kl", "mean KL(with || without context)", _KL, 0, lambda of: of.kl.mean()),
+        ("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0, lambda of: _large(of.kl)),
+        ("max_contrastive_kl", "largest KL(with || without context)", _KL, 0, lambda of: of.kl.max()),
+        ("mean_log_prob_gain", "mean of log p with minus without context", _GAIN, 1, lambda of: of.gain.mean()),
+        ("min_log_prob_gain", "least of log p with minus without context", _GAIN, 1, lambda of: of.gain.min()),
         cost="one pass over the sentence without the context",
     ),
     *_group(
@@ -90,7 +133,7 @@ FEATURES = (
     *_group(
         "question and length",
         ("question_overlap", "content words that the question holds", _SHARE, 0),
-        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0),
+        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, lambda of: log(len(of.prob))),
     ),
     *_group(
         "earlier sentences",
@@ -148,7 +191,7 @@ FEATURES = (
         ("contrast_quantifier", "quantifiers in the place of another", _CONTRASTS, -1),
     ),
 )
-"""Every feature of every schema; NaN in any of them means not measured."""
+"""Every feature; NaN in any of them means not measured."""
 
 FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(feature.name for feature in FEATURES if feature.group == group)
@@ -209,11 +252,13 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
     ALIGNER_ALONE: ("align_score",),
     "endpoint.v1": tuple(name for name in _PAPER + _FIRST + _SECOND + _THIRD if name not in _BEYOND_ENDPOINTS),
 }
-"""Features of each released version, in column order; a released version never changes."""
+"""Features of each released version, in column order; a released version never changes.
+
+Features are tried by their names after one: ``syncheck.v3+novel_pairs`` has those of ``syncheck.v3``, then this."""
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
-    """Return a released schema, a key of :data:`SCHEMAS`, with LID features of the given decoder blocks in this order.
+    """Return the schema of a version of :data:`SCHEMAS`, with LID features of the given decoder blocks in this order.
 
     Raises
     ------
@@ -234,6 +279,12 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
     )
 
 
+def signal_features(signals: SentenceSignals) -> dict[str, float]:
+    """Return the features with a formula, of at least one token; all that are of entropy or KL rise with it."""
+    tokens = SentenceTokens.of(signals)
+    return {feature.name: feature.formula(tokens) for feature in FEATURES if feature.formula is not None}
+
+
 def needs_signals(version: str) -> bool:
     """Return whether a schema version has features of the language model's signals, which take a forward pass."""
     without = {name for group in _WITHOUT_MODEL for name in FEATURE_GROUPS[group]}
@@ -251,10 +302,15 @@ def beyond_endpoints(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _names_of(version: str) -> tuple[str, ...]:
-    if version not in SCHEMAS:
+    released, *tried = version.split("+")
+    names = (*SCHEMAS.get(released, ()), *tried)
+    if released not in SCHEMAS or len(set(names)) < len(names) or not {f.name for f in FEATURES}.issuperset(tried):
         known = ", ".join(map(repr, SCHEMAS))
-        raise InputError(f"expected a feature schema of {known}; found {version!r}; name one of these")
-    return SCHEMAS[version]
+        raise InputError(
+            f"expected a feature schema of {known}, or one of these with + and the name of a feature that it lacks; "
+            f"found {version!r}; name one of these"
+        )
+    return names
 
 
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -17,11 +17,10 @@ from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
 from syncheck.errors import InputError, MismatchError, NotReadyError
-from syncheck.features.sentence import signal_features
 from syncheck.given import check_share
 from syncheck.replay import GivenResponse, read_response, read_responses
 from syncheck.report import Report
-from syncheck.schemas import LID, beyond_endpoints, needs_signals
+from syncheck.schemas import LID, beyond_endpoints, needs_signals, signal_features
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import entropy_bounds, kl_bounds
 from syncheck.types import Bounds, RagPrompt, SentenceScore, SentenceSignals, Status

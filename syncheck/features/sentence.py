@@ -6,18 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
-from math import isnan, log, log1p, nan
+from math import isnan, log1p, nan
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.config import LARGE_KL_NATS
 from syncheck.errors import InputError
 from syncheck.features.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
-from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES
+from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
 _SOURCE = re.compile(
@@ -53,10 +52,6 @@ def phrasing(sentence: str) -> Phrasing:
         negation=float(bool(_NEGATION.search(sentence))),
         list_item=float(bool(_LIST_ITEM.match(sentence))),
     )
-
-
-LIMIT_NATS = 100.0
-"""Log-probabilities and KL beyond this count as this, so that one impossible token leaves features finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +100,6 @@ def sentence_features(
     return SentenceFeatures(schema, _in_order(values, schema))
 
 
-def signal_features(signals: SentenceSignals) -> dict[str, float]:
-    """Return the features of the signals of at least one token; all that are of entropy or KL rise with it."""
-    log_prob = _limited(signals.log_prob)  # (T,)
-    gain = log_prob - _limited(signals.log_prob_without_context)  # (T,)
-    kl = _limited(signals.kl)  # (T,)
-    prob = np.exp(log_prob)  # (T,)
-    return {
-        "min_prob": prob.min(),
-        "mean_prob": prob.mean(),
-        "max_entropy": signals.entropy.max(),
-        "mean_entropy": signals.entropy.mean(dtype=np.float64),
-        "mean_contrastive_kl": kl.mean(),
-        "large_kl_pos": nan if np.isnan(kl).any() else (kl > LARGE_KL_NATS).sum(),
-        "max_contrastive_kl": kl.max(),
-        "log_tokens": log(len(log_prob)),
-        "mean_log_prob": log_prob.mean(),
-        "min_log_prob": log_prob.min(),
-        "mean_log_prob_gain": gain.mean(),
-        "min_log_prob_gain": gain.min(),
-    }
-
-
 def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
     supports = [support for support in earlier.supports if not isnan(support)]
     return {
@@ -148,10 +121,6 @@ def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: Earli
     return {f"previous_{name}": value for name, value in previous.items()} | {
         f"inherited_{name}": value if inherits else nan for name, value in previous.items()
     }
-
-
-def _limited(nats: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
 
 
 def _in_order(values: Mapping[str, float], schema: FeatureSchema) -> NDArray[np.float64]:

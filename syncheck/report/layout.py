@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncheck.config import LARGE_KL_NATS
 from syncheck.report.labels import (
     FeatureLabel,
     ShadeView,
@@ -19,6 +18,7 @@ from syncheck.report.labels import (
     feature_value,
     shades_of,
 )
+from syncheck.schemas import LARGE_KL_NATS
 from syncheck.types import SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:

@@ -56,17 +56,32 @@ def test_a_feature_of_a_new_group_needs_the_model(monkeypatch):
     assert needs_signals("new")
 
 
-def test_every_feature_is_in_a_schema_and_described():
+def test_features_are_tried_after_a_released_version():
+    tried = feature_schema("paper.v1+novel_pairs+log_tokens", (15,))
+    released = feature_schema("paper.v1", (15,))
+    assert tried.version == "paper.v1+novel_pairs+log_tokens"
+    assert tried.names == (*released.names, "novel_pairs", "log_tokens")
+    assert tried.units == (*released.units, "ln pairs, >= 0", "ln tokens, >= 0")
+    assert tried.directions == (*released.directions, -1, 0)
+    assert needs_lid("paper-no-lid.v1+lid_layer_{k}")
+    assert needs_signals("syncheck.v4+mean_prob")
+    assert not needs_signals("syncheck.v4+stem_overlap")
+
+
+def test_every_feature_is_described_and_released_ones_are_features():
     names = [feature.name for feature in FEATURES]
     assert len(set(names)) == len(names)
-    assert set(names) == {name for version in SCHEMAS.values() for name in version}
+    assert set(names) >= {name for version in SCHEMAS.values() for name in version}
     assert all(feature.meaning and feature.unit and feature.cost for feature in FEATURES)
 
 
 @pytest.mark.parametrize("call", [needs_lid, needs_signals, lambda version: feature_schema(version, ())])
-def test_an_unknown_version_names_the_known_ones(call):
+@pytest.mark.parametrize(
+    "version", ["paper.v2", "paper.v1+", "paper.v1+made_up", "paper.v1+min_prob", "paper.v1+negation+negation"]
+)
+def test_an_unknown_version_names_the_known_ones(call, version):
     with pytest.raises(InputError, match="syncheck.v4"):
-        call("paper.v2")
+        call(version)
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
