@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from syncheck import checkpoint
 from syncheck.aggregators.aggregator import file_names
 from syncheck.aggregators.kinds import KINDS
+from syncheck.alignment import Aligner
 from syncheck.errors import CheckpointError, InputError, WrongTypeError, describe_failure
 from syncheck.files import DIGESTS, read_object
+from syncheck.parts import MonitorParts
 from syncheck.schemas import needs_signals
 
 if TYPE_CHECKING:
-    from syncheck.parts import MonitorParts
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _CARD = """
@@ -92,44 +94,6 @@ def _is_repository(name: str | Path) -> bool:
     if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()
-
-
-def push(
-    monitor: MonitorParts,
-    repo_id: str,
-    *,
-    evaluation: Mapping[str, Any] | str | Path | None,
-    base_model: str | None,
-    licence: str | None,
-    private: bool | None,
-    revision: str | None,
-    commit_message: str | None,
-    token: str | bool | None,
-) -> str:
-    """Upload a monitor with its card; arguments and errors as of :meth:`syncheck.Monitor.push_to_hub`."""
-    import huggingface_hub
-
-    card = model_card(monitor, repo_id, evaluation=evaluation, base_model=base_model, licence=licence)
-    with TemporaryDirectory() as folder:
-        checkpoint.save(Path(folder), monitor)
-        (Path(folder) / "README.md").write_text(card, encoding="utf-8")
-        try:
-            huggingface_hub.create_repo(repo_id, private=private, token=token, exist_ok=True)
-            if revision is not None:
-                huggingface_hub.create_branch(repo_id, branch=revision, token=token, exist_ok=True)
-            commit = huggingface_hub.upload_folder(
-                repo_id=repo_id,
-                folder_path=folder,
-                commit_message=commit_message or "Upload monitor",
-                revision=revision,
-                token=token,
-            )
-        except (OSError, ValueError) as error:
-            raise CheckpointError(
-                f"cannot push to {repo_id!r}: {describe_failure(error)}. Log in with `hf auth login`, or pass a token "
-                "that may write there"
-            ) from error
-    return str(commit.oid)
 
 
 def model_card(
@@ -226,3 +190,126 @@ def _figure(row: Mapping[str, Any], name: str, prefix: str) -> str:
     if value is None:
         return "-"
     return f"{value:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
+
+
+class StoredMonitor(MonitorParts):
+    """Base of :class:`syncheck.Monitor`: a monitor's folder, on this machine or on the Hub."""
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""
+        checkpoint.save(Path(directory), self)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        evaluation: Mapping[str, Any] | str | Path | None = None,
+        base_model: str | None = None,
+        licence: str | None = None,
+        private: bool | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        token: str | bool | None = None,
+    ) -> str:
+        """Upload to the Hugging Face Hub what :meth:`save_pretrained` writes, and a card.
+
+        Parameters
+        ----------
+        repo_id
+            ``owner/name``; made if it does not exist.
+        evaluation
+            For the card: the JSON of ``syncheck evaluate --output``, or its file.
+        base_model
+            For the card: the repository of the monitored model; None takes the name that it was loaded by, and for a
+            monitor that reads text alone names none.
+        licence
+            For the card: an identifier of the Hub's, such as ``apache-2.0``.
+        private
+            Whether a new repository is private; None takes the owner's default.
+        revision
+            A branch, made if it does not exist; None is the main one.
+        commit_message
+            None takes "Upload monitor".
+        token
+            None takes that of ``hf auth login``.
+
+        Returns
+        -------
+        str
+            The commit, which :meth:`from_pretrained` takes as ``revision``.
+
+        Raises
+        ------
+        CheckpointError
+            If the Hub cannot be reached or refuses.
+        InputError
+            If the model's repository is not known, the aligner is a folder of this machine, or the evaluation has no
+            table.
+        """
+        import huggingface_hub
+
+        card = model_card(self, repo_id, evaluation=evaluation, base_model=base_model, licence=licence)
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            (Path(folder) / "README.md").write_text(card, encoding="utf-8")
+            try:
+                huggingface_hub.create_repo(repo_id, private=private, token=token, exist_ok=True)
+                if revision is not None:
+                    huggingface_hub.create_branch(repo_id, branch=revision, token=token, exist_ok=True)
+                commit = huggingface_hub.upload_folder(
+                    repo_id=repo_id,
+                    folder_path=folder,
+                    commit_message=commit_message or "Upload monitor",
+                    revision=revision,
+                    token=token,
+                )
+            except (OSError, ValueError) as error:
+                raise CheckpointError(
+                    f"cannot push to {repo_id!r}: {describe_failure(error)}. Log in with `hf auth login`, or pass a "
+                    "token that may write there"
+                ) from error
+        return str(commit.oid)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        directory: str | Path,
+        *,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        aligner: Aligner | None = None,
+        trusted: Collection[str] = (),
+        revision: str | None = None,
+        **hub_options: Any,
+    ) -> Self:
+        """Load what :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
+
+        Parameters
+        ----------
+        directory
+            The folder; or a repository ``owner/name`` of the Hugging Face Hub, where that is no folder here.
+        model, tokenizer
+            Those the monitor was trained with.
+        aligner
+            An instance of the saved aligner; None loads it.
+        trusted
+            Types that a scikit-learn classifier of your own may be made of; see
+            :meth:`~syncheck.aggregators.Aggregator.load`.
+        revision
+            Branch, tag or commit of a repository; None is its main branch.
+        **hub_options
+            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
+
+        Raises
+        ------
+        UntrustedTypesError
+            If such a classifier has other types; lists them.
+        CheckpointError
+            If a file is missing or damaged, or a repository cannot be fetched.
+        InputError
+            If a revision is given for a folder.
+        MismatchError
+            If the monitor was trained with another model, tokenizer or aligner.
+        """
+        folder = fetched(directory, revision=revision, **hub_options)
+        return checkpoint.load(cls, folder, model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)

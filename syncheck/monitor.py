@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import torch
 
-from syncheck import checkpoint, hub, replay
+from syncheck import checkpoint, replay
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner
 from syncheck.attach import BatchWatch, Watch
@@ -18,7 +17,8 @@ from syncheck.decoding import StopReason, decode, drain, prepare_generation
 from syncheck.decoding.scored import ScoredAnswer, check_stop_below
 from syncheck.errors import InputError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.parts import MonitorParts, require_prompt, rows_of
+from syncheck.hub import StoredMonitor
+from syncheck.parts import require_prompt, rows_of
 from syncheck.replay import GivenResponse
 from syncheck.report import Report
 from syncheck.schemas import ALIGNER_ALONE, feature_schema
@@ -37,7 +37,7 @@ Teacher: TypeAlias = 'Monitor | Aligner | TextGenerator | Literal["generic"]'
 """Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""
 
 
-class Monitor(MonitorParts):
+class Monitor(StoredMonitor):
     """Scores the sentences of a language model's answers for faithfulness to the retrieved context.
 
     Parameters
@@ -504,110 +504,3 @@ class Monitor(MonitorParts):
         from syncheck.training import adapt_monitor
 
         return adapt_monitor(prompts, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
-
-    def save_pretrained(self, directory: str | Path) -> None:
-        """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""
-        checkpoint.save(Path(directory), self)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        evaluation: Mapping[str, Any] | str | Path | None = None,
-        base_model: str | None = None,
-        licence: str | None = None,
-        private: bool | None = None,
-        revision: str | None = None,
-        commit_message: str | None = None,
-        token: str | bool | None = None,
-    ) -> str:
-        """Upload to the Hugging Face Hub what :meth:`save_pretrained` writes, and a card.
-
-        Parameters
-        ----------
-        repo_id
-            ``owner/name``; made if it does not exist.
-        evaluation
-            For the card: the JSON of ``syncheck evaluate --output``, or its file.
-        base_model
-            For the card: the repository of the monitored model; None takes the name that it was loaded by, and for a
-            monitor that reads text alone names none.
-        licence
-            For the card: an identifier of the Hub's, such as ``apache-2.0``.
-        private
-            Whether a new repository is private; None takes the owner's default.
-        revision
-            A branch, made if it does not exist; None is the main one.
-        commit_message
-            None takes "Upload monitor".
-        token
-            None takes that of ``hf auth login``.
-
-        Returns
-        -------
-        str
-            The commit, which :meth:`from_pretrained` takes as ``revision``.
-
-        Raises
-        ------
-        CheckpointError
-            If the Hub cannot be reached or refuses.
-        InputError
-            If the model's repository is not known, the aligner is a folder of this machine, or the evaluation has no
-            table.
-        """
-        return hub.push(
-            self,
-            repo_id,
-            evaluation=evaluation,
-            base_model=base_model,
-            licence=licence,
-            private=private,
-            revision=revision,
-            commit_message=commit_message,
-            token=token,
-        )
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        directory: str | Path,
-        *,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        aligner: Aligner | None = None,
-        trusted: Collection[str] = (),
-        revision: str | None = None,
-        **hub_options: Any,
-    ) -> Monitor:
-        """Load what :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
-
-        Parameters
-        ----------
-        directory
-            The folder; or a repository ``owner/name`` of the Hugging Face Hub, where that is no folder here.
-        model, tokenizer
-            Those the monitor was trained with.
-        aligner
-            An instance of the saved aligner; None loads it.
-        trusted
-            Types that a scikit-learn classifier of your own may be made of; see
-            :meth:`~syncheck.aggregators.Aggregator.load`.
-        revision
-            Branch, tag or commit of a repository; None is its main branch.
-        **hub_options
-            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
-
-        Raises
-        ------
-        UntrustedTypesError
-            If such a classifier has other types; lists them.
-        CheckpointError
-            If a file is missing or damaged, or a repository cannot be fetched.
-        InputError
-            If a revision is given for a folder.
-        MismatchError
-            If the monitor was trained with another model, tokenizer or aligner.
-        """
-        folder = hub.fetched(directory, revision=revision, **hub_options)
-        return checkpoint.load(cls, folder, model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)

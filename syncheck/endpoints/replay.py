@@ -18,7 +18,7 @@ from syncheck.decoding.scored import scored_unmeasured
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
 from syncheck.errors import InputError, MismatchError, NotReadyError
 from syncheck.given import check_share
-from syncheck.replay import GivenResponse, read_response, read_responses
+from syncheck.replay import GivenResponse, read_responses
 from syncheck.report import Report
 from syncheck.schemas import LID, beyond_endpoints, needs_signals, signal_features
 from syncheck.scoring import SentenceScorer
@@ -120,21 +120,12 @@ class EndpointReplay:
         self._workers = workers
         self._error = error
 
-    def score(
-        self,
-        prompt: RagPrompt,
-        response: str | None = None,
-        *,
-        response_token_ids: Sequence[int] | None = None,
-        sentences: Sequence[str] | None = None,
-    ) -> Report:
-        """Score a given response; arguments as in :meth:`Monitor.score`, errors as in :meth:`replay`."""
+    def score(self, prompt: RagPrompt, response: str | GivenResponse) -> Report:
+        """Score a given response, a text or what :meth:`Monitor.read` returns; errors as in :meth:`replay`."""
         started = time.perf_counter()
-        given = read_response(
-            self.monitor, prompt, response, response_token_ids=response_token_ids, sentences=sentences
-        )
-        (answer,) = self.replay([prompt], [given])
-        return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
+        given = read_responses(self.monitor, [prompt], [response], None, None)
+        (answer,) = self.replay([prompt], given)
+        return answer.report(given[0].transcript, stop=None, seconds=time.perf_counter() - started)
 
     def replay(self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]) -> list[ScoredAnswer]:
         """Measure and score many given responses; entropy, KL and LID, which a server does not tell, are NaN.
