@@ -54,12 +54,12 @@ EXAMPLES = {
 COMMANDS = {
     "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
     "score": _Command("score given responses, sentence by sentence", options.add_score, "score.run"),
-    "report": _Command("draw one page of many scored answers, the worst first", options.add_report, "report.run"),
+    "report": _Command("write an HTML page of many scored answers, worst first", options.add_report, "report.run"),
     "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
     "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
     "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
     "train": _Command("train a monitor on labelled responses", labelled_options.add_train, "train.train"),
-    "adapt": _Command("train a monitor for a model without labels", labelled_options.add_adapt, "train.adapt"),
+    "adapt": _Command("train a monitor for a model, without labels", labelled_options.add_adapt, "train.adapt"),
     "features": _Command(
         "measure labelled responses once, for train and evaluate", labelled_options.add_features, "train.features"
     ),
@@ -72,11 +72,13 @@ COMMANDS = {
     "transfer": _Command(
         "train on one generator, task or file and test on another", labelled_options.add_transfer, "evaluate.transfer"
     ),
-    "label": _Command("label sentences, those nearest the threshold first", labelled_options.add_label, "label.run"),
+    "label": _Command(
+        "label sentences by hand, those closest to the threshold first", labelled_options.add_label, "label.run"
+    ),
     "calibrate": _Command(
         "calibrate scores and choose a threshold on held-out data", labelled_options.add_calibrate, "train.calibrate"
     ),
-    "plan": _Command("estimate the hours and memory that a corpus takes", options.add_plan, "record_runs.plan"),
+    "plan": _Command("estimate the hours and memory for scoring a corpus", options.add_plan, "record_runs.plan"),
     "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),
     "serve": _Command("answer questions over HTTP and score the answers", options.add_serve, "serving.serve"),
     "export-generate": _Command(
@@ -84,9 +86,11 @@ COMMANDS = {
         options.add_export_generate,
         "monitors.export_generate",
     ),
-    "doctor": _Command("say what is installed, and how to mend what is not", options.add_doctor, "doctor.doctor"),
+    "doctor": _Command(
+        "check the installation, and say how to fix what is missing", options.add_doctor, "doctor.doctor"
+    ),
     "completion": _Command(
-        "print what completes commands and options in a shell", options.add_completion, "doctor.completion"
+        "print a script that completes commands and options in a shell", options.add_completion, "doctor.completion"
     ),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
@@ -106,7 +110,7 @@ SELDOM = frozenset(
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()
 )
-"""Options that few need, which stand at the end of ``--help``."""
+"""Less common options, which are listed at the end of ``--help``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -138,7 +142,7 @@ def _kept(args: argparse.Namespace) -> str:
     if args.command in ("adapt", "features"):
         return "; the same command continues after the finished parts"
     if args.command == "label" and args.output is not None:
-        return f"; {args.output} holds the labels so far, and the same command goes on"
+        return f"; {args.output} holds the labels so far, and the same command continues"
     return ""
 
 
@@ -173,21 +177,22 @@ def parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         example = f"example: syncheck {name} {EXAMPLES[name]}"
-        added = commands.add_parser(name, help=command.help, epilog=example, formatter_class=_Help)
+        about = f"{command.help[0].upper()}{command.help[1:]}. Defaults are in parentheses."
+        added = commands.add_parser(name, help=command.help, description=about, epilog=example, formatter_class=_Help)
         command.add_options(added)
         _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
     return parser
 
 
 def _put_last(parser: argparse.ArgumentParser, names: Set[str]) -> None:
-    """Move the options that few need to a group at the end, with the descriptions of groups that have no others."""
-    seldom, about = [], []
+    """Move less common options to a group at the end, with the descriptions of groups that have no others."""
+    less_common, about = [], []
     for group in list(parser._action_groups):
         found = [action for action in group._group_actions if not names.isdisjoint(action.option_strings)]
         group._group_actions = [action for action in group._group_actions if action not in found]
-        seldom += found
+        less_common += found
         if found and not group._group_actions:
             parser._action_groups.remove(group)
             about += [f"{group.title}: {group.description}"] if group.description else []
-    if seldom:
-        parser.add_argument_group("seldom needed", ". ".join(about) or None)._group_actions += seldom
+    if less_common:
+        parser.add_argument_group("less common options", ". ".join(about) or None)._group_actions += less_common

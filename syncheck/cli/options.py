@@ -44,8 +44,8 @@ def _threshold(text: str) -> float | str:
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``demo``."""
     add = parser.add_argument
-    add("--question", metavar="TEXT", help="a question of your own; needs --context (six bundled questions)")
-    add("--context", metavar="FILE", help="text file whose paragraphs are the passages for --question")
+    add("--question", metavar="TEXT", help="your own question; needs --context (six bundled questions)")
+    add("--context", metavar="FILE", help="text file with the passages for --question, one per paragraph")
     add("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
     add_length(parser, default=160)
     add("--seed", type=int, default=0, help="seed for the sampling of FOD's search (%(default)s)")
@@ -62,35 +62,45 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         "--batch-tokens",
         type=count,
         metavar="N",
-        help="with a store as --output: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
+        help="if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
     add(
         "--sentences",
         choices=("found", "given"),
         default="found",
-        help="find the sentences in the response, or take those given in the record (%(default)s)",
+        help="find the sentences in the response, or use those given in the record (%(default)s)",
     )
     add(
         "--lid-reference",
         metavar="FILE",
-        help="reference activations for a --model without --monitor: arrays layer_<k>, (T, H) (none: LID is null)",
+        help="reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is "
+        "null)",
     )
     add(
         "--spans",
         nargs="?",
         const="bundled",
         metavar="DIR",
-        help="also mark the wrong characters: 'bundled' (without a name), 'bundled-rarity' or a span model's folder",
+        help="also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span "
+        "model's folder",
     )
-    add("--html", metavar="FILE", help="also write the report as an HTML page, with --spans marked to the character")
+    add(
+        "--html",
+        metavar="FILE",
+        help="also write the report as an HTML page; with --spans, it shows the wrong characters",
+    )
     add(
         "--fail-under",
         type=share,
         metavar="SCORE",
-        help="exit with 1 if a sentence scores below SCORE, 0 to 1, or something could not be checked: a sentence with "
-        "a letter or digit but no score, an empty response, an empty input (never)",
+        help="exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
+        "with a letter or digit but no score, an empty response or context, an empty input (never)",
     )
-    add("--allow-unscored", action="store_true", help="with --fail-under: pass what could not be checked (it fails)")
+    add(
+        "--allow-unscored",
+        action="store_true",
+        help="with --fail-under: do not fail on what could not be checked (it fails)",
+    )
 
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +110,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     _add_prior(parser)
     group = parser.add_argument_group("answers")
     add = group.add_argument
-    add("--decoder", choices=DECODERS, default="greedy", help="method of writing answers (%(default)s)")
+    add("--decoder", choices=DECODERS, default="greedy", help="decoding method (%(default)s)")
     add_length(group, default=256)
     add("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
     add("--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)")
@@ -115,16 +125,20 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     )
     add("--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)")
     add = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch").add_argument
-    add("--alpha", type=float, help="how strongly the effect of the passages is amplified (cad: 0.5; fod: 0.25)")
+    add(
+        "--alpha",
+        type=float,
+        help="strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)",
+    )
     add(
         "--plausibility",
         type=float,
         metavar="SHARE",
-        help="drop tokens less likely than this share of the likeliest (cad: 0, none; fod: 0.02)",
+        help="drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)",
     )
-    add = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two").add_argument
+    add = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two options").add_argument
     add("--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this")
-    add("--passages", metavar="FILE", help="text file whose paragraphs are retrieved")
+    add("--passages", metavar="FILE", help="text file with the texts to retrieve from, one per paragraph")
     add("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
 
 
@@ -134,7 +148,7 @@ def add_gateway(parser: argparse.ArgumentParser) -> None:
         "--upstream",
         required=True,
         metavar="URL",
-        help="an OpenAI-compatible server, with its version: http://localhost:8000/v1",
+        help="URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1",
     )
     _add_server(parser)
     group = parser.add_argument_group("upstream")
@@ -148,7 +162,7 @@ def add_gateway(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=60.0,
         metavar="SECONDS",
-        help="longest silence of the upstream (%(default)g)",
+        help="longest wait for the upstream to send something (%(default)g)",
     )
     add_model(parser)
 
@@ -159,7 +173,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         "--decoder",
         choices=[name for name in DECODERS if name != "flare"],
         default="greedy",
-        help="method of writing answers, unless a request chooses (%(default)s)",
+        help="decoding method, unless a request chooses another (%(default)s)",
     )
     add_length(parser, default=256)
     _add_server(parser)
@@ -172,40 +186,46 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "--failing",
         choices=("closed", "open"),
         default="closed",
-        help="what becomes of text that cannot be checked: an error, or it is passed on and marked (%(default)s)",
+        help="if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
     )
-    add("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine alone)")
+    add("--host", default="127.0.0.1", help="address to listen on (%(default)s: only this machine)")
     add("--port", type=count, default=8100, help="port to listen on (%(default)s)")
     add(
         "--reveal",
         choices=("verified", "immediate"),
         default="verified",
-        help="when text is sent, unless a request chooses: with its score, or as it is written (%(default)s)",
+        help="send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
     )
     add(
         "--stop-below",
         type=share,
         metavar="SCORE",
-        help="end an answer with the first sentence that scores below SCORE, unless a request chooses (never)",
+        help="end an answer at the first sentence that scores below SCORE, unless a request chooses (never)",
     )
     add = parser.add_argument_group("limits").add_argument
     add("--api-key-file", metavar="FILE", help="key that clients must send ($SYNCHECK_API_KEY, or none)")
-    add("--max-running", type=count, default=4, metavar="N", help="answers at one time (%(default)s)")
-    add("--max-waiting", type=_index, default=32, metavar="N", help="requests that wait; more get 429 (%(default)s)")
-    add("--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="size of a request (%(default)s)")
+    add("--max-running", type=count, default=4, metavar="N", help="largest number of answers at one time (%(default)s)")
+    add(
+        "--max-waiting",
+        type=_index,
+        default=32,
+        metavar="N",
+        help="largest number of waiting requests; further ones get status 429 (%(default)s)",
+    )
+    add("--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="largest size of a request (%(default)s)")
     add(
         "--timeout",
         type=_positive,
         default=300.0,
         metavar="SECONDS",
-        help="longest time for an answer, waiting included (%(default)g)",
+        help="longest time for an answer, including waiting (%(default)g)",
     )
     add(
         "--resume-seconds",
         type=_positive,
         default=60.0,
         metavar="SECONDS",
-        help="how long a resumable answer waits for its reader (%(default)g)",
+        help="how long an answer is kept for a client that may reconnect (%(default)g)",
     )
 
 
@@ -220,15 +240,20 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     add(
         "--propose",
         choices=("sample", "branch"),
-        help="what fod does about a sentence below tau 1: search over samples, or write it anew from its least certain "
-        "tokens, or hide it, and go on (sample)",
+        help="what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
+        "its least certain tokens and hide it if that fails (branch) (sample)",
     )
-    add("--branches", type=count, metavar="M", help="number of tokens that --propose branch replaces, one by one (4)")
+    add(
+        "--branches",
+        type=count,
+        metavar="M",
+        help="with --propose branch: number of tokens at which another choice is tried (4)",
+    )
     add(
         "--max-skips",
         type=int,
         metavar="N",
-        help="largest number of sentences that --propose branch hides in an answer (2)",
+        help="with --propose branch: largest number of hidden sentences per answer (2)",
     )
     add("--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)")
     add("--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)")
@@ -236,26 +261,27 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         "--share-samples",
         action="store_true",
         default=None,
-        help="for fod: sample S sentences even in a round with fewer than K beams (ceil(S / K) for each beam)",
+        help="for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for each beam)",
     )
-    add("--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or all have (any)")
+    add("--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or when all have (any)")
     add("--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)")
     add(
         "--on-exhausted",
         choices=("stop", "abstain", "annotate"),
-        help="for fod: what to do when no sentence passes (stop)",
+        help="for fod: what to do when no candidate sentence passes (stop)",
     )
     add(
         "--message",
         metavar="TEXT",
-        help="text of abstain (nothing), and of fod with --on-exhausted abstain (The passages do not let me say more.)",
+        help="text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages do not "
+        "let me say more.)",
     )
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
-    parser.add_argument("--model", metavar="DIR_OR_ID", help="also load this model and say whether it can be watched")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="device that is needed (%(default)s)")
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="also load this model and check that it can be monitored")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="required device (%(default)s)")
 
 
 def add_completion(parser: argparse.ArgumentParser) -> None:
@@ -275,7 +301,7 @@ def add_export_generate(parser: argparse.ArgumentParser) -> None:
         "--monitor",
         default="generic",
         metavar="DIR",
-        help="a trained monitor's folder, which has to stay where it is, or its repository on the Hub (%(default)s)",
+        help="folder of a trained monitor, which must not be moved later, or its repository on the Hub (%(default)s)",
     )
     add("--revision", help="branch, tag or commit of the repository (its main branch)")
 
@@ -283,16 +309,29 @@ def add_export_generate(parser: argparse.ArgumentParser) -> None:
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``plan``."""
     add = parser.add_argument
-    add("--answers", required=True, type=_positive, metavar="N", help="how many, such as 1e6")
-    add("--context-tokens", required=True, type=_positive, metavar="N", help="of a prompt, in the mean")
-    add("--answer-tokens", type=_positive, default=150, metavar="N", help="of an answer, in the mean (%(default)s)")
-    add("--workers", type=count, nargs="+", default=[1, 8, 64], metavar="N", help="processes that score (1 8 64)")
+    add("--answers", required=True, type=_positive, metavar="N", help="number of answers, such as 1e6")
+    add("--context-tokens", required=True, type=_positive, metavar="N", help="mean number of tokens in a prompt")
+    add(
+        "--answer-tokens",
+        type=_positive,
+        default=150,
+        metavar="N",
+        help="mean number of tokens in an answer (%(default)s)",
+    )
+    add(
+        "--workers",
+        type=count,
+        nargs="+",
+        default=[1, 8, 64],
+        metavar="N",
+        help="numbers of scoring processes to compare (1 8 64)",
+    )
     add("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
-    add("--price-per-hour", type=_positive, metavar="P", help="of a worker, to add what it costs")
+    add("--price-per-hour", type=_positive, metavar="P", help="price of one worker per hour, to estimate the cost")
     add(
         "--rates",
         metavar="FILE",
-        help="what benchmarks/scale.py measured on your machine (the bundled model's, on the machine that is printed)",
+        help="rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
     )
     add("--output", metavar="FILE", help="the estimates as JSON")
 
@@ -300,12 +339,17 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``report``."""
     add = parser.add_argument
-    add("input", metavar="SCORES", help="what score or generate wrote: JSON Lines, - or a store")
+    add(
+        "input",
+        metavar="SCORES",
+        help="output of score or generate: a JSON Lines file, a store, or - for standard input",
+    )
     add("--html", default="report.html", metavar="FILE", help="file for the page (%(default)s)")
     add(
         "--records",
         metavar="FILE",
-        help="what was scored, for its questions and, where it has labels, ROC, reliability and risk against coverage",
+        help="the scored records, to show their questions and, if they have labels, ROC, reliability and "
+        "risk-coverage curves",
     )
     add("--title", default="Scored answers", help="heading of the page (%(default)s)")
 
@@ -322,7 +366,7 @@ def _add_prior(parser: argparse.ArgumentParser) -> None:
         "--prior",
         type=float,
         metavar="SHARE",
-        help="expected share of faithful sentences; shifts every score (that of the monitor's training)",
+        help="expected share of faithful sentences, which shifts every score (the share in the monitor's training)",
     )
 
 
@@ -334,26 +378,30 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
         add(
             "--monitor",
             metavar="DIR",
-            help="a monitor trained for --model, or generic, the bundled one that reads text alone (the kit's own)",
+            help="monitor trained for --model, or 'generic', the bundled one that reads text alone (the kit's own)",
         )
         add(
             "--trust",
             nargs="+",
             metavar="TYPE",
-            help="types that a scikit-learn classifier in --monitor may be made of, by their full names; the error for "
-            "one that is not named lists them (none)",
+            help="full names of the types that a scikit-learn classifier in --monitor may contain; the error for a "
+            "missing one lists them (none)",
         )
     add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
-    alone = "goes without --monitor; scores are its support where no other features are asked for (bundled)"
-    add_aligner(parser, alone if monitor else "(bundled)")
+    alone = "not with --monitor; without --schema and --lid-reference, its support is the score (bundled)"
+    add_aligner(parser, f"; {alone}" if monitor else " (bundled)")
     add = parser.add_argument_group(
-        "sentences", f"by default those of NLTK's untrained Punkt{untrained and '; only '}{untrained}"
+        "sentences", f"by default from NLTK's untrained Punkt{untrained and '; only '}{untrained}"
     ).add_argument
-    add("--abbreviations", choices=("english",), help="words whose full stop does not end a sentence (none)")
+    add(
+        "--abbreviations",
+        choices=("english",),
+        help="list of abbreviations whose full stop does not end a sentence (none)",
+    )
     add("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
-    add("--cjk-stops", action="store_true", help="let Chinese and Japanese full stops end sentences (off)")
-    add("--clauses", action="store_true", help="let commas, semicolons and colons end sentences too (off)")
+    add("--cjk-stops", action="store_true", help="end sentences at Chinese and Japanese full stops (off)")
+    add("--clauses", action="store_true", help="also end sentences at commas, semicolons and colons (off)")
     add("--sentences-together", type=count, metavar="N", help="treat N sentences as one (1)")
 
 
@@ -361,24 +409,26 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
     parser.add_argument(
         "--aligner",
-        help="'bundled', 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), "
-        "'auto' (the best of all these), an AlignScore .ckpt or converted folder, the folder or name of a classifier, "
-        f"or one of minicheck:PATH, critic:PATH (Self-RAG), spans:PATH (asked for unsupported spans); {default}",
+        help="model that says how well passages support a sentence: 'bundled', 'none', 'minicheck', 'alignscore', "
+        "'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of all these), an AlignScore "
+        ".ckpt or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or "
+        f"spans:PATH (a language model that lists unsupported spans){default}",
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
     add = group.add_argument
     _add_backbone(group)
-    add("--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: the mode (nli_sp)")
+    add("--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: evaluation mode (nli_sp)")
     add(
         "--aligner-overflow",
         choices=("split", "cut"),
-        help="for AlignScore, contexts beyond its window: score every part, or cut the end as its code does (split)",
+        help="for AlignScore, if a context exceeds its window: score all parts, or cut the end as its own code does "
+        "(split)",
     )
     add(
         "--aligner-entailment",
         type=_index,
         metavar="N",
-        help="for a classifier: the number of the class that means supported",
+        help="for a classifier: index of the class that means supported",
     )
 
 
@@ -391,8 +441,8 @@ def _add_backbone(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--aligner-backbone",
         metavar="DIR_OR_ID",
-        help="for an AlignScore .ckpt: where the config and tokenizer of its RoBERTa are (the folder beside it, or the "
-        "model that the checkpoint names)",
+        help="for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
+        "or the model that the checkpoint names)",
     )
 
 
@@ -408,30 +458,34 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--output",
         default="-",
         metavar="PATH",
-        help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, named with a slash at its "
+        help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
         "end, that keeps rows as Parquet and continues after a kill",
     )
     add(
         "--format",
         choices=("jsonl", "human", "compact"),
         default="jsonl",
-        help="output for programs, for reading (a line for each sentence), or one line for each answer: id, lowest "
-        "score, number of sentences and the text of the lowest, between tabs (%(default)s)",
+        help="jsonl: for programs; human: one line per sentence; compact: one line per answer with id, lowest score, "
+        "number of sentences and the lowest-scoring sentence, separated by tabs (%(default)s)",
     )
     add(
         "--resume",
         action="store_true",
-        help="continue after what --output already answers; refused if records, models or options changed (off)",
+        help="keep the answers in --output and continue; refused if records, models or options changed (off)",
     )
-    add_engine(parser.add_argument_group("corpus", "for an --output that is a store"))
+    add_engine(parser.add_argument_group("corpus", "if --output is a store"))
 
 
 def add_engine(parser: argparse._ActionsContainer) -> None:
     """Add the options of how a corpus is answered."""
     add = parser.add_argument
-    add("--engine", choices=("local", "ray"), help="where records are answered: here, or on a Ray cluster (local)")
-    add("--workers", type=count, metavar="N", help="with --engine ray: processes that answer (1)")
-    add("--part-size", type=count, metavar="N", help="number of records that a kill can lose (64)")
+    add(
+        "--engine",
+        choices=("local", "ray"),
+        help="where records are processed: in this process, or on a Ray cluster (local)",
+    )
+    add("--workers", type=count, metavar="N", help="with --engine ray: number of worker processes (1)")
+    add("--part-size", type=count, metavar="N", help="number of records per part; a kill loses at most one part (64)")
 
 
 def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:

@@ -12,7 +12,7 @@ SPAN_METHODS = ("mikani", "refind", "hallurag", "classifier", "fava", "mark-all"
 def add_spans(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``syncheck spans``."""
     add = parser.add_argument
-    add("--method", choices=SPAN_METHODS, default="mikani", help="how spans are found (%(default)s)")
+    add("--method", choices=SPAN_METHODS, default="mikani", help="method that marks the spans (%(default)s)")
     add("--input", default="-", metavar="PATH", help="Mu-SHROOM JSON Lines or a folder, or - for standard input")
     add("--output", default="-", metavar="PATH", help="JSON Lines file, or a folder if the input is one")
     add("--device", default="cpu", choices=("cpu", "cuda"))
@@ -22,16 +22,27 @@ def add_spans(parser: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_ID",
         help="for refind and hallurag, a causal language model (bundled); for classifier and fava, the checkpoint",
     )
-    add("--threshold", type=float, metavar="DELTA", help="for refind: mark tokens with a CSR of at least DELTA")
+    add(
+        "--threshold",
+        type=float,
+        metavar="DELTA",
+        help="for refind: mark tokens with a context sensitivity ratio of at least DELTA",
+    )
     add("--fit-thresholds", metavar="PATH", help="for refind: choose the thresholds on these labelled items")
-    add("--form", choices=("replay", "mixed"), default="replay", help="for refind: the form (%(default)s)")
+    add(
+        "--form",
+        choices=("replay", "mixed"),
+        default="replay",
+        help="for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
+        "the model that wrote the response (mixed) (%(default)s)",
+    )
     add("--encoder", metavar="DIR_OR_ID", help="for hallurag: a sentence encoder (letter trigrams)")
     add(
         "--too-long",
         choices=("leave-out", "refuse"),
         default="leave-out",
-        help="for methods that replay: leave out retrieved texts that do not fit the model's window, and say so in the "
-        "output, or refuse the record (%(default)s)",
+        help="for methods that replay answers, if texts exceed the model's window: leave out the retrieved texts that "
+        "do not fit and list them in the output, or refuse the record (%(default)s)",
     )
     add("--html", metavar="FILE", help="also write an HTML page that shows the answers with their spans")
     add_word_sources(parser)
@@ -44,19 +55,20 @@ def add_word_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group(
         "word sources", "for a span model of mikani that was trained with them"
     ).add_argument
-    add("--classifier", metavar="DIR_OR_ID", help="a token classifier whose risks are used")
+    add("--classifier", metavar="DIR_OR_ID", help="token classifier whose risks are used")
     add(
         "--wrong-class",
         type=int,
         default=1,
         metavar="N",
-        help="the class of the classifier that means wrong, also for --method classifier (%(default)s)",
+        help="index of the classifier's class that means wrong, also for --method classifier (%(default)s)",
     )
     add(
         "--tagger",
         nargs="+",
         metavar="NAME",
-        help="parts of speech: nltk, or spaCy's pipelines by language, such as en=en_core_web_sm de=de_core_news_sm",
+        help="part-of-speech tagger: nltk, or a spaCy pipeline per language, such as en=en_core_web_sm "
+        "de=de_core_news_sm",
     )
 
 
@@ -64,10 +76,10 @@ def add_asked(parser: argparse.ArgumentParser) -> None:
     """Add the options of the instruct model."""
     asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
     add = parser.add_argument_group("an instruct model", asked).add_argument
-    add("--llm", "--asked", metavar="DIR_OR_ID", help="a Hugging Face model")
-    add("--endpoint", metavar="URL", help="a model behind an OpenAI-compatible interface: its URL, up to /v1")
-    add("--endpoint-model", metavar="NAME", help="the endpoint's name for the model")
-    add("--api-key-variable", metavar="VARIABLE", help="environment variable with the endpoint's key")
+    add("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
+    add("--endpoint", metavar="URL", help="URL of an OpenAI-compatible server, up to /v1")
+    add("--endpoint-model", metavar="NAME", help="name of the model on the server")
+    add("--api-key-variable", metavar="VARIABLE", help="environment variable that holds the server's API key")
 
 
 def _add_retrieval(parser: argparse.ArgumentParser) -> None:
@@ -77,12 +89,13 @@ def _add_retrieval(parser: argparse.ArgumentParser) -> None:
     add(
         "--passages",
         metavar="PATH",
-        help="paragraphs of a text file, JSON Lines with 'text', or a folder of such files",
+        help="texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such "
+        "files",
     )
     add(
         "--reranker",
         metavar="DIR_OR_ID",
-        help="an encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
+        help="encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
     )
     add("--reranker-prefix", default="", metavar="TEXT", help="prefix of each text, such as 'query: ' for E5")
 
@@ -96,11 +109,11 @@ def add_spans_score(parser: argparse.ArgumentParser) -> None:
         "--refused",
         choices=("error", "nothing"),
         default="error",
-        help="treat an item that was refused as an error, or as one in which nothing was found (%(default)s)",
+        help="treat a refused item as an error, or as one in which nothing was marked (%(default)s)",
     )
-    add("--languages", nargs="+", metavar="CODE", help="languages to score (all of the reference)")
+    add("--languages", nargs="+", metavar="CODE", help="languages to score (all in the reference)")
     add("--draws", type=count, default=1000, metavar="N", help="number of bootstrap resamples (%(default)s)")
     add("--seed", type=int, default=0)
-    add("--output", metavar="FILE", help="the table as JSON")
-    add("--fail-under", type=share, metavar="IOU", help="exit with 1 if the mean IoU is below IOU, 0 to 1")
+    add("--output", metavar="FILE", help="also write the table as JSON")
+    add("--fail-under", type=share, metavar="IOU", help="exit with 1 if the mean IoU is below IOU (0 to 1)")
     add("--html", metavar="FILE", help="also write an HTML page with the predicted spans above the annotators'")

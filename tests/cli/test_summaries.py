@@ -98,9 +98,9 @@ def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
     with pytest.raises(SystemExit):
         main([name, "--help"])
     entries = re.findall(
-        r"^(?:  (--?[\w-]+)|(seldom) needed:$)", capsys.readouterr().out.partition("options:")[2], re.M
+        r"^(?:  (--?[\w-]+)|(less common options):$)", capsys.readouterr().out.partition("options:")[2], re.M
     )
     flags = [flag or heading for flag, heading in entries]
-    seldom = flags[flags.index("seldom") + 1 :] if "seldom" in flags else []
-    assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(seldom)
-    assert seldom or name not in ("score", "generate", "gateway", "serve", "spans")
+    less_common = flags[flags.index("less common options") + 1 :] if "less common options" in flags else []
+    assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(less_common)
+    assert less_common or name not in ("score", "generate", "gateway", "serve", "spans")
