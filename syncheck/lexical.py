@@ -99,10 +99,11 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     neighbouring content words whose stems are within eight words of each other in a passage, in either order;
     ``copied_run`` is that of the longest run of words that a passage repeats.
     """
-    found = words(sentence)
+    written = _raw_words(sentence)
+    found = [_normalised(word) for word in written]
     numbers = [word for word in found if _is_number(word)]
-    names = [_normalised(word) for word in _raw_words(sentence)[1:] if word[0].isupper() and word != "I"]
-    content = content_words(sentence)
+    names = [word for word, raw in zip(found[1:], written[1:], strict=True) if raw[0].isupper() and raw != "I"]
+    content = without_stop_words(found)
     stems = [stem(word) for word in content]
     pairs = _held_pairs(stems, lexicon)
     return LexicalShares(
@@ -152,7 +153,12 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text, without stop words, in order."""
-    return [word for word in words(text) if word not in _STOP_WORDS]
+    return without_stop_words(words(text))
+
+
+def without_stop_words(read: Iterable[str]) -> list[str]:
+    """Return normalised words that are no stop words, in order."""
+    return [word for word in read if word not in _STOP_WORDS]
 
 
 def share(items: Collection[object], known: AbstractSet[object]) -> float:
@@ -205,7 +211,8 @@ def _longest_run(words: Sequence[str], lexicon: ContextLexicon) -> int:
 
 def _normalised(word: str) -> str:
     """Fold case, drop a possessive ending and the commas between thousands."""
-    return _THOUSANDS.sub("", _POSSESSIVE.sub("", word.casefold()))
+    folded = word.casefold()
+    return folded if folded.isalnum() else _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
 
 
 def _is_number(word: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log, log1p
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrast import contrast_with
+from syncheck.features.contrast import contrast_with, side_of
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.sentence import EarlierSentences, sentence_features, statement, text_features
 from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
@@ -36,6 +36,8 @@ CONTRADICTED_ABOVE = 0.5
 """P(contradicted) above which a sentence below the threshold has the verdict ``contradicted``."""
 SMALLEST_SUPPORT = 1e-6
 """Supports of aligners without log-odds of their own are kept so far from 0 and 1."""
+TEXTS_KEPT = 256
+"""Sentences and chunks of a prompt whose words are kept as the rules for contrasts read them."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
@@ -68,6 +70,7 @@ class SentenceScorer:
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
+        self._read = lru_cache(TEXTS_KEPT)(side_of)
         self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 
     @property
@@ -154,6 +157,7 @@ class SentenceScorer:
             best=self._index.best(statement(sentence), BEST_CHUNKS),
             lexicon=self._lexicon,
             rarity=packaged_rarity(),
+            read=self._read,
         ).values
 
     def _earlier(
@@ -227,7 +231,7 @@ class SentenceScorer:
             return ()
         stated = statement(sentence)
         chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
-        compared = contrast_with(stated, [chunk.text for chunk in chunks])
+        compared = contrast_with(stated, [chunk.text for chunk in chunks], read=self._read)
         return tuple(
             Contrast(found.kind, found.sentence, found.evidence, chunks[compared.chunk].passage)
             for found in compared.found

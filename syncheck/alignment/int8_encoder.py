@@ -81,7 +81,7 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight: Tensor, step: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", weight.t().contiguous().t())  # columns together: packed faster
         self.register_buffer("step", step[:, 0])
         self.register_buffer("bias", bias)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 
 from syncheck.features.groundedness import NUMBER_WORDS
@@ -101,23 +101,26 @@ PENALTIES: dict[ContrastKind, float] = {
 INVERTED_PENALTY = 0.3
 
 
-def contrast_with(sentence: str, chunks: Sequence[str]) -> Contrasted:
+def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], Side] | None = None) -> Contrasted:
     """Compare a sentence with the few chunks that share most with it, the best first; return the one that agrees best.
 
-    Without chunks the agreement is 0 and nothing is found.
+    Without chunks the agreement is 0 and nothing is found. ``read`` is a :func:`side_of` that remembers what it read.
     """
-    claim, sides = _side_of(sentence), [_side_of(chunk) for chunk in chunks]
-    closest = max((_closeness(claim, side)[0] for side in sides), default=0.0)
+    read = read or side_of
+    claim, sides = read(sentence), [read(chunk) for chunk in chunks]
+    near = [_closeness(claim, side) for side in sides]
+    closest = max((closeness for closeness, _ in near), default=0.0)
+    context = frozenset().union(*(side.stems for side in sides))
     beside = [
-        _beside(claim, side, place, frozenset().union(*(other.stems for other in sides)))
+        _beside(claim, side, place, context, near[place])
         for place, side in enumerate(sides)
-        if _closeness(claim, side)[0] >= AS_CLOSE * closest
+        if near[place][0] >= AS_CLOSE * closest
     ]
     return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
 
 
-def _beside(claim: Side, chunk: Side, place: int, context: frozenset[str]) -> Contrasted:
-    closeness, held = _closeness(claim, chunk)
+def _beside(claim: Side, chunk: Side, place: int, context: frozenset[str], near: tuple[float, float]) -> Contrasted:
+    closeness, held = near
     if held < HELD_ENOUGH:
         return Contrasted(place, closeness, 0.0, ())
     found = tuple(dict.fromkeys(contrast for rule in _RULES for contrast in rule(claim, chunk, context)))
@@ -261,7 +264,7 @@ _RULES = (_negations, _numbers, _units, _name_words, _turned)
 """Each takes the sentence, the chunk, and the stems of all chunks that are compared."""
 
 
-def _side_of(text: str) -> Side:
+def side_of(text: str) -> Side:
     """Read a text; a passive with an agent is put into the active."""
     tokens = _active(list(_tokens(text)))
     denials = []
@@ -294,10 +297,16 @@ def _tokens(text: str) -> Iterator[Token]:
     start = True
     for match in _TOKEN.finditer(text):
         found = match.group()
-        word = SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
-        content = bool(content_words(word)) and word not in NEGATORS
-        yield Token(found, word, stem(word), content, found[0].isupper() and content and not start)
+        word, root, content = _word_of(found)
+        yield Token(found, word, root, content, found[0].isupper() and content and not start)
         start = text[match.end() : match.end() + 1] in {".", "!", "?", ":"}
+
+
+@lru_cache(4096)
+def _word_of(found: str) -> tuple[str, str, bool]:
+    """Return the normalised form of a word as written, its stem, and whether it is a content word."""
+    word = SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or next(iter(words(found)), found)
+    return word, stem(word), bool(content_words(word)) and word not in NEGATORS
 
 
 def _likeness(claim: Side, place: int, chunk: Side, other: int) -> float:

@@ -9,13 +9,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import log, log1p, nan
 
-from syncheck.lexical import content_words, share, stem, words
+from syncheck.lexical import share, stem, without_stop_words, words
 
 BEST_CHUNKS = 4
 """Chunks that are compared with a sentence; the bundled aligner reads as many."""
@@ -90,16 +90,23 @@ class ContextChunks:
     texts: tuple[str, ...]
     stems: tuple[frozenset[str], ...]
     held_in: Mapping[str, tuple[int, ...]]
+    _wordings: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
         """Read chunks; there may be none."""
-        stems = tuple(frozenset(_stems(text)) for text in texts)
+        stems = tuple(frozenset(stem(_digits(word)) for word in words(text)) for text in texts)
         held_in: dict[str, list[int]] = defaultdict(list)
         for number, chunk in enumerate(stems):
             for known in chunk:
                 held_in[known].append(number)
         return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()})
+
+    def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+        """Return the pieces and the pairs of neighbouring words of a chunk; read when first asked for."""
+        if number not in self._wordings:
+            self._wordings[number] = _pieces(self.texts[number]), _bigrams(words(self.texts[number]))
+        return self._wordings[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +132,12 @@ class Groundedness:
 
 def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
     """Count what the chunks hold of a sentence; ``best`` are at most :data:`BEST_CHUNKS`, the closest first."""
-    stems = dict.fromkeys(_stems(sentence))
-    content = dict.fromkeys(stem(_digits(word)) for word in content_words(sentence))
+    read = words(sentence)
+    stems = dict.fromkeys(stem(_digits(word)) for word in read)
+    content = dict.fromkeys(stem(_digits(word)) for word in without_stop_words(read))
     weights = {known: rarity(known) for known in stems}
     pieces = _pieces(sentence)
-    held = [_pieces(chunks.texts[number]) for number in best]
+    held = [chunks.wording(number)[0] for number in best]
     first = [chunks.stems[number] for number in best]
     missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
     names = {word for name in _NAME.findall(sentence) for word in words(name)}
@@ -142,7 +150,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
         pieces_4=share(pieces, frozenset().union(*held[:BEST_CHUNKS])),
         stems_2=share(content, frozenset().union(*first[:2])),
         stems_1=max((share(content, chunk) for chunk in chunks.stems), default=0.0 if content else nan),
-        bigrams_2=share(_bigrams(sentence), frozenset().union(*(_bigrams(chunks.texts[n]) for n in best[:2]))),
+        bigrams_2=share(_bigrams(read), frozenset().union(*(chunks.wording(n)[1] for n in best[:2]))),
         missing_rarity=log1p(sum(missing)),
         missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
         missing_names=float(sum(stem(name) not in chunks.held_in for name in names)),
@@ -155,10 +163,6 @@ def says_not_stated(sentence: str) -> bool:
     return bool(_NOT_STATED.search(sentence))
 
 
-def _stems(text: str) -> list[str]:
-    return [stem(_digits(word)) for word in words(text)]
-
-
 def _digits(word: str) -> str:
     return NUMBER_WORDS.get(word, word)
 
@@ -168,8 +172,8 @@ def _pieces(text: str) -> frozenset[str]:
     return frozenset(padded[start : start + PIECE] for start in range(len(padded) - PIECE + 1))
 
 
-def _bigrams(text: str) -> frozenset[tuple[str, str]]:
-    return frozenset(pairwise(words(text)))
+def _bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
+    return frozenset(pairwise(read))
 
 
 def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:

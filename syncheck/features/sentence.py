@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from math import isnan, log1p, nan
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
-from syncheck.features.contrast import Contrasted, contrast_with
+from syncheck.features.contrast import Contrasted, Side, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
 from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES, signal_features
@@ -181,14 +181,15 @@ def text_features(
     best: Sequence[int],
     lexicon: ContextLexicon,
     rarity: Rarity,
+    read: Callable[[str], Side] | None = None,
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 
     ``logit`` are the log-odds of support, None if not measured; ``best`` the numbers of the chunks that share most with
-    the sentence, at most four, the best first.
+    the sentence, at most four, the best first; ``read`` is that of :func:`~syncheck.features.contrast.contrast_with`.
     """
     stated = statement(sentence)
-    contrasted = contrast_with(stated, [chunks.texts[number] for number in best])
+    contrasted = contrast_with(stated, [chunks.texts[number] for number in best], read=read)
     values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
     values |= {f"contrast_{kind}": float(contrasted.count(kind)) for kind in CONTRASTS}
     values["align_logit"] = nan if logit is None else logit
