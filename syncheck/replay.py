@@ -203,13 +203,14 @@ def _batches_of_like_length(
 def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
     """Tokenize a text without its first ``cut`` characters, up to an end-of-text token that is written in it.
 
-    Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, and so its answers begin
-    with one; such an answer is tokenized without it.
+    A text that the model does not read (``bounded`` is false) has no such end. Characters are counted in the whole
+    text. Llama-2's tokenizer puts a space before a text, and so its answers begin with one; such an answer is tokenized
+    without it.
     """
     model, tokenizer = monitor.model, monitor.tokenizer
     # verbose=False: check_window reports a text that is too long.
     encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
-    token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer))
+    token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer) if bounded else ())
     without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
     if bounded:
         check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)

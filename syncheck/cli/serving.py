@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,19 +101,31 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         only_loopback=loopback,
         resume_seconds=args.resume_seconds,
     )
+    listening = _listening(args.host, args.port)
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
-    uvicorn.run(
+    served = uvicorn.Config(
         create_app(source, config),
-        host=args.host,
-        port=args.port,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
     )
+    with listening, suppress(KeyboardInterrupt):
+        uvicorn.Server(served).run([listening])
     return 0
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; refuses an address that cannot be had."""
+    if port > 65_535:
+        raise InputError(f"--port must be at most 65535; found {port}")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(f"cannot listen on {host}:{port}: {error}; choose another --port or --host") from error
 
 
 def _key(file: str | None, variable: str) -> str | None:

@@ -436,6 +436,8 @@ def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 def _failure(error: Exception) -> ServiceError:
     if isinstance(error, ServiceError):
+        if error.status >= 500:
+            logger.warning("%s: %s", error.code, error)
         return error
     logger.error("a request failed", exc_info=error)
     return ServiceError(500, "internal_error", describe_failure(error))
@@ -464,4 +466,6 @@ async def _on_service_error(request: Request, error: ServiceError) -> Response:
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
-    return JSONResponse(ServiceError(error.status_code, "http_error", error.detail).to_dict(), error.status_code)
+    asked = f"{request.method} {request.url.path}"
+    said = f"{asked}: {error.detail}; chats go to POST /v1/chat/completions, given answers to POST /v1/score"
+    return JSONResponse(ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code)

@@ -74,6 +74,7 @@ class Gateway:
         self._require_passages(request)
         async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
             answer = _object(await _read(response))
+        _require_no_error(answer)
         if not isinstance(answer.get("choices"), list):
             raise ServiceError(502, "upstream_invalid", "the upstream's answer has no list 'choices'")
         answer["choices"] = [await self._checked_choice(request, choice) for choice in answer["choices"]]
@@ -326,14 +327,18 @@ def _named(unchecked: list[str]) -> dict[str, Any]:
 
 def _chunk(line: str) -> dict[str, Any]:
     chunk = _object(line.encode())
-    if chunk.get("error"):
-        error = chunk["error"]
-        said = error.get("message") if isinstance(error, dict) else error
-        raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
+    _require_no_error(chunk)
     choices = chunk.get("choices")
     if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
         raise ServiceError(502, "upstream_invalid", "the upstream sent a chunk whose choices are not objects")
     return chunk
+
+
+def _require_no_error(answer: Mapping[str, Any]) -> None:
+    """Refuse an error that came with a status of success."""
+    if error := answer.get("error"):
+        said = error.get("message") if isinstance(error, dict) else error
+        raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
 
 
 async def _read(response: httpx.Response) -> bytes:

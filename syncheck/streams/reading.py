@@ -59,7 +59,7 @@ class GrowingResponse:
         self._tokenizer = monitor.tokenizer
         self._prompt = prompt
         self._in_window = in_window
-        self._ends = end_tokens_of(monitor.model, monitor.tokenizer)
+        self._ends = end_tokens_of(monitor.model, monitor.tokenizer) if in_window else ()
         self._detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
         self._segmenter = IncrementalSegmenter(monitor.config.segmenter)
         self._finder = BoundaryFinder(monitor.config.segmenter)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
 
 from syncheck import load_kit
+from syncheck.cli import main
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.streams import FoldedAnswer, fold, from_dict
@@ -251,6 +253,7 @@ def test_a_tool_call_is_passed_through(posted):
         (Upstream(status=500, answer={"detail": "x"}), 500, "refused"),
         (Upstream(answer=[1]), 502, "invalid"),
         (Upstream(answer={}), 502, "invalid"),
+        (Upstream(answer={"error": {"message": "overloaded"}}), 502, "error"),
     ],
 )
 def test_what_the_upstream_refuses_is_told(posted, upstream, status, code):
@@ -303,6 +306,15 @@ def test_another_host_name_and_another_form_are_refused(posted):
     assert posted(upstream, b"{}", headers={"content-type": "text/plain"}).status_code == 415
     config = ServerConfig(only_loopback=False)
     assert posted(upstream, asked(), headers={"host": "gpu7"}, config=config).status_code == 200
+
+
+@pytest.mark.parametrize("port", [None, 99_999])
+def test_a_port_that_cannot_be_had_is_bad_usage(capsys, port):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        wanted = str(port or taken.getsockname()[1])
+        assert main(["gateway", "--upstream", "http://up/v1", "--port", wanted]) == 2
+    told = capsys.readouterr().err
+    assert wanted in told and "listening" not in told
 
 
 def test_the_other_pages(posted):

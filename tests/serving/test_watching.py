@@ -246,12 +246,14 @@ def test_a_response_that_outgrows_the_window(scripted):
             watch.feed("is large " * 500)
 
 
-def test_an_end_of_text_token_in_the_text_ends_it(generic):
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+def test_an_end_of_text_token_in_the_text_ends_it_for_a_model_that_reads_it(generic, reveal):
     text = "It is old.</s> It is new. It is there, too."
-    for reveal in ("verified", "immediate"):
-        events, watch = watched(generic, [*text], reveal=reveal)
-        same(watch.report, generic.score(prompted(generic), text))
-        assert fold(events).text == "It is old."
+    for signals, shown in ((True, "It is old."), (False, text)):
+        events, watch = watched(generic, [*text], reveal=reveal, signals=signals)
+        whole = generic.score(prompted(generic), text, signals=signals)
+        assert fold(events).text == watch.report.response == whole.response == shown
+        assert [s.text for s in watch.report.sentences] == [s.text for s in whole.sentences]
 
 
 def test_sentences_are_cut_at_the_limit_of_tokens(scripted):
