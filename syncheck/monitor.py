@@ -279,7 +279,8 @@ class Monitor(StoredMonitor):
         prompt
             From :meth:`prompt`.
         **options
-            ``reveal``, ``stop_below``, ``signals``, ``passage_ids``; see :class:`syncheck.streams.TextWatch`.
+            ``reveal``, ``stop_below``, ``signals``, ``at_once``, ``passage_ids``; see
+            :class:`syncheck.streams.TextWatch`.
 
         Examples
         --------

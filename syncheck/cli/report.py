@@ -18,8 +18,8 @@ from syncheck.corpus.records import JsonDict
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.errors import InputError, SyncheckError
 from syncheck.files import RefusedRecord, parsed_record
-from syncheck.labelling.datasets import load_jsonl, load_unlabelled
-from syncheck.labelling.responses import LabelledResponse, read_records
+from syncheck.labelling.datasets import load_jsonl
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
 
 _POINTS = 200
@@ -110,15 +110,13 @@ def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _refused(source: str, number: int, row: JsonDict, reason: str) -> RefusedRecord:
+    reason = reason.removeprefix(f"{source}:{number}").lstrip(":, ")  # a RecordError says where
     return RefusedRecord(source, number, "" if row.get("id") is None else str(row["id"]), reason)
 
 
 def _records(path: Path) -> dict[str, LabelledResponse]:
-    """Return what was scored, by id, with its labels where the first record has any."""
-    first = next(read_records(path), None)
-    labelled = first is not None and not {"spans", "labels"}.isdisjoint(first.values)
-    found = load_jsonl(path, carry_labels=True) if labelled else load_unlabelled(path)
-    return {record.id: record for record in found}
+    """Return what was scored, by id, with the labels that a record has."""
+    return {record.id: record for record in load_jsonl(path, carry_labels=True, labels_required=False)}
 
 
 def _labels(answer: ScoredAnswer, record: LabelledResponse) -> tuple[bool | None, ...]:

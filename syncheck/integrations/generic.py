@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from syncheck.errors import InputError
-from syncheck.given import check_sequence, check_share, check_texts
+from syncheck.given import check_sequence, check_share, check_text, check_texts
 from syncheck.kit import load_kit
 from syncheck.segments import is_checkable
 
@@ -58,7 +58,7 @@ def score(
     InputError
         If there are not as many entries as sentences, or a text is empty.
     PromptError
-        If passages and sentence do not fit the window of the monitored model.
+        If ``monitor`` measures a model whose window passages and sentence do not fit.
     WrongTypeError
         If an argument is not a list of strings.
 
@@ -123,7 +123,7 @@ def assert_faithful(
     AssertionError
         If a sentence has not reached the score; lists these sentences, each with the passage nearest to it.
     PromptError
-        If passages and answer do not fit the window of the monitored model.
+        If ``monitor`` measures a model whose window passages and answer do not fit.
     InputError, WrongTypeError
         If an argument cannot be used.
 
@@ -134,6 +134,7 @@ def assert_faithful(
     <Report: ...>
     """
     __tracebackhide__ = True  # pytest shows the line of the test
+    check_text(answer, "answer")
     check_share(at_least, "at_least")
     monitor = monitor or generic_monitor()
     if monitor.aggregator is None:

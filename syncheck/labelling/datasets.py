@@ -83,7 +83,7 @@ def load_records(
     return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
 
 
-def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
+def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required: bool = True) -> list[LabelledResponse]:
     """Read labelled responses from JSON Lines.
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
@@ -98,6 +98,8 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     carry_labels
         Carries labels over to sentences that a monitor cuts otherwise: those that overlap an unfaithful sentence are
         unfaithful. Without it such responses are refused when they are measured or their labels are used.
+    labels_required
+        Without it, a record with neither ``spans`` nor ``labels`` is a response without labels, not an error.
 
     Raises
     ------
@@ -109,7 +111,10 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     path = Path(path)
     responses = ResponseCollection()
     for record in read_records(path):
-        responses.add(_response(record, path.stem, carry_labels), record)
+        if labels_required or not {"spans", "labels"}.isdisjoint(record.values):
+            responses.add(_response(record, path.stem, carry_labels), record)
+        else:
+            responses.add(_unlabelled(record, path.stem), record)
     return responses.found_in(path)
 
 

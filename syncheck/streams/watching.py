@@ -217,7 +217,8 @@ class TextWatch:
             if self._stop_below is not None and falls_below(sentence, self._stop_below):
                 del answer.sentences[index:], answer.signals[index:]
                 self.is_over, self._stop = True, "below_threshold"
-                shown = f"scored {sentence.score:.2f}" if sentence.score is not None else "has no score"
+                missing = f"has no score ({sentence.reason or sentence.status})"
+                shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
                 self._writer.notice(f"Stopped: this sentence {shown}, and {self._stop_below:.2f} was asked for.")
                 return
 
@@ -244,6 +245,7 @@ def watch(
     **options: Any,  # noqa: ANN401 - those of TextWatch
 ) -> Iterator[ProtocolEvent]:
     """Check a stream of text; see :meth:`syncheck.Monitor.watch`."""
+    _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
         with TextWatch(monitor, prompt, **options) as watched:
             for piece in stream:
@@ -264,6 +266,7 @@ async def watch_async(
     **options: Any,  # noqa: ANN401 - those of TextWatch
 ) -> AsyncIterator[ProtocolEvent]:
     """Check an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
+    _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
     try:
         async with TextWatch(monitor, prompt, **options) as watched:
             async for piece in stream:
@@ -278,6 +281,11 @@ async def watch_async(
         closing = close() if close is not None else None
         if closing is not None:
             await closing
+
+
+def _require_stream(stream: object, kind: type, expected: str) -> None:
+    if not isinstance(stream, kind):
+        raise WrongTypeError(f"the stream must be {expected}; found {type(stream).__name__}")
 
 
 def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 - of the caller's stream

@@ -40,12 +40,13 @@ def test_json_lines_and_a_store_give_the_same_page(report, tmp_path, capsys):
 
 
 def test_records_give_questions_and_labels(report, tmp_path):
-    scores = write(tmp_path / "scores.jsonl", row("a", 0.75, 0.8), row("b", 0.7), row("c", 0.9))
+    scores = write(tmp_path / "scores.jsonl", row("a", 0.75, 0.8), row("b", 0.7), row("c", 0.9), row("d", 0.9))
     fields = {"question": "Why so?", "context": "c"}
     records = [
         {"id": "a", **fields, "sentences": ["S0.", "S1."], "labels": [0, 1]},
         {"id": "b", **fields, "response": "S0.", "spans": []},
         {"id": "c", **fields, "response": "Another.", "spans": []},  # no label for what it does not say
+        {"id": "d", **fields, "response": "S0."},  # nor for what nobody labelled
     ]
     code, page = report(scores, "--records", write(tmp_path / "records.jsonl", *records))
     assert code == 0
@@ -62,13 +63,14 @@ def test_records_without_labels_give_questions_alone(report, tmp_path, capsys):
     assert "'b'" in capsys.readouterr().err
 
 
-def test_lines_without_an_answer_are_on_the_page_and_bad_input(report, tmp_path):
+def test_lines_without_an_answer_are_on_the_page_and_bad_input(report, tmp_path, capsys):
     code, page = report(
         write(tmp_path / "s.jsonl", row("a", 0.5), {"id": "b", "line": 7, "error": "no <b>"}, "nonsense")
     )
     assert code == 2
     assert "no &lt;b&gt;" in page
     assert "2 records were refused" in page
+    assert capsys.readouterr().err.count("s.jsonl:3") == 1
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):

@@ -77,6 +77,11 @@ def test_what_cannot_be_scored_is_refused(scripted, passages, sentences, error):
         score(passages, sentences, monitor=scripted)
 
 
+def test_an_answer_that_is_no_text_is_refused(scripted):
+    with pytest.raises(WrongTypeError, match="answer"):
+        assert_faithful(None, PASSAGES, monitor=scripted)
+
+
 def test_the_threshold_is_reached_or_not(scripted):
     assert len(assert_faithful(ANSWER, PASSAGES, at_least=0.3, monitor=scripted).sentences) == 2
     with pytest.raises(AssertionError, match="1 of 2"):

@@ -306,6 +306,8 @@ def test_bad_arguments(generic, scripted):
         list(generic.watch([3], prompted(generic)))
     with pytest.raises(WrongTypeError):
         list(generic.watch([("a", ["a"])], prompted(generic)))
+    with pytest.raises(WrongTypeError, match="watch_async"):
+        list(generic.watch(3, prompted(generic)))
     untrained = Monitor(scripted.model, scripted.tokenizer, config=scripted.config)
     with pytest.raises(NotReadyError):
         untrained.watch_text(prompted(untrained), stop_below=0.5)
