@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
+from boundaries import ROOT
+from first_tries import judge, load_pairs, main, table
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+from syncheck.errors import InputError
+
 FIELDS = ["id", "context_id", "domain", "kind", "question", "context", "supported", "unsupported", "relation", "half"]
 KINDS = set(
     "number name date place negation antonym role comparison quantifier condition unrelated paraphrase inference "
@@ -15,17 +17,9 @@ KINDS = set(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def benchmarks():
-    """Lets the scripts' folder be imported from, as Python does when it runs one of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield
-
-
 @pytest.fixture(scope="module")
 def records():
-    lines = (FOLDER / "first_tries.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "benchmarks" / "first_tries.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -97,8 +91,6 @@ def three(tmp_path):
 
 
 def test_a_half_is_read_alone(three):
-    from first_tries import load_pairs
-
     assert [p.id for p in load_pairs(three, "open")] == ["a-1", "a-2"]
     assert [p.id for p in load_pairs(three, "closed")] == ["b-1"]
     assert [p.context for p in load_pairs(three)] == [tuple(p["context"]) for p in THREE]
@@ -106,10 +98,6 @@ def test_a_half_is_read_alone(three):
 
 @pytest.mark.parametrize("change", [{"half": "none"}, {"relation": "?"}, {"context": []}, {"kind": None}])
 def test_a_bad_record_is_refused(tmp_path, change):
-    from first_tries import load_pairs
-
-    from syncheck.errors import InputError
-
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(THREE[0] | change) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=next(iter(change))):
@@ -117,8 +105,6 @@ def test_a_bad_record_is_refused(tmp_path, change):
 
 
 def test_ties_count_one_half_and_a_missing_score_is_never_right():
-    from first_tries import judge
-
     scores = np.array([[0.9, 0.1], [0.4, 0.4], [0.2, 0.8], [np.nan, 0.3], [0.5, 0.5], [np.nan, np.nan]])
     found = judge(scores, 0.5)
     assert found.ordered.tolist() == [1, 0.5, 0, 0, 0.5, 0]
@@ -128,8 +114,6 @@ def test_ties_count_one_half_and_a_missing_score_is_never_right():
 
 
 def test_shares_are_by_kind_and_in_all_with_intervals_over_contexts(three):
-    from first_tries import judge, load_pairs, table
-
     pairs = load_pairs(three)
     head, number, place, everything = table(pairs, judge(np.array([[0.9, 0.1], [0.8, 0.6], [0.1, 0.2]]), 0.5), seed=0)
     assert head.split()[0] == "kind"
@@ -143,8 +127,6 @@ def test_shares_are_by_kind_and_in_all_with_intervals_over_contexts(three):
 @pytest.mark.slow
 @pytest.mark.parametrize("half, count", [("open", 2), ("closed", 1), ("both", 3)])
 def test_the_script_scores_pairs_with_the_kit(capsys, tmp_path, three, half, count):
-    from first_tries import main
-
     output = tmp_path / "scores.jsonl"
     main(["--half", half, "--data", str(three), "--wrong", "--output", str(output), "--threshold", "0.4"])
     shown = capsys.readouterr().out
@@ -155,8 +137,6 @@ def test_the_script_scores_pairs_with_the_kit(capsys, tmp_path, three, half, cou
 
 
 def test_what_cannot_be_read_ends_the_script(tmp_path):
-    from first_tries import main
-
     path = tmp_path / "empty.jsonl"
     path.write_text("", encoding="utf-8")
     with pytest.raises(SystemExit, match="none"):

@@ -2,36 +2,26 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
+import overhead
 import pytest
 import torch
+from comparison import PLAIN, SIGNALS, WAYS
+from peak_memory import can_measure, peak_mb
+from turns import take_turns
+from workload import make_job, random_subject
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
 RANDOM = ["overhead.py", "--quick", "--models", "random", "--dtype", "bfloat16"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def benchmarks():
-    """Lets the scripts' folder be imported from, as Python does when it runs one of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield
-
-
 @pytest.fixture(scope="module")
-def subject(benchmarks):
-    from workload import random_subject
-
+def subject():
     return random_subject("tiny", device="cpu", dtype=torch.float32)
 
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_all_ways_measure_the_same_tokens_and_values(subject, batch):
-    from comparison import PLAIN, SIGNALS, WAYS
-    from workload import make_job
-
     job = make_job(subject, context=80, tokens=60, batch=batch, seed=0)
     found = {name: way(subject, job, lambda token: None) for name, way in WAYS.items()}
     expected = found[SIGNALS]
@@ -47,8 +37,6 @@ def test_all_ways_measure_the_same_tokens_and_values(subject, batch):
 
 @pytest.mark.slow
 def test_the_quick_run_prints_every_table_and_writes_its_figures(capsys, monkeypatch, tmp_path):
-    import overhead
-
     output = tmp_path / "overhead.json"
     monkeypatch.setattr(sys, "argv", [*RANDOM, "--output", str(output)])
     overhead.main()
@@ -62,8 +50,6 @@ def test_the_quick_run_prints_every_table_and_writes_its_figures(capsys, monkeyp
 
 
 def test_turns_alternate_and_errors_come_back():
-    from turns import take_turns
-
     order = []
 
     def way(name):
@@ -87,8 +73,6 @@ def test_turns_alternate_and_errors_come_back():
 
 
 def test_peak_memory_is_what_a_call_holds_at_once_however_often_it_is_repeated():
-    from peak_memory import can_measure, peak_mb
-
     if not can_measure("cpu"):
         pytest.skip("needs Linux with glibc")
 

@@ -1,9 +1,9 @@
 """Hours and memory from measured rates: exact where measured, on the line between, marked beyond."""
 
 import json
-from pathlib import Path
 
 import pytest
+import scale
 
 from syncheck.cli import main
 from syncheck.corpus import Rate, Rates, estimate, load_rates
@@ -91,9 +91,6 @@ def test_the_bundled_rates_answer_a_plan():
     assert all(0 < row[0] < 1e6 for row in of(1000, 150, 1, 8, 64, rates=load_rates(BUNDLED_RATES)))
 
 
-def test_the_documentation_shows_the_bundled_rates(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    import scale
-
+def test_the_documentation_shows_the_bundled_rates():
     shown = scale.DOCS.read_text(encoding="utf-8").split(scale.BEGIN)[1].split(scale.END)[0]
     assert shown == scale.documented(BUNDLED_RATES), "run python benchmarks/scale.py --docs"

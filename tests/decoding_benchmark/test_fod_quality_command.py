@@ -3,15 +3,15 @@
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
+import fod_quality
 import pytest
+import quality_bench
 from decoding import AnswerLog
 
 from syncheck.errors import InputError, MismatchError, PromptError, RecordError
 from syncheck.testing import WordAligner
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 PROMPTS = [
     {
         "id": "river",
@@ -41,27 +41,23 @@ class WordJudge(WordAligner):
 
 @pytest.fixture(scope="module", autouse=True)
 def command():
-    """The script as a module, with the double for the judge."""
+    """The double for the judge, and few sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        import fod_quality
-        import quality_bench
-
         patch.setattr(quality_bench, "load_aligner", lambda name, device: WordJudge() if name == "words" else None)
         patch.setattr(fod_quality, "BEAM_SIZES", (1,))
         patch.setattr(fod_quality, "SAMPLE_SIZES", (2,))
-        yield fod_quality
+        yield
 
 
 @pytest.fixture
-def run(command, tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch):
     def started(*options, prompts=PROMPTS, judge="words"):
         source = tmp_path / "mine.jsonl"
         source.write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
         fixed = ["--prompts", str(source), "--output", str(tmp_path / "log.jsonl"), "--judge", judge, "--workers", "1"]
         small = ["--max-new-tokens", "16", "--best-of", "2", "--samples-per-step", "2"]
         monkeypatch.setattr(sys, "argv", ["fod_quality.py", *fixed, *small, *options])
-        command.main()
+        fod_quality.main()
 
     return started
 

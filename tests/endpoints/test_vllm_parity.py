@@ -1,8 +1,7 @@
 """The parity script runs, against servers that answer as vLLM and SGLang do, and tells a server that is off."""
 
-from pathlib import Path
-
 import pytest
+import vllm_parity
 from inference_servers import InferenceServer
 
 from syncheck.kit import kit_language_model
@@ -15,27 +14,23 @@ def model():
     return kit_language_model()[0]
 
 
-@pytest.fixture
-def parity(monkeypatch):
+@pytest.fixture(autouse=True)
+def directly(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    import vllm_parity
-
-    return vllm_parity.main
 
 
 QUICK = ["--questions", "1", "--tokens", "20", "--count", "1", "--context", "200", "--answer", "20"]
 
 
 @pytest.mark.parametrize(("kind", "path"), [("vllm", "/v1"), ("sglang", "")])
-def test_a_server_of_the_same_model_agrees(model, parity, capsys, kind, path):
+def test_a_server_of_the_same_model_agrees(model, capsys, kind, path):
     with InferenceServer(model) as server:
-        assert parity(["--server", kind, "--url", server.url + path, *QUICK]) == 0
+        assert vllm_parity.main(["--server", kind, "--url", server.url + path, *QUICK]) == 0
     assert "outside their bounds: 0 of" in capsys.readouterr().out
 
 
-def test_a_server_that_is_off_is_told(model, parity, monkeypatch):
+def test_a_server_that_is_off_is_told(model, monkeypatch):
     exact = InferenceServer.log_probs
     monkeypatch.setattr(InferenceServer, "log_probs", lambda self, ids: (exact(self, ids) * 1.05).log_softmax(-1))
     with InferenceServer(model) as server:
-        assert parity(["--url", f"{server.url}/v1", *QUICK]) == 1
+        assert vllm_parity.main(["--url", f"{server.url}/v1", *QUICK]) == 1

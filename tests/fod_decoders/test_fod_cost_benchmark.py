@@ -2,35 +2,24 @@
 
 import json
 import sys
-from pathlib import Path
 
+import fod_cost
+import fod_rounds
 import pytest
 import torch
+from workload import random_subject
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 SENTENCES, SIZES = 3, (2, 6)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def benchmarks():
-    """Lets the scripts' folder be imported from, as Python does when it runs one of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield
-
-
 @pytest.fixture(scope="module")
-def subject(benchmarks):
-    from workload import random_subject
-
+def subject():
     return random_subject("tiny", device="cpu", dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
 def searched(subject):
     """A search twice over, with the rounds that were announced."""
-    import fod_rounds
-
     prompt, pool = fod_rounds.pool_of(subject, context=80, seed=0)
     rounds = []
     outputs = [
@@ -60,8 +49,6 @@ def test_the_search_is_scripted(searched):
 
 
 def test_the_other_ways_decode_what_the_search_did(subject, searched, monkeypatch):
-    import fod_rounds
-
     (search, _), *_ = searched
     asked = []
     for monitored in (False, True):
@@ -80,8 +67,6 @@ def test_the_other_ways_decode_what_the_search_did(subject, searched, monkeypatc
 
 @pytest.mark.slow
 def test_the_quick_run_prints_its_table_and_writes_its_figures(capsys, monkeypatch, tmp_path):
-    import fod_cost
-
     output = tmp_path / "fod.json"
     monkeypatch.setattr(sys, "argv", ["fod_cost.py", "--quick", "--models", "random", "--output", str(output)])
     fod_cost.main()
@@ -96,8 +81,6 @@ def test_the_quick_run_prints_its_table_and_writes_its_figures(capsys, monkeypat
 
 @pytest.mark.slow
 def test_branches_are_compared_with_plain_generate_on_the_same_questions(capsys, monkeypatch, tmp_path):
-    import fod_cost
-
     output = tmp_path / "fod.json"
     options = ["--quick", "--models", "bundled", "--propose", "branch", "--output", str(output)]
     monkeypatch.setattr(sys, "argv", ["fod_cost.py", *options])

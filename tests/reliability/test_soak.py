@@ -1,21 +1,12 @@
 """Nothing grows from answer to answer, and what grows is noticed."""
 
-import importlib
 from pathlib import Path
 
 import pytest
+import soak
 from doubles import ANSWER, PASSAGES, QUESTION
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reliability"
-
-
-@pytest.fixture(scope="module")
-def soak():
-    if not Path("/proc/self/status").exists():
-        pytest.skip("reads /proc")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("soak")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +20,14 @@ def prompt(monitor):
 
 
 @pytest.mark.slow
-def test_nothing_grows(soak, monitor, prompt):
+def test_nothing_grows(monitor, prompt):
     ways = soak.ways_over(monitor, [prompt], 30, 5, seed=0, tokens=8)
     before, after, memory = soak.soak(monitor, ways, say_every=10)
     assert soak.growth(before, after, memory) == []
     assert len(memory) == 1 + 3 + 1  # at the start, every ten answers, and at the end of each way
 
 
-def test_a_hook_that_stays_is_noticed(soak, monitor, prompt):
+def test_a_hook_that_stays_is_noticed(monitor, prompt):
     handles = []
 
     def answer(i):
@@ -50,7 +41,7 @@ def test_a_hook_that_stays_is_noticed(soak, monitor, prompt):
     assert found == [f"hooks: {before.hooks} before, {before.hooks + 4} after"]
 
 
-def test_memory_may_level_off_but_not_go_on_growing(soak):
+def test_memory_may_level_off_but_not_go_on_growing():
     held = soak.Held(hooks=0, threads=1, files=3, memory_mib=0.0)
     assert soak.growth(held, held, [100.0, 300.0, *[400.0] * 20]) == []
     (found,) = soak.growth(held, held, [100.0 + 10 * i for i in range(30)])
@@ -58,7 +49,7 @@ def test_memory_may_level_off_but_not_go_on_growing(soak):
 
 
 @pytest.mark.parametrize("name", ["threads", "files"])
-def test_what_is_not_given_back_is_noticed(soak, name):
+def test_what_is_not_given_back_is_noticed(name):
     before = soak.Held(hooks=0, threads=1, files=3, memory_mib=0.0)
     after = soak.Held(**{"hooks": 0, "threads": 1, "files": 3, "memory_mib": 0.0, name: 9})
     assert [line.split(":")[0] for line in soak.growth(before, after, [1.0] * 6)] == [name]

@@ -2,31 +2,23 @@
 
 import asyncio
 import copy
-import importlib
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
+import threads
 import torch
 from doubles import ANSWER, PASSAGES
+from jobs import WAYS, Job, fingerprint
 from transformers.generation import LogitsProcessorList
 
 from syncheck.errors import InputError, NotReadyError
 from syncheck.testing import SentenceGrammar
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reliability"
 QUESTIONS = ("Who is he?", "Where did Angus Scott grow up, and when?", "Which team signed Scott in 2003?")
 THREADS, ANSWERS = 4, 25
-
-
-@pytest.fixture(scope="module")
-def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("threads"), importlib.import_module("jobs")
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +41,8 @@ def prompts(monitor):
 
 
 @pytest.fixture(scope="module")
-def jobs(scripts, prompts):
-    _, ways = scripts
-    return [ways.Job(prompt=p, response=ANSWER[: 60 + 30 * i], seed=i, tokens=12) for i, p in enumerate(prompts)]
+def jobs(prompts):
+    return [Job(prompt=p, response=ANSWER[: 60 + 30 * i], seed=i, tokens=12) for i, p in enumerate(prompts)]
 
 
 def in_threads(work, count):
@@ -61,23 +52,21 @@ def in_threads(work, count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False], ids=["one monitor", "a monitor each"])
-def test_every_way_beside_every_other(scripts, monitor, jobs, shared):
-    threads, ways = scripts
+def test_every_way_beside_every_other(monitor, jobs, shared):
     monitors = [monitor if shared else copy.copy(monitor) for _ in range(THREADS)]
     found = threads.compare(monitors, jobs, threads.serial(monitor, jobs), count=ANSWERS, seed=0)
     assert {outcome for _, outcome in found} == {"same"}
-    assert {way for way, _ in found} == set(ways.WAYS)
+    assert {way for way, _ in found} == set(WAYS)
     assert found.total() == THREADS * ANSWERS
 
 
-def test_a_stream_goes_on_in_any_thread(scripts, monitor, prompts, impatient):
-    _, ways = scripts
+def test_a_stream_goes_on_in_any_thread(monitor, prompts, impatient):
     grammar = LogitsProcessorList([SentenceGrammar(monitor.tokenizer, prompts[0].with_context_ids)])
 
     def begin(i):
         return monitor.stream(prompts[i], max_new_tokens=30, logits_processor=grammar)
 
-    expected = [ways.fingerprint(list(begin(i))[-1].report) for i in range(len(prompts))]
+    expected = [fingerprint(list(begin(i))[-1].report) for i in range(len(prompts))]
     streams = in_threads(begin, len(prompts))
     last = [None] * len(streams)
     for turn in range(200):
@@ -88,7 +77,7 @@ def test_a_stream_goes_on_in_any_thread(scripts, monitor, prompts, impatient):
 
         for i, event in zip(place, in_threads(step, len(streams)), strict=True):
             last[i] = event or last[i]
-    assert [ways.fingerprint(event.report) for event in last] == expected
+    assert [fingerprint(event.report) for event in last] == expected
 
 
 def test_a_watch_sees_what_its_own_thread_runs(monitor, prompts):
@@ -118,8 +107,7 @@ def test_a_report_inside_the_block_of_another_thread_is_refused(monitor, prompts
     assert len(report.tokens.token_ids) == 3
 
 
-def test_asyncio_tasks_each_watch_their_own_loop(scripts, monitor, prompts):
-    _, ways = scripts
+def test_asyncio_tasks_each_watch_their_own_loop(monitor, prompts):
 
     async def answer(prompt):
         with monitor.attach(prompt) as watch:
@@ -128,7 +116,7 @@ def test_asyncio_tasks_each_watch_their_own_loop(scripts, monitor, prompts):
                 logits = monitor.model(input_ids=ids, use_cache=False).logits
                 ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
                 await asyncio.sleep(0)  # the others' turn, in the same thread
-            return ways.fingerprint(watch.report(ids))
+            return fingerprint(watch.report(ids))
 
     async def together():
         return await asyncio.gather(*map(answer, prompts))

@@ -1,5 +1,6 @@
 """The benchmark of detection prints what ``syncheck evaluate`` finds."""
 
+import detection
 import numpy as np
 import pytest
 from measured_doubles import yes_and_no
@@ -9,17 +10,12 @@ from syncheck import feature_schema
 from syncheck.training import read_parquet, write_parquet
 
 
-@pytest.fixture
-def detection(benchmark):
-    return benchmark("detection")
-
-
 def cells(lines):
     return {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in lines if "|" in line}
 
 
 @pytest.mark.slow
-def test_the_tables_are_those_of_the_measured_sentences(detection, tmp_path, capsys):
+def test_the_tables_are_those_of_the_measured_sentences(tmp_path, capsys):
     schema = feature_schema("syncheck.v1", ())
     values = np.random.default_rng(0).random((60, len(schema.names)))
     values[::2, schema.names.index("align_score")] += 0.5
@@ -57,13 +53,13 @@ def test_the_tables_are_those_of_the_measured_sentences(detection, tmp_path, cap
     assert kinds["lr"][1].split()[0] == systems["all features"][0].split()[0]
 
 
-def test_generators_that_are_not_in_the_data_are_named(detection):
+def test_generators_that_are_not_in_the_data_are_named():
     row = {"system": "a", "subset": "m", "auroc": 0.5, "low": None, "high": None}
     with pytest.raises(SystemExit, match="--generators"):
         list(detection.systems_table({"strict": {"rows": [row, row | {"subset": "all"}]}}, ("m", "x")))
 
 
-def test_a_failure_ends_it(detection, tmp_path, capsys):
+def test_a_failure_ends_it(tmp_path, capsys):
     with pytest.raises(SystemExit, match="features"):
         detection.main(["--data", str(tmp_path / "nothing"), "--output", str(tmp_path)])
     assert "exist" in capsys.readouterr().err

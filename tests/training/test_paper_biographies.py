@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+import paper_table_1
 import pytest
 from made_up_biographies import write_biographies
 from sklearn.metrics import roc_auc_score
@@ -45,7 +46,7 @@ def value(words, option):
 
 
 @pytest.mark.slow
-def test_each_column_is_trained_on_the_file_that_the_paper_says(paper_table_1, files, options, tmp_path, capsys):
+def test_each_column_is_trained_on_the_file_that_the_paper_says(files, options, tmp_path, capsys):
     options = [*options, "--biographies", *files.values(), "--also", "Bundled again=bundled"]
     assert paper_table_1.main(options) == 0
     shown = capsys.readouterr().out
@@ -73,7 +74,7 @@ def test_each_column_is_trained_on_the_file_that_the_paper_says(paper_table_1, f
         assert rows[system] == [f"{auroc:.3f}" for auroc in (*expected, fmean(expected))]
 
 
-def test_what_is_measured(paper_table_1, files, options, tmp_path, monkeypatch):
+def test_what_is_measured(files, options, tmp_path, monkeypatch):
     """With the published prompts and LID, labelled by propositions; nothing of RAGTruth is asked for."""
     monkeypatch.setattr(paper_table_1, "evaluate", lambda test, how: {"FLARE": (0.5, None)})
     assert paper_table_1.main([*options, "--biographies", files["FS"], files["F-100"]]) == 0
@@ -85,11 +86,11 @@ def test_what_is_measured(paper_table_1, files, options, tmp_path, monkeypatch):
     assert labelled_set(measured, "paper").y.tolist() == [1, 0] * len(FAMOUS_PEOPLE)
 
 
-def labels_of(paper_table_1, options):
+def labels_of(options):
     return paper_table_1.biographies.labelled_files(paper_table_1.read_options(options))
 
 
-def test_labels_are_made_once_and_anew_for_another_file_or_judge(paper_table_1, files, options, tmp_path, monkeypatch):
+def test_labels_are_made_once_and_anew_for_another_file_or_judge(files, options, tmp_path, monkeypatch):
     judged = []
 
     def models(args, aligner):
@@ -104,21 +105,21 @@ def test_labels_are_made_once_and_anew_for_another_file_or_judge(paper_table_1, 
     for name, people in (("FS", UNKNOWN_PEOPLE), ("F-100", FAMOUS_PEOPLE)):
         write_biographies(tmp_path / f"{name}.jsonl", people, propositions=None)
     options = [*options, "--biographies", files["FS"], files["F-100"], "--propositioner", "rules", "--judge"]
-    first = labels_of(paper_table_1, [*options, "autoais:a"])
+    first = labels_of([*options, "autoais:a"])
     assert judged == [*UNKNOWN_PEOPLE, *FAMOUS_PEOPLE]
-    assert labels_of(paper_table_1, [*options, "autoais:a"]) == first and len(judged) == 9
+    assert labels_of([*options, "autoais:a"]) == first and len(judged) == 9
     write_biographies(tmp_path / "F-100.jsonl", ("Ada Lovelace", "Marie Curie"), propositions=None)
-    again = labels_of(paper_table_1, [*options, "autoais:a"])
+    again = labels_of([*options, "autoais:a"])
     assert again["FS"] == first["FS"] and again["F-100"] != first["F-100"]
     assert judged[9:] == ["Marie Curie"]
-    labels_of(paper_table_1, [*options, "autoais:b"])
+    labels_of([*options, "autoais:b"])
     assert judged[10:] == [*UNKNOWN_PEOPLE, "Ada Lovelace", "Marie Curie"]
     assert not list((tmp_path / "runs").glob("*.unfinished"))
 
 
-def test_kept_labels_are_those_of_the_biographies(paper_table_1, files, options, tmp_path):
+def test_kept_labels_are_those_of_the_biographies(files, options, tmp_path):
     (tmp_path / "runs").mkdir()
-    kept = labels_of(paper_table_1, [*options, "--biographies", files["FS"], files["F-100"]])
+    kept = labels_of([*options, "--biographies", files["FS"], files["F-100"]])
     expected = load_biographies(tmp_path / "FS.jsonl", prompts="task")
     assert load_records(kept["FS"], carry_labels=True) == [replace(r, generator=GENERATOR, task="FS") for r in expected]
 
@@ -150,7 +151,7 @@ def test_kept_labels_are_those_of_the_biographies(paper_table_1, files, options,
         (["--biographies", "FS=a", "F-100=b", "--judge", "bundled"], "bundled"),
     ],
 )
-def test_options_that_do_not_go_together(paper_table_1, options, capsys, given, said):
+def test_options_that_do_not_go_together(options, capsys, given, said):
     with pytest.raises(SystemExit) as caught:
         paper_table_1.read_options([*options, *given])
     assert caught.value.code == 2
@@ -166,20 +167,16 @@ def test_options_that_do_not_go_together(paper_table_1, options, capsys, given, 
         (("Angus Scott",), {"ctxs": []}, "ctxs"),
     ],
 )
-def test_unusable_files_stop_it_before_anything_is_measured(
-    paper_table_1, files, options, tmp_path, people, more, said
-):
+def test_unusable_files_stop_it_before_anything_is_measured(files, options, tmp_path, people, more, said):
     write_biographies(tmp_path / "FS.jsonl", people, **more)
     with pytest.raises(SystemExit, match=said):
         paper_table_1.main([*options, "--biographies", *files.values()])
     assert not list((tmp_path / "runs").glob("*.parquet"))
 
 
-def test_people_of_the_two_files_may_be_the_same_where_neither_trains_for_the_other(
-    paper_table_1, files, options, tmp_path
-):
+def test_people_of_the_two_files_may_be_the_same_where_neither_trains_for_the_other(files, options, tmp_path):
     (tmp_path / "runs").mkdir()
-    kept = labels_of(paper_table_1, [*options, "--biographies", *files.values()])
+    kept = labels_of([*options, "--biographies", *files.values()])
     assert list(kept) == ["FS", "F-100", "F-100-anti"]
     assert {r.group for r in load_records(kept["F-100"])} == {r.group for r in load_records(kept["F-100-anti"])}
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import paper_table_1
 import pytest
 import torch
 from made_up_biographies import write_biographies
@@ -23,7 +24,7 @@ GENERATOR = "mistral-7B-instruct"
 
 
 @pytest.mark.slow
-def test_from_the_corpus_to_the_table(paper_table_1, tmp_path, capsys):
+def test_from_the_corpus_to_the_table(tmp_path, capsys):
     corpus, output = tmp_path / "ragtruth", tmp_path / "runs"
     corpus.mkdir()
     write_ragtruth(corpus, per_split=4)
@@ -57,7 +58,7 @@ def test_from_the_corpus_to_the_table(paper_table_1, tmp_path, capsys):
             assert rows[name][place] == f"{expected:.3f}"
 
 
-def test_a_run_goes_on_with_what_it_has_measured(paper_table_1, tmp_path, capsys):
+def test_a_run_goes_on_with_what_it_has_measured(tmp_path, capsys):
     corpus, output = tmp_path / "ragtruth", tmp_path / "runs"
     corpus.mkdir()
     write_ragtruth(corpus, per_split=3)
@@ -80,7 +81,7 @@ def test_a_run_goes_on_with_what_it_has_measured(paper_table_1, tmp_path, capsys
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the paper stops at 300 iterations
-def test_a_table_without_an_aligner_has_no_row_of_it(paper_table_1, tmp_path):
+def test_a_table_without_an_aligner_has_no_row_of_it(tmp_path):
     write_ragtruth(make(tmp_path / "ragtruth"), per_split=3)
     options = ["--ragtruth", str(tmp_path / "ragtruth"), "--model", str(GOLDEN), "--generator", GENERATOR]
     options += ["--tasks", "Data2txt", "--seeds", "1", "--aligner", "none", "--output", str(tmp_path / "runs")]
@@ -91,14 +92,14 @@ def test_a_table_without_an_aligner_has_no_row_of_it(paper_table_1, tmp_path):
     ]
 
 
-def test_no_aligner_has_no_row_beside_the_others(paper_table_1, capsys):
+def test_no_aligner_has_no_row_beside_the_others(capsys):
     options = ["--ragtruth", "r", "--model", "m", "--generator", "g", "--output", "o", "--also", "NLI=x", "X=none"]
     with pytest.raises(SystemExit):
         paper_table_1.read_options(options)
     assert "--also" in capsys.readouterr().err
 
 
-def test_failed_features_are_not_taken_from_an_earlier_run(paper_table_1, tmp_path, capsys):
+def test_failed_features_are_not_taken_from_an_earlier_run(tmp_path, capsys):
     earlier = tmp_path / "features.parquet"
     earlier.write_bytes(b"of an earlier run")
     with pytest.raises(SystemExit, match=str(earlier)):
@@ -117,9 +118,7 @@ def test_failed_features_are_not_taken_from_an_earlier_run(paper_table_1, tmp_pa
         ("evaluate", "a: left out: too long\n", True),
     ],
 )
-def test_only_responses_that_features_leaves_out_are_tolerated(
-    paper_table_1, monkeypatch, capsys, command, said, stops
-):
+def test_only_responses_that_features_leaves_out_are_tolerated(monkeypatch, capsys, command, said, stops):
     monkeypatch.setattr(paper_table_1, "syncheck", lambda words: sys.stderr.write(said) * 0 + 2)
     if stops:
         with pytest.raises(SystemExit, match="made"):
@@ -135,7 +134,7 @@ def documented():
 
 
 @pytest.mark.slow
-def test_the_documented_command_runs_with_alignscore(paper_table_1, tmp_path, monkeypatch):
+def test_the_documented_command_runs_with_alignscore(tmp_path, monkeypatch):
     """As it stands, but for the large files: a small model and checkpoint by the same names, and MiniCheck's."""
     monkeypatch.chdir(tmp_path)
     write_ragtruth(make(tmp_path / "ragtruth"), per_split=4)
@@ -169,7 +168,7 @@ def make(folder):
     return folder
 
 
-def test_the_documented_commands_are_for_both_models_of_the_paper(paper_table_1):
+def test_the_documented_commands_are_for_both_models_of_the_paper():
     options = [paper_table_1.read_options(given) for given in documented()]
     assert [o.generator for o in options] == ["llama-2-7b-chat", "mistral-7B-instruct"]
     assert {(o.tasks, o.seeds, o.aligner, o.aligner_overflow) for o in options} == {

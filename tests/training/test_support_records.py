@@ -3,23 +3,11 @@
 import json
 import lzma
 import sys
-from pathlib import Path
 
 import pytest
+import support_records
 
 from syncheck.labelling import LabelledSentence, load_records
-
-FOLDER = Path(__file__).parents[2] / "examples" / "starter_kit"
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The script, imported from its folder as Python does when it runs it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        import support_records
-
-        yield support_records
 
 
 @pytest.fixture
@@ -43,8 +31,8 @@ def pairs(tmp_path):
 EVERY_PART = ("train", "calibrate", "test")
 
 
-def test_records(script, pairs, tmp_path):
-    found = list(script.support_records(pairs, per_source=3, sources=("first", "second"), parts=EVERY_PART))
+def test_records(pairs, tmp_path):
+    found = list(support_records.support_records(pairs, per_source=3, sources=("first", "second"), parts=EVERY_PART))
     assert [r["generator"] for r in found] == ["first"] * 3 + ["second"] * 3
     output = tmp_path / "x.jsonl"
     output.write_text("".join(json.dumps(record) + "\n" for record in found))
@@ -57,27 +45,29 @@ def test_records(script, pairs, tmp_path):
         assert (record.question, record.task) == ("What does the text say?", "Support")
 
 
-def test_a_draw_is_the_same_whatever_the_other_sources_are(script, pairs):
-    both = list(script.support_records(pairs, per_source=5, sources=("first", "second"), parts=EVERY_PART))
-    alone = list(script.support_records(pairs, per_source=5, sources=("second",), parts=EVERY_PART))
+def test_a_draw_is_the_same_whatever_the_other_sources_are(pairs):
+    both = list(support_records.support_records(pairs, per_source=5, sources=("first", "second"), parts=EVERY_PART))
+    alone = list(support_records.support_records(pairs, per_source=5, sources=("second",), parts=EVERY_PART))
     assert [r for r in both if r["generator"] == "second"] == alone
-    other = list(script.support_records(pairs, per_source=5, sources=("second",), parts=EVERY_PART, seed=1))
+    other = list(support_records.support_records(pairs, per_source=5, sources=("second",), parts=EVERY_PART, seed=1))
     assert [r["id"] for r in other] != [r["id"] for r in alone]
 
 
-def test_claims_of_several_sentences_and_contexts_the_aligner_knows_are_left_out(script, pairs):
-    every = list(script.support_records(pairs, per_source=99, sources=("first",), parts=EVERY_PART))
+def test_claims_of_several_sentences_and_contexts_the_aligner_knows_are_left_out(pairs):
+    every = list(support_records.support_records(pairs, per_source=99, sources=("first",), parts=EVERY_PART))
     assert [r["id"] for r in every] == [f"first-{i}" for i in range(40)]
-    parts = [list(script.support_records(pairs, per_source=99, sources=("first",), parts=(p,))) for p in EVERY_PART]
+    parts = [
+        list(support_records.support_records(pairs, per_source=99, sources=("first",), parts=(p,))) for p in EVERY_PART
+    ]
     assert sorted(r["id"] for part in parts for r in part) == sorted(r["id"] for r in every)
-    default = {r["id"] for r in script.support_records(pairs, per_source=99, sources=("first",))}
+    default = {r["id"] for r in support_records.support_records(pairs, per_source=99, sources=("first",))}
     assert default == {r["id"] for part in parts[1:] for r in part} != {r["id"] for r in every}
 
 
-def test_the_command(script, pairs, tmp_path, monkeypatch, capsys):
+def test_the_command(pairs, tmp_path, monkeypatch, capsys):
     output = tmp_path / "x.jsonl"
     options = ["--pairs", str(pairs), "--sources", "first", "--per-source", "4", "--parts", *EVERY_PART]
     monkeypatch.setattr(sys, "argv", ["support_records.py", *options, "--output", str(output)])
-    assert script.main() == 0
+    assert support_records.main() == 0
     labels = [json.loads(line)["labels"][0] for line in output.read_text().splitlines()]
     assert f" {labels.count(0)} not" in capsys.readouterr().out

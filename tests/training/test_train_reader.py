@@ -1,25 +1,13 @@
 """The starter kit's training of the aligner: hand-written claims, and which of them are held out."""
 
-import sys
-from pathlib import Path
-
 import pytest
+import train_reader
 
-KIT = Path(__file__).parents[2] / "examples" / "starter_kit"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
 
 
-@pytest.fixture(scope="module")
-def train_reader():
-    sys.path.insert(0, str(KIT))
-    import train_reader
-
-    yield train_reader
-    sys.path.remove(str(KIT))
-
-
 @pytest.fixture
-def read(train_reader, tmp_path):
+def read(tmp_path):
     """Read files of these texts, in the order of their names."""
 
     def of(*texts):
@@ -74,7 +62,7 @@ def test_a_line_that_is_none_of_the_format_is_refused_by_name(read, text):
         read(text)
 
 
-def test_one_context_in_twelve_is_held_out_whatever_is_claimed(train_reader, read):
+def test_one_context_in_twelve_is_held_out_whatever_is_claimed(read):
     groups = read("\n".join(f"P: Passage {number}.\n+ It is {number}.\n- It is not." for number in range(1200)))
     held_out = [group.passages for group in groups if train_reader.is_held_out(group)]
     assert 70 < len(held_out) < 130

@@ -5,23 +5,19 @@ import math
 import numpy as np
 import pytest
 import torch
+import tried_features
 from measured_doubles import yes_and_no
 
 from syncheck import feature_schema
 from syncheck.training import write_parquet
 
 
-@pytest.fixture
-def tried(benchmark):
-    return benchmark("tried_features")
-
-
-def test_the_likeliest_token_has_rank_one(tried):
+def test_the_likeliest_token_has_rank_one():
     logits = torch.tensor([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
-    assert tried.log_ranks(logits, torch.tensor([0, 1])) == pytest.approx([0.0, math.log(3)])
+    assert tried_features.log_ranks(logits, torch.tensor([0, 1])) == pytest.approx([0.0, math.log(3)])
 
 
-def test_columns_of_a_sentence(tried):
+def test_columns_of_a_sentence():
     text = "The lamp-post  fell."
     spans = np.array([[0, 3], [3, 8], [8, 13], [13, 15], [15, 19], [19, 20]])  # The| lamp|-post|  |fell|.
     values = {
@@ -33,7 +29,7 @@ def test_columns_of_a_sentence(tried):
         "log_rank": np.array([0.0, 1.0, 2.0, 0.0, 3.0, 0.0]),
         "log_rank_without": np.array([0.0, 2.0, 4.0, 0.0, 3.0, 3.0]),
     }
-    assert tried.sentence_columns(text, spans, values) == pytest.approx(
+    assert tried_features.sentence_columns(text, spans, values) == pytest.approx(
         {
             "mean_log_rank": 1.0,
             "max_log_rank": 3.0,
@@ -51,10 +47,10 @@ def test_columns_of_a_sentence(tried):
 
 
 @pytest.mark.slow
-def test_every_candidate_has_a_line(tried, tmp_path, capsys):
+def test_every_candidate_has_a_line(tmp_path, capsys):
     schema = feature_schema("syncheck.v3", ())
     values = np.random.default_rng(0).random((24, len(schema.names)))
     write_parquet(yes_and_no(schema, values), tmp_path / "features.parquet")
-    tried.main(["--features", str(tmp_path / "features.parquet"), "--repeats", "1"])
+    tried_features.main(["--features", str(tmp_path / "features.parquet"), "--repeats", "1"])
     printed = capsys.readouterr().out
-    assert all(f"and {name}" in printed for name in tried.CANDIDATES)
+    assert all(f"and {name}" in printed for name in tried_features.CANDIDATES)
