@@ -3,22 +3,28 @@
     python benchmarks/watching.py
 
 The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``generation``
-lets the kit's language model read it too. Both ways take turns; prints the seconds of each round and the median ratio.
+lets the kit's language model read it too. It is fed piece by piece, and as an asynchronous stream whose pieces are all
+there. Both ways take turns with one score; prints the seconds of each round and the median ratio.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 from statistics import median
+from typing import TypeVar
 
 import torch
 from machine import describe_machine
 
-from syncheck import Monitor, RagPrompt, Report, load_kit
+from syncheck import Monitor, RagPrompt, load_kit
 from syncheck.kit import KitPurpose, demo_questions
+from syncheck.streams import Verified
+
+Result = TypeVar("Result")
 
 
 def pieces_of(text: str, count: int) -> list[str]:
@@ -27,32 +33,48 @@ def pieces_of(text: str, count: int) -> list[str]:
     return [text[a:b] for a, b in pairwise(bounds)]
 
 
-def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int) -> Report:
-    """Watch an answer in pieces."""
+def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int) -> list[float | None]:
+    """Watch an answer that is fed piece by piece; returns the scores."""
     with monitor.watch_text(prompt, at_once=at_once) as watch:
         for piece in pieces:
             watch.feed(piece)
         watch.close()
-        assert watch.report is not None
-        return watch.report
+        return [sentence.score for sentence in watch.sentences]
 
 
-def seconds(run: Callable[[], Report]) -> tuple[float, Report]:
-    """Return the processor time of a run, over all threads, and its report."""
+def burst(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str]) -> list[float | None]:
+    """Watch an asynchronous stream whose pieces are all there; returns the scores."""
+
+    async def stream() -> AsyncIterator[str]:
+        for piece in pieces:
+            yield piece
+
+    async def watch() -> list[float | None]:
+        return [e.score async for e in monitor.watch_async(stream(), prompt) if isinstance(e, Verified)]
+
+    return asyncio.run(watch())
+
+
+def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the processor time of a run, over all threads, and its result."""
     started = time.process_time()
-    report = run()
-    return time.process_time() - started, report
+    result = run()
+    return time.process_time() - started, result
 
 
-def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, at_once: int) -> None:
-    """Let one monitor score and watch in turns, and print."""
+def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, at_once: int | None) -> None:
+    """Let one monitor score and watch in turns, and print; ``at_once`` None is the asynchronous stream."""
     monitor, first = load_kit(purpose), demo_questions()[0]
     prompt = monitor.prompt(question=first.question, context=first.passages)
-    ratios, name = [], f"{purpose}, {at_once} at once"
+    ratios, name = [], f"{purpose}, " + ("all there" if at_once is None else f"{at_once} at once")
+
+    def watch() -> list[float | None]:
+        return burst(monitor, prompt, pieces) if at_once is None else watched(monitor, prompt, pieces, at_once)
+
     for _ in range(rounds + 1):
         whole, report = seconds(lambda: monitor.score(prompt, text))
-        parts, other = seconds(lambda: watched(monitor, prompt, pieces, at_once))
-        apart = max(abs(a.score - b.score) for a, b in zip(report.sentences, other.sentences, strict=True))
+        parts, scores = seconds(watch)
+        apart = max(abs(a.score - b) for a, b in zip(report.sentences, scores, strict=True))
         ratios.append(parts / whole)
         print(f"{name}: scored {whole:.3f} s, watched {parts:.3f} s, scores at most {apart:.1e} apart")
     counted = sorted(ratios[1:])
@@ -66,14 +88,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--pieces", type=int, default=1000, help="(%(default)s)")
     parser.add_argument("--characters", type=int, default=4000, help="of the answer (%(default)s)")
     parser.add_argument(
-        "--at-once", type=int, nargs="+", default=[1, 4], help="sentences scored together (%(default)s)"
+        "--at-once", type=int, nargs="+", default=[1, 2, 4], help="sentences scored together (%(default)s)"
     )
     parser.add_argument("--rounds", type=int, default=5, help="counted, after one that is not (%(default)s)")
     args = parser.parse_args(words)
     text = " ".join(passage for question in demo_questions() for passage in question.passages)[: args.characters]
     print("; ".join(describe_machine("cpu", torch.get_num_threads(), "processor").values()))
     for purpose in ("generic", "generation"):
-        for at_once in args.at_once:
+        for at_once in (*args.at_once, None):
             compare(purpose, text, pieces_of(text, args.pieces), args.rounds, at_once)
 
 

@@ -315,7 +315,10 @@ class Monitor(StoredMonitor):
         prompt: RagPrompt,
         **options: Any,  # noqa: ANN401
     ) -> AsyncIterator[ProtocolEvent]:
-        """Check an asynchronous stream of text; otherwise as :meth:`watch`."""
+        """Check an asynchronous stream of text; otherwise as :meth:`watch`.
+
+        It is read on while a sentence is scored, and sentences that arrive meanwhile are scored together.
+        """
         return watching.watch_async(self, stream, prompt, **options)
 
     def score(

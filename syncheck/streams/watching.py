@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,6 +25,10 @@ from syncheck.streams.writer import EventWriter
 from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
 
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
+MOST_TOGETHER = 8
+"""Sentences that are scored together although fewer would do, where they have arrived already."""
+MOST_AHEAD = 256
+"""Pieces of an asynchronous stream that are read before those before them are checked."""
 MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
 
 
@@ -149,14 +154,23 @@ class TextWatch:
         PromptError
             If the model has to read prompt and response and they do not fit its window.
         """
+        return self._take(deque([(piece, tokens)]))
+
+    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]]) -> list[ProtocolEvent]:
+        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, which are scored together.
+
+        Returns the new events for a reader; otherwise as :meth:`feed`, once for each piece.
+        """
         self._require_open()
-        if not isinstance(piece, str):
-            raise WrongTypeError(f"a piece must be a string; found {type(piece).__name__}")
-        known, since, before = len(self.events), time.perf_counter(), len(self._reading.text)
-        spans = self._reading.feed(piece)
-        self._generator += _placed(tokens, before)
-        self._writer.append(self._reading.text[before:])
-        self._closed += spans
+        known, since = len(self.events), time.perf_counter()
+        while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once, MOST_TOGETHER):
+            piece, tokens = pieces.popleft()
+            if not isinstance(piece, str):
+                raise WrongTypeError(f"a piece must be a string; found {type(piece).__name__}")
+            before = len(self._reading.text)
+            self._closed += self._reading.feed(piece)
+            self._generator += _placed(tokens, before)
+            self._writer.append(self._reading.text[before:])
         if len(self._closed) >= self._at_once:
             self._score(since)
         if self._reading.is_over:
@@ -267,20 +281,70 @@ async def watch_async(
 ) -> AsyncIterator[ProtocolEvent]:
     """Check an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
     _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
+    ahead = _ReadAhead(stream)
     try:
         async with TextWatch(monitor, prompt, **options) as watched:
-            async for piece in stream:
-                for event in await watched.feed_async(*_piece(piece)):
+            while not watched.is_over and await ahead.has_pieces():
+                for event in await asyncio.to_thread(watched._take, ahead.pieces):
                     yield event
-                if watched.is_over:
-                    break
             for event in await watched.close_async():
                 yield event
     finally:
-        close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
-        closing = close() if close is not None else None
-        if closing is not None:
-            await closing
+        await ahead.close()
+
+
+class _ReadAhead:
+    """Reads a stream in a task of its own while the pieces it gave before, taken from ``pieces``, are checked."""
+
+    def __init__(self, stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]]) -> None:
+        self.pieces: deque[tuple[str, Sequence[GeneratorToken]]] = deque()
+        self._stream = stream
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+        self._came, self._room = asyncio.Event(), asyncio.Event()
+
+    async def has_pieces(self) -> bool:
+        """Wait for a piece; return False at the end of the stream, or raise its error, once all are taken."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._read())
+            self._task.add_done_callback(lambda _: self._came.set())
+        self._room.set()
+        while not self.pieces and not self._task.done():
+            self._came.clear()
+            await self._came.wait()
+        if not self.pieces and self._error is not None:
+            raise self._error
+        return bool(self.pieces)
+
+    async def close(self) -> None:
+        """Stop reading, and close the stream."""
+        if self._task is None:
+            await _close(self._stream)
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.result()  # raises what went wrong in closing
+
+    async def _read(self) -> None:
+        try:
+            async for piece in self._stream:
+                self.pieces.append(_piece(piece))
+                self._came.set()
+                while len(self.pieces) >= MOST_AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._error = error  # of text that is wanted only if what came before does not stop the answer
+        finally:
+            await _close(self._stream)
+
+
+async def _close(stream: object) -> None:
+    close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+    closing = close() if close is not None else None
+    if closing is not None:
+        await closing
 
 
 def _require_stream(stream: object, kind: type, expected: str) -> None:

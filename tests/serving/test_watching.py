@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from types import SimpleNamespace
 
 import pytest
 from doubles import PASSAGES, QUESTION
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from syncheck import Monitor
 from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.streams import Append, FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.streams.watching import MOST_TOGETHER
 from syncheck.testing import scripted_monitor
 from syncheck.types import GeneratorToken
 
@@ -316,3 +318,69 @@ def test_bad_arguments(generic, scripted):
 def test_notices_and_verified_events_come_in_order(scripted):
     events, _ = watched(scripted, [TEXT], stop_below=0.5)
     assert [type(event) for event in events if isinstance(event, Verified | Notice)] == [Verified, Verified, Notice]
+
+
+async def at_hand(pieces, error=None):
+    """A stream whose pieces are all there."""
+    for piece in pieces:
+        yield piece
+    if error is not None:
+        raise error
+
+
+@pytest.fixture
+def recorded(scripted):
+    """A monitor, and the claims that its aligner is asked about at once."""
+    asked = []
+
+    def align(passages, claims):
+        asked.append(list(claims))
+        return scripted.aligner.align(passages, claims)
+
+    aligner = SimpleNamespace(name=scripted.aligner.name, align=align)
+    options = {"config": scripted.config, "aligner": aligner, "aggregator": scripted.aggregator}
+    return Monitor(scripted.model, scripted.tokenizer, **options), asked
+
+
+def test_sentences_that_have_arrived_are_scored_together(recorded):
+    monitor, asked = recorded
+    text = f"{TEXT} " * 5
+
+    async def told():
+        return [event async for event in monitor.watch_async(at_hand(text), prompted(monitor))]
+
+    assert fold(asyncio.run(told())).text == text
+    assert [len(claims) for claims in asked] == [MOST_TOGETHER, MOST_TOGETHER, 3, 1]  # the last is known at the end
+
+
+def test_no_sentence_waits_for_the_next(recorded):
+    monitor, asked = recorded
+
+    async def told():
+        heard = asyncio.Event()
+
+        async def replying():
+            yield "Lyon is large. It is "
+            await heard.wait()
+            yield "in Spain. It has a river."
+
+        async for event in monitor.watch_async(replying(), prompted(monitor)):
+            if isinstance(event, Verified):
+                heard.set()
+
+    asyncio.run(asyncio.wait_for(told(), 20))
+    assert asked[0] == ["Lyon is large."]
+
+
+def test_a_stream_that_breaks(scripted):
+    async def told(**options):
+        events, source = [], at_hand(TEXT, ConnectionError())
+        try:
+            async for event in scripted.watch_async(source, prompted(scripted), **options):
+                events.append(event)
+        except ConnectionError:
+            return fold(events).text, True
+        return fold(events).text, False
+
+    assert asyncio.run(told()) == ("Lyon is large. It is in Spain. It has a river.", True)
+    assert asyncio.run(told(stop_below=0.5)) == ("Lyon is large. It is in Spain.", False)  # stopped before it broke
