@@ -183,7 +183,7 @@ class BranchProposer:
         return self._candidates(beam, [0])[0]
 
     def branches(self, beam: Beam) -> list[Candidate]:
-        """Write the sentence anew from its least certain tokens, each replaced by the runner-up."""
+        """Rewrite the sentence from its least certain tokens, each replaced by the runner-up."""
         written = self._decoding.rows[0].measured_tokens
         behind = [float(look.behind) for look in self._looks[:written]]
         places = sorted(

@@ -71,13 +71,15 @@ def check_count(value: object, name: str, *, least: int = 1) -> None:
 def check_strength(value: object, name: str) -> None:
     """Refuse what is not a finite number of 0 or more; errors as :func:`check_share`."""
     if not 0 <= _number(value, name) < math.inf:
-        raise InputError(f"{name} must be 0 or more, and finite; found {value}")
+        raise InputError(f"{name} must be finite and at least 0; found {value}")
 
 
 def check_sampling(*, temperature: object, top_p: object) -> None:
     """Refuse a temperature that is not above 0 and finite, and a nucleus not in (0, 1]; errors as above."""
     if not 0 < _number(temperature, "temperature") < math.inf or not 0 < _number(top_p, "top_p") <= 1:
-        raise InputError(f"temperature must be above 0, finite, and top_p in (0, 1]; found {temperature} and {top_p}")
+        raise InputError(
+            f"temperature must be finite and above 0, and top_p in (0, 1]; found {temperature} and {top_p}"
+        )
 
 
 def _number(value: object, name: str) -> float:
@@ -100,7 +102,7 @@ class FODConfig:
 
     propose: Literal["sample", "branch"] = "sample"
     """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
-    ``branch``: the sentence is written anew from its least certain tokens, or hidden; then greedy again. It is not
+    ``branch``: the sentence is rewritten from its least certain tokens, or hidden; then greedy again. It is not
     random, and tau_1 holds for all sentences; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
     """tau_1: the first greedy sentence below it is taken back. None takes the monitor's own, ``"calibrated"`` the score
@@ -155,7 +157,7 @@ class FODConfig:
             raise InputError(f"propose must be 'sample' or 'branch'; found {self.propose!r}")
         if self.propose == "branch" and self.prune_threshold is not None:
             raise InputError(
-                "with propose='branch' backtrack_threshold holds for all sentences; found prune_threshold="
+                "with propose='branch', backtrack_threshold applies to all sentences; found prune_threshold="
                 f"{self.prune_threshold}. Leave it out"
             )
         if self.until not in ("any", "all"):
@@ -217,7 +219,7 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
     guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
     if guarantee is not None and config.on_exhausted == "annotate":
         raise InputError(
-            "on_exhausted='annotate' keeps sentences below the thresholds, and 'calibrated' guarantees that there are "
+            "on_exhausted='annotate' keeps sentences below the thresholds, but 'calibrated' guarantees that there are "
             "none; choose another on_exhausted, or pass numbers as thresholds"
         )
     tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, guarantee)
@@ -241,7 +243,7 @@ def _guarantee_of(monitor: Monitor) -> RiskControlledThreshold:
     if aggregator is None or guarantee is None:
         raise NotReadyError(
             "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
-            "calibrate --risk R --confidence C --output DIR` on held-out data and take the monitor that it saves, or "
+            "calibrate --risk R --confidence C --output DIR` on held-out data and use the monitor that it saves, or "
             "pass a number"
         )
     return replace(guarantee, threshold=float(aggregator.at_prior(guarantee.threshold)))

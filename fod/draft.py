@@ -108,7 +108,7 @@ class Draft:
 
 
 Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
-"""The events for a reader after a step of a search; made anew for each search."""
+"""The events for a reader after a step of a search; created for each search."""
 
 
 class VerifiedReveal:

@@ -256,7 +256,9 @@ class AnswerGenerator(ABC, Generic[O]):
     def _streamed(self, prompt: RagPrompt, kwargs: dict[str, Any], told: Any) -> Iterator[Event]:
         (one,) = prompts_of([prompt])
         if kwargs.pop("streamer", None) is not None:
-            raise InputError("a stream is read, so it takes no streamer; leave it out, or pass it to generate")
+            raise InputError(
+                "a stream takes no streamer, since its caller reads it; leave it out, or pass it to generate"
+            )
         plan = _for_one_answer(prepare_generation(self.monitor.model, one, **kwargs))
 
         def events() -> Iterator[Event]:
@@ -346,7 +348,7 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
         if not isinstance(prompt, RagPrompt):
             raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
         if not prompt.has_context:
-            raise InputError("faithfulness is to a context, but the prompt has none; pass passages that are not empty")
+            raise InputError("the prompt has no context to be faithful to; pass passages that are not empty")
     return given
 
 

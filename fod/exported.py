@@ -136,7 +136,7 @@ def _monitor_of(
     if not isinstance(monitor, str | Path):
         raise WrongTypeError(f"monitor must be a Monitor, or the name of one; found {type(monitor).__name__}")
     if tokenizer is None:
-        raise InputError("pass tokenizer=..., the model's, or monitor=, a syncheck.Monitor")
+        raise InputError("pass the model's tokenizer as tokenizer=, or a syncheck.Monitor as monitor=")
     if monitor == GENERIC:
         return Monitor(model, tokenizer)
     return Monitor.from_pretrained(monitor, model=model, tokenizer=tokenizer, revision=revision)
@@ -161,7 +161,7 @@ def export_generate(
     target = Path(directory) / _FOLDER
     module = target / "generate.py"
     if module.exists() and not module.read_text(encoding="utf-8").startswith(_FIRST_LINE):
-        raise InputError(f"{str(module)!r} is there and is not ours; remove it, or pass another folder")
+        raise InputError(f"{str(module)!r} exists and syncheck did not write it; remove it, or pass another folder")
     target.mkdir(parents=True, exist_ok=True)
     name = str(Path(monitor).resolve()) if Path(monitor).is_dir() else str(monitor)
     module.write_text(_MODULE.format(first_line=_FIRST_LINE, monitor=name, revision=monitor_revision), encoding="utf-8")

@@ -119,8 +119,8 @@ class BatchWatch(Scoped):
         """Refuse, by an InputError, ids other than those fed: of another prompt, or of text moved between rows."""
         if input_ids.tolist() != self._seen:
             raise InputError(
-                "the ids in the loop are not those the watched model was fed; generate from prompt.inputs() of the "
-                "prompt that was attached, without beam search, and in the thread that entered the with block"
+                "the ids in the loop are not those that the watched model was fed; generate from prompt.inputs() of "
+                "the prompt that was attached, without beam search, and in the thread that entered the with block"
             )
 
     def end(self, row: int = 0, *, tokens: int) -> None:
@@ -276,7 +276,7 @@ class BatchWatch(Scoped):
         if len(self._seen[0]) <= self._width:
             return
         if before < self._width or self._new != 1:
-            raise InputError(f"a watched loop must feed one token a step; it fed {self._new}")
+            raise InputError(f"a watched loop must feed one token per step; it fed {self._new}")
         check_one_encoding(self._model, self._width, len(self._seen[0]))
         self._session.push(token_ids[:, 0], end_tokens=self._end_tokens)
         self._score_closed()

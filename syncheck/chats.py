@@ -118,8 +118,8 @@ def _start() -> subprocess.Popen[bytes]:
         process.kill()
         process.communicate()
         raise InputError(
-            f"the process that writes chats did not start with {sys.executable!r} (status {process.returncode}); "
-            f"{REMEDY}"
+            f"the process that renders chat templates did not start with {sys.executable!r} (status "
+            f"{process.returncode}); {REMEDY}"
         )
     return process
 

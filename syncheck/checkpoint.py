@@ -149,13 +149,13 @@ def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, dev
     if found != stored:
         raise MismatchError(
             f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
-            "Pass the same options, or train the monitor anew"
+            "Pass the same options, or train the monitor again"
         )
     expected, weights = config.get("aligner_weights_sha256"), weights_of(aligner)
     if expected is not None and weights is not None and not same_weights(weights, expected):
         raise MismatchError(
             f"{directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, found "
-            f"{weights}). Pass the aligner it was trained with, or train the monitor anew"
+            f"{weights}). Pass the aligner it was trained with, or train the monitor again"
         )
     return aligner
 
@@ -178,15 +178,15 @@ def _read_config(directory: Path) -> dict[str, Any]:
     if config.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "
-            "save the monitor anew with syncheck train or Monitor.fit"
+            "save the monitor again with syncheck train or Monitor.fit"
         )
     expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
     missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
     if missing:
-        raise CheckpointError(f"{path} lacks {missing}; it is not a monitor's config, or it was cut short")
+        raise CheckpointError(f"{path} lacks {missing}; it is not a monitor's config, or it is incomplete")
     wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
     if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
-        raise CheckpointError(f"{path} has values of the wrong type in {wrong or 'a list'}; save the monitor anew")
+        raise CheckpointError(f"{path} has values of the wrong type in {wrong or 'a list'}; save the monitor again")
     check_digests(directory, _parts(config))
     return config
 
@@ -225,7 +225,7 @@ def _references(directory: Path, decided: MonitorConfig, model: PreTrainedModel)
     if set(layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
         raise MismatchError(
             f"{path} must hold references of layers {list(layers)}, {width} wide as the model is; found the "
-            f"shapes {shapes} by layer. Train the monitor anew for this model"
+            f"shapes {shapes} by layer. Train the monitor again for this model"
         )
     return lid_references
 

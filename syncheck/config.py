@@ -91,7 +91,9 @@ class SegmenterConfig:
             raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
         for entry in self.abbreviations:
             if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
-                raise InputError(f"each of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}")
+                raise InputError(
+                    f"each entry of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ class MonitorConfig:
             object.__setattr__(self, "layers", ())
         if self.layers is not None and not self.layers and has_lid:
             raise InputError(
-                f"schema {self.schema!r} has LID features, one for each of layers; found layers={self.layers!r}. Name "
-                "decoder blocks, leave layers out to take the model's default ones, or use a schema without LID"
+                f"schema {self.schema!r} has one LID feature for each layer; found layers={self.layers!r}. Name "
+                "decoder blocks, leave layers out to use the model's default ones, or use a schema without LID"
             )
 
     def for_blocks(self, num_blocks: int) -> MonitorConfig:

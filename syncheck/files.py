@@ -35,7 +35,7 @@ MAX_INTEGER = 1 << 53
 
 DIGESTS = "digests.json"
 DIGESTS_FORMAT = "syncheck.digests.v1"
-REMEDY = "copy the folder again or train anew"
+REMEDY = "copy the folder again or train it again"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
@@ -68,7 +68,7 @@ def parse_object(content: bytes, path: Path) -> dict[str, Any]:
     try:
         found = json.loads(content, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged, not JSON that was saved ({error}); {REMEDY}") from error
+        raise CheckpointError(f"{path} is damaged and not valid JSON ({error}); {REMEDY}") from error
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} holds a JSON {type(found).__name__}, expected an object; {REMEDY}")
     return found
@@ -104,7 +104,7 @@ def check_digests(directory: Path, names: Iterable[str]) -> None:
         require_regular(directory / name)
         if _sha256(directory / name) != digests.get(name):
             raise CheckpointError(
-                f"{directory / name} is not the file that was saved, or only a part of it: its digest is not that of "
+                f"{directory / name} is not the file that was saved, or is incomplete: its digest differs from that in "
                 f"{DIGESTS}; {REMEDY}"
             )
 
@@ -115,7 +115,7 @@ def _sha256(path: Path) -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _finite(text: str) -> float:
@@ -175,7 +175,7 @@ def enter_run(note: Path, facts: Mapping[str, str]) -> None:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from error
+            raise InputError(f"cannot create the folder {str(folder)!r}: {error.strerror}") from error
         with replaced(note) as (file, _):
             file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
         return
@@ -186,8 +186,8 @@ def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     changed = [name for name in {**facts, **found} if found.get(name) != facts.get(name)]
     if changed:
         raise MismatchError(
-            f"{folder} holds parts of another run: expected the same {', '.join(changed)}, found another. Go on "
-            "with what the run began with, delete the folder to start again, or pass another output"
+            f"{folder} holds parts of another run: {', '.join(changed)} changed. Continue "
+            "with the original values, delete the folder to start again, or pass another output"
         )
 
 
@@ -283,6 +283,6 @@ def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
             message = f"not JSON in UTF-8: {error}; write whole characters"
             raise RecordError(message, source=source, line=number, field=name) from error
         except (ValueError, RecursionError) as error:
-            message = f"expected a value that JSON can carry: {error}; write null for a number that is not there"
+            message = f"expected a value that JSON can represent: {error}; write null for a missing number"
             raise RecordError(message, source=source, line=number, field=name) from error
     return record

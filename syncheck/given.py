@@ -44,7 +44,7 @@ def check_text(text: object, name: str) -> None:
     half = _HALF.search(text)
     if half is not None:
         raise InputError(
-            f"{name} must be whole Unicode text; found {half[0]!r}, half of a character, at character {half.start()}. "
+            f"{name} must be valid Unicode text; found the lone surrogate {half[0]!r} at character {half.start()}. "
             "Read the text with its own encoding, or with errors='replace'"
         )
 
@@ -79,7 +79,7 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
         kinds = ", ".join(sorted({type(value).__name__ for value in array.ravel()[:1000].tolist()}))
         raise WrongTypeError(
             f"{name} must be real numbers; found an array of type {array.dtype} that holds {kinds or 'nothing'}. "
-            "Convert it first; what was not measured is NaN"
+            "Convert it first; use NaN for what was not measured"
         )
     return array
 

@@ -85,7 +85,7 @@ def fetched(
         )
     except (OSError, ValueError) as error:  # those of the Hub and of HTTP are kinds of OSError, a bad name a ValueError
         raise CheckpointError(
-            f"{str(name)!r} is no folder here, and fetching the repository of that name failed: "
+            f"{str(name)!r} is not a folder here, and fetching the repository of that name failed: "
             f"{describe_failure(error)}. Pass a monitor's folder, or a repository and revision that you can read"
         ) from error
 
@@ -112,8 +112,8 @@ def model_card(
     aligner = None if monitor.aligner is None else monitor.aligner.name
     if aligner is not None and Path(aligner).exists():
         raise InputError(
-            f"the monitor's aligner is {aligner!r} on this machine, which others do not have; push the aligner too, "
-            "and train the monitor with it by the name of its repository"
+            f"the monitor's aligner is {aligner!r} on this machine, which other machines do not have; push the "
+            "aligner too, and train the monitor with the name of the aligner's repository"
         )
     metadata = ModelCardData(
         base_model=base_model,
@@ -144,7 +144,7 @@ def _repository_of_model(monitor: MonitorParts) -> str:
     name = str(monitor.model.config.name_or_path)
     if not _is_repository(name):
         raise InputError(
-            "the monitor measures a model, and its card has to name that model's repository, which is not known here; "
+            "the card of this monitor must name the repository of the model that it measures, which is not known here; "
             "pass base_model='owner/name'"
         )
     return name
@@ -166,7 +166,9 @@ def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
         try:
             tables.append("\n".join(_table(name, [row for row in rows if row["subset"] == "all"])))
         except (KeyError, IndexError, TypeError) as error:
-            raise InputError(f"evaluation[{name!r}] is no table of `syncheck evaluate`; pass its --output") from error
+            raise InputError(
+                f"evaluation[{name!r}] is not a table of `syncheck evaluate`; pass its --output"
+            ) from error
     if not tables:
         raise InputError("evaluation holds no table; pass the JSON that `syncheck evaluate --output FILE` wrote")
     return tables

@@ -352,7 +352,7 @@ class Monitor(StoredMonitor):
             If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is given (the last two may go
             together and then have to agree), an id is outside the vocabulary, or a text holds a lone surrogate.
         PromptError
-            If prompt and response do not fit the model's window or cross a length at which it encodes every token anew
+            If prompt and response do not fit the model's window or cross a length at which it encodes every token again
             (see :func:`syncheck.signals.check_one_encoding`), or a slow tokenizer rewrites the text.
         WrongTypeError
             If an argument has another type.

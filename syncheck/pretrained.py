@@ -54,8 +54,8 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
             raise
         if "trust_remote_code" in str(error):
             raise CheckpointError(
-                f"cannot load {what} from {str(name)!r}: it brings its own code, which is never run. Pass a "
-                "checkpoint of an architecture that transformers has, or read the code, load the model yourself and "
+                f"cannot load {what} from {str(name)!r}: it needs its own code, which is never run. Pass a "
+                "checkpoint with an architecture in transformers, or review the code, load the model yourself and "
                 "pass the objects"
             ) from error
         raise CheckpointError(
@@ -83,7 +83,7 @@ def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = Non
     for field, count in _counts(config):
         if count > MAX_LAYERS:
             raise CheckpointError(
-                f"the config of {str(name)!r} asks for {count} in {field!r}; at most {MAX_LAYERS} layers are made. "
+                f"the config of {str(name)!r} asks for {count} in {field!r}; at most {MAX_LAYERS} layers are allowed. "
                 "Pass another checkpoint"
             )
 
@@ -122,7 +122,7 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
     if not _knows_words(tokenizer):
         raise CheckpointError(
-            f"cannot load a tokenizer from {str(name)!r}: none of its {len(tokenizer)} tokens stands for any part of "
+            f"cannot load a tokenizer from {str(name)!r}: none of its {len(tokenizer)} tokens encodes any part of "
             f"{WORDS!r}; put the tokenizer's files there, such as tokenizer.json"
         )
     return tokenizer

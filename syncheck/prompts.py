@@ -250,7 +250,7 @@ def prompt_from_messages(
         question = next((turn["content"].strip() for turn in reversed(left) if turn["role"] == "user"), "")
     check_text(question, "question")
     if not question.strip():
-        raise PromptError("without the passages no user message is left to take the question from; pass question=...")
+        raise PromptError("without the passages, no user message is left to provide the question; pass question=...")
     texts = [write_chat(tokenizer, turns) for turns in (given, left)]
     return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
 
@@ -271,8 +271,8 @@ def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str
     for number, passage in enumerate(passages, 1):
         if not any(passage in message["content"] for message in messages):
             raise PromptError(
-                f"passage {number}, {passage[:60]!r}..., is not in the messages as it was given; pass the "
-                "passages as you have put them there, or without=[...], the messages as they are without them"
+                f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
+                "passages exactly as they appear there, or pass without=[...], the messages without them"
             )
     left = []
     for message in messages:
@@ -282,7 +282,7 @@ def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str
         if content.strip() or not message["content"].strip():
             left.append(message | {"content": content})
     if not left:
-        raise PromptError("the messages hold nothing but passages; add the question, or pass without=[...]")
+        raise PromptError("the messages contain only passages; add the question, or pass without=[...]")
     return left
 
 
@@ -291,7 +291,7 @@ def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) 
     turns = [{"role": "system", "content": system}, user] if system else [user]
     written = write_chat(tokenizer, turns)
     if system and system not in written:
-        raise InputError("the tokenizer's chat template leaves the system prompt out; write prompts of your own")
+        raise InputError("the tokenizer's chat template leaves the system prompt out; write your own prompts")
     return written
 
 

@@ -102,7 +102,9 @@ def read_responses(
         if given is not None:
             check_sequence(given, name, of="one for each prompt")
             if len(given) != len(prompts):
-                raise InputError(f"{name} must be one for each of the {len(prompts)} prompts; found {len(given)}")
+                raise InputError(
+                    f"{name} must have one entry for each of the {len(prompts)} prompts; found {len(given)}"
+                )
     found = []
     for i, prompt in enumerate(prompts):
         response = None if responses is None else responses[i]

@@ -104,7 +104,7 @@ class FLAREOutput(GeneratorOutput):
 class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     """Retrieves again whenever a sentence holds a token below the threshold (Jiang et al., 2023).
 
-    The sentence is taken back, the passages found replace those of the prompt, and it is written anew after the text
+    The sentence is removed, the passages found replace those of the prompt, and it is rewritten after the text
     so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
 
     Parameters
@@ -269,7 +269,7 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
             return partial(_built, monitor, system)
     raise InputError(
         "expected a prompt of monitor.prompt(question=..., context=..., system=...), which can be built again with the "
-        "passages that are retrieved; found one with its own texts or of another template. Pass "
+        "retrieved passages; found one with its own texts or another template. Pass "
         "build_prompt=callable, which takes a question and passages and returns a prompt"
     )
 
@@ -280,7 +280,7 @@ def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> Rag
     if not isinstance(prompt, RagPrompt):
         raise WrongTypeError(f"build_prompt must return a RagPrompt; found {type(prompt).__name__}")
     if not prompt.has_context:
-        raise InputError("build_prompt returned a prompt without passages; put those that it is given into it")
+        raise InputError("build_prompt returned a prompt without passages; it must use the passages that it is given")
     return prompt
 
 

@@ -87,8 +87,8 @@ class Aggregator:
                 raise InputError(f"{name} must lie between 0 and 1; found {value!r}")
         if self.prior is not None and self.base_rate is None:
             raise InputError(
-                "a prior shifts probabilities from the share of faithful sentences that they are for, and this "
-                "aggregator's is not known; calibrate it first"
+                "a prior replaces the share of faithful sentences that the probabilities assume, but the share of this "
+                "aggregator is not known; calibrate it first"
             )
 
     def __repr__(self) -> str:
@@ -175,7 +175,7 @@ class Aggregator:
         config = read_object(path)
         if (found := config.get("format")) != FORMAT:
             raise CheckpointError(
-                f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator anew"
+                f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
             )
         try:
             trained = _schema(config["schema"])
@@ -376,9 +376,9 @@ def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_u
     never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
     if len(never) == len(schema.names) or (never and not allow_unmeasured):
         raise InputError(
-            f"features must be measured in some sentence; found {len(never)} of {len(schema.names)} columns that are "
-            f"NaN in all {len(rows)}: {', '.join(never)}. Measure them, take a schema without them, or pass "
-            "allow_unmeasured=True for some to count nowhere"
+            f"every feature must be measured in some sentence; found {len(never)} of {len(schema.names)} columns that "
+            f"are NaN in all {len(rows)}: {', '.join(never)}. Measure them, use a schema without them, or pass "
+            "allow_unmeasured=True to ignore them"
         )
 
 
@@ -405,7 +405,7 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     raise MismatchError(
         f"the aggregator was trained on schema {trained.version!r} with {', '.join(trained.names)}, but is "
         f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
-        "trained on, read a published one with schema=feature_schema(version, layers), or train one on these"
+        "trained on, read a published one with schema=feature_schema(version, layers), or train one on these features"
     )
 
 
@@ -414,12 +414,12 @@ def _read_model(config: Path, kind: str, named: str, digest: str, trusted: Colle
     if named != path.name:
         raise CheckpointError(
             f"{config} keeps its weights in {named!r}; this version reads {path.name!r}. XGBoost's own .ubj files are "
-            "not read, since a damaged one ends the program: train and save the monitor anew, with syncheck train or "
-            "Monitor.fit"
+            "not read, since a damaged one crashes the program: train and save the monitor again, with syncheck "
+            "train or Monitor.fit"
         )
     weights = read_bytes(path)
     if hashlib.sha256(weights).hexdigest() != digest:
-        raise CheckpointError(f"{path} is not the file that {CONFIG} was saved with, or only a part of it; {REMEDY}")
+        raise CheckpointError(f"{path} was not saved with {CONFIG}, or is incomplete; {REMEDY}")
     if kind == "estimator":
         return FittedEstimator.from_bytes(weights, trusted)
     return KINDS[kind].from_bytes(weights)  # type: ignore[index]  # file_names has checked the kind
@@ -433,7 +433,7 @@ def _schema(stored: Mapping[str, Any]) -> FeatureSchema:
         directions=tuple(stored["directions"]),
     )
     if not len(set(schema.names)) == len(schema.names) == len(schema.units) == len(schema.directions):
-        raise ValueError("a schema needs names that differ, with a unit and a direction each")
+        raise ValueError("a schema needs distinct names, each with a unit and a direction")
     if not all(type(direction) is int and -1 <= direction <= 1 for direction in schema.directions):
         raise ValueError(f"directions must be -1, 0 or 1; found {schema.directions}")
     return schema

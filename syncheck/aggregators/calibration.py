@@ -46,8 +46,8 @@ class IsotonicCalibration:
     def __post_init__(self) -> None:
         if len(self.scores) != len(self.probabilities) or len(self.scores) < 2:
             raise InputError(
-                f"an isotonic map needs two knots or more with a probability each; found {len(self.scores)} scores and "
-                f"{len(self.probabilities)} probabilities"
+                f"an isotonic map needs at least two knots, each with a probability; found {len(self.scores)} scores "
+                f"and {len(self.probabilities)} probabilities"
             )
         for name in ("scores", "probabilities"):
             values = np.array(getattr(self, name), dtype=np.float64)

@@ -71,7 +71,7 @@ class FittedEstimator:
             raise InputError(f"{type(self.estimator).__name__} fails ({describe_failure(error)}){remedy}") from error
         faithful: Floats = found[:, list(self.estimator.classes_).index(1)]
         if not ((faithful >= 0) & (faithful <= 1)).all():
-            raise InputError(f"{type(self.estimator).__name__} gave no probabilities in [0, 1]; found {faithful}")
+            raise InputError(f"{type(self.estimator).__name__} must return probabilities in [0, 1]; found {faithful}")
         return faithful
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
@@ -91,7 +91,7 @@ class FittedEstimator:
             self.from_bytes(data, types_of(data))  # skops also writes what it cannot read again, such as a lambda
         except Exception as error:  # the code of the estimator may raise anything
             raise InputError(
-                f"skops cannot save {type(self.estimator).__name__} ({describe_failure(error)}); make it of classes "
+                f"skops cannot save {type(self.estimator).__name__} ({describe_failure(error)}); build it from classes "
                 "and functions that can be imported by name"
             ) from error
         return data

@@ -143,7 +143,7 @@ class Network:
         arrays = parse_arrays(data, what="a network's weights")
         depth = sum(name.endswith(".weight") for name in arrays)
         if fault := _network_fault(arrays, depth):
-            raise CheckpointError(f"the arrays make no network: {fault}; copy the file again or train anew")
+            raise CheckpointError(f"the arrays do not form a network: {fault}; copy the file again or train it again")
         weights, biases = (
             tuple(arrays[f"layers.{index}.{part}"] for index in range(depth)) for part in ("weight", "bias")
         )
@@ -219,10 +219,10 @@ class Ensemble:
         """Read the members; raise CheckpointError if one is missing, damaged or for other features than the rest."""
         files = parse_arrays(data, what="an ensemble's members")
         if set(files) != set(MEMBERS) or any(file.dtype != np.uint8 for file in files.values()):
-            raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train anew")
+            raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train it again")
         members = {kind: reader.from_bytes(files[kind].tobytes()) for kind, reader in MEMBERS.items()}
         if len(counts := {member.features for member in members.values()}) > 1:
-            raise CheckpointError(f"the members of the ensemble are for {sorted(counts)} features; train anew")
+            raise CheckpointError(f"the members of the ensemble are for {sorted(counts)} features; train it again")
         return cls(members)
 
 
@@ -283,7 +283,7 @@ class Column:
         """Read the fields; raise CheckpointError if they name no column."""
         fields: Any = parse_object(data, Path("the signal's file"))
         if fault := _column_fault(fields):
-            raise CheckpointError(f"the signal's file must name one column of those it counts; found {fault}")
+            raise CheckpointError(f"the signal's file must name one of its columns; found {fault}")
         return cls(**fields)
 
 

@@ -164,7 +164,9 @@ class Trees:
         """Read arrays; raise CheckpointError unless they make trees of bounded size, finite and without cycles."""
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
         if fault := _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays):
-            raise CheckpointError(f"the arrays make no decision trees: {fault}; copy the file again or train anew")
+            raise CheckpointError(
+                f"the arrays do not form decision trees: {fault}; copy the file again or train it again"
+            )
         return cls(**arrays)
 
     def _document(self) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _read_lightning(path: Path) -> dict[str, Any]:
     ) as error:
         raise CheckpointError(
             f"cannot read {str(path)!r} ({type(error).__name__}: {error}); pass the .ckpt file that the authors of "
-            "AlignScore published, whole"
+            "AlignScore published, complete"
         ) from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("state_dict"), dict):
         raise CheckpointError(
@@ -181,7 +181,7 @@ def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
     named = parameters.get("model") if isinstance(parameters, dict) else None
     if not isinstance(named, str) or not named:
         raise CheckpointError(
-            f"{path.name!r} holds weights, and does not say which model it was trained from; pass backbone= "
+            f"{path.name!r} holds weights but does not name the model it was trained from; pass backbone= "
             "(--aligner-backbone), a folder with the config and tokenizer of the RoBERTa, or its name"
         )
     return named

@@ -142,7 +142,7 @@ class EndpointTextGenerator:
         if not base_url.startswith(("http://", "https://")):
             raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
         if api_key is not None and api_key_variable is not None:
-            raise InputError("api_key and api_key_variable both give a key; pass one of them")
+            raise InputError("api_key and api_key_variable both provide a key; pass only one of them")
         if api_key_variable is not None:
             api_key = os.environ.get(api_key_variable)
             if not api_key:

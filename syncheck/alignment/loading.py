@@ -167,7 +167,9 @@ def _cached(repository: str, file: str, revision: str | None) -> Path | None:
 
 def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     if Path(alias).exists():
-        raise InputError(f"{alias!r} is an alias of published aligners, and here is a {alias!r} too; write ./{alias}")
+        raise InputError(
+            f"{alias!r} names published aligners, but there is also a {alias!r} here; write ./{alias} for it"
+        )
     asked = [known for known in _STRONGER if alias in (AUTO, known.alias)]
     for known in asked:
         if (folder := known.folder()) is not None:
@@ -180,7 +182,7 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
     more = f", and `hf download {first.needs}`" if first.needs else ""
     raise CheckpointError(
-        f"the cache of Hugging Face has no complete checkpoint of {alias!r} ({', '.join(k.name for k in asked)}); "
+        f"the Hugging Face cache has no complete checkpoint for {alias!r} ({', '.join(k.name for k in asked)}); "
         f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto' or 'bundled'"
     )
 
@@ -209,7 +211,7 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
     if kind == "spans":
         if path.startswith(("http://", "https://")):
             raise InputError(
-                f"{name!r} asks an endpoint, which is done only on request; pass "
+                f"{name!r} would send data to an endpoint, which must be requested in Python; pass "
                 "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
         return alignment.SpanAligner(alignment.LocalTextGenerator.load(path, device=device))

@@ -55,7 +55,7 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
     """
     if _writes_text(path):
         if entailment is not None:
-            raise InputError(f"{str(path)!r} answers in words and has no classes; leave out entailment={entailment}")
+            raise InputError(f"{str(path)!r} generates text and has no classes; leave out entailment={entailment}")
         return _encoder_decoder(path, device)
     model = _classifier(path)
     classes = sorted(model.config.id2label)
@@ -97,7 +97,7 @@ def _writes_text(path: Path | str) -> bool:
         return False
     if config.model_type not in MINICHECK_FAMILIES:
         raise CheckpointError(
-            f"{str(path)!r} is a {config.model_type!r} that writes text (architectures: {config.architectures}); "
+            f"{str(path)!r} is a {config.model_type!r} that generates text (architectures: {config.architectures}); "
             "expected a T5 that was trained as MiniCheck, or a classifier, such as an NLI model, whose config names an "
             "architecture that ends in 'ForSequenceClassification'"
         )

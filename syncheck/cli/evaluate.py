@@ -124,7 +124,8 @@ def _check_evaluation(args: argparse.Namespace) -> None:
         return
     if len(args.data) > 1:
         raise InputError(
-            f"evaluate takes one path in --data; found {len(args.data)}. Pass --leave-one-source-out for a source each"
+            f"evaluate takes one path in --data; found {len(args.data)}. Pass --leave-one-source-out to use each path "
+            "as a source"
         )
     if args.train is not None:
         idle = {name: given[name] for name in ("--cv", "--permute", "--group")}
@@ -185,7 +186,7 @@ def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKi
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
     if shared := [found for found in places.values() if len(found) > 1]:
         raise InputError(
-            f"{len(shared)} questions are in several sources ({', '.join(sorted(shared[0]))}), so that training would "
+            f"{len(shared)} questions are in several sources ({', '.join(sorted(shared[0]))}), so training would "
             "have seen them; leave them out of all but one"
         )
     schema = chosen.measured.schema
@@ -273,7 +274,7 @@ def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
     if shared:
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
-            f"{', ...' if len(shared) > 3 else ''}), so the AUROC would flatter the signals; pass files of different "
+            f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "
             "questions, or one file and --cv 5"
         )
 
@@ -382,14 +383,16 @@ def _check_transfer(args: argparse.Namespace) -> None:
     _source_names(args)
     if args.over == "surrogate" and not all(path.endswith(".parquet") for path in args.data):
         raise InputError(
-            "--over surrogate compares models by what each measured; pass one file of `syncheck features` for each, "
-            "named after its model"
+            "--over surrogate compares the models that measured the answers; pass one file of `syncheck features` "
+            "per model, named after the model"
         )
     if args.without and args.over == "surrogate":
-        raise InputError("--without leaves out generators, tasks or files; with --over surrogate leave the file out")
+        raise InputError(
+            "--without excludes generators, tasks or files; with --over surrogate, omit the file from --data instead"
+        )
     if args.train_on is not None and args.over != "surrogate":
         raise InputError(
-            f"--train-on is for --over surrogate; with --over {args.over} every part is trained on in its row"
+            f"--train-on needs --over surrogate; with --over {args.over}, every part is trained on in turn"
         )
     if args.over == "data" and len(args.data) < 2:
         raise InputError("--over data needs two or more files in --data; found one")

@@ -92,17 +92,18 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     foreign = [name for name in given if args.decoder not in _OF[name]]
     if foreign:
         of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
-        raise InputError(f"--decoder {args.decoder} would ignore options of other decoders: {of}. Leave them out")
+        raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
     if "message" in given and args.decoder == "fod" and args.on_exhausted != "abstain":
         raise InputError(
-            "--decoder fod writes a --message only with --on-exhausted abstain; add that, or leave --message out"
+            "--decoder fod uses --message only with --on-exhausted abstain; add that, or leave --message out"
         )
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
         unused = [f"--{name.replace('_', '-')}" for name in given if name in other]
         if unused:
             raise InputError(
-                f"--decoder fod with --propose {args.propose or 'sample'} has no {', '.join(unused)}; leave it out"
+                f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
+                "out"
             )
     return given
 

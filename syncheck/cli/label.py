@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     for option, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
         check_file(option, name)
     if args.labels is not None and args.html is None:
-        raise InputError("--labels is for --html; here, labels that --output holds already are kept")
+        raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
     before = args.labels if args.html is not None else args.output
     kept = load_jsonl(before) if before is not None and Path(before).exists() else []
     sheet = LabelSheet.of_responses(

@@ -72,9 +72,9 @@ def chosen_responses(
 def _chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
     """Read the sentences of a file of features that the options ask for."""
     if args.prompts != "monitor":
-        raise InputError(f"{path} is measured already; pass --prompts {args.prompts} to `syncheck features`")
+        raise InputError(f"{path} has already been measured; pass --prompts {args.prompts} to `syncheck features`")
     if args.propositioner is not None or args.judge is not None:
-        raise InputError(f"{path} is labelled already; pass --propositioner and --judge to `syncheck features`")
+        raise InputError(f"{path} has already been labelled; pass --propositioner and --judge to `syncheck features`")
     measured = select_sentences(read_parquet(path), _selection(args), source=path)
     if not args.carry_labels:
         return measured
@@ -190,7 +190,7 @@ def proposition_models(
         measuring = aligner()
         if measuring is not None and is_same_aligner(judge.aligner, measuring):
             raise InputError(
-                f"--judge {args.judge!r} is the aligner that is measured too, so that a feature would be its own "
+                f"--judge {args.judge!r} is also the aligner that is measured, so a feature would be its own "
                 "label; pass another judge, or another --aligner"
             )
     return propositioner, judge

@@ -37,7 +37,7 @@ def read_passages(name: str, *, option: str) -> list[str]:
         raise InputError(f"cannot read {option} {name!r} as UTF-8 text: {error}") from error
     passages = [" ".join(block.split()) for block in text.split("\n\n") if block.strip()]
     if not passages:
-        raise InputError(f"{option} {name!r} holds no text; paragraphs in it become passages")
+        raise InputError(f"{option} {name!r} holds no text; its paragraphs become the passages")
     return passages
 
 
@@ -45,8 +45,8 @@ def check_device(name: str) -> None:
     """Refuse ``cuda`` where torch finds no such device."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch that go "
-            "together, or pass --device cpu"
+            f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch version "
+            "that go together, or pass --device cpu"
         )
 
 
@@ -91,12 +91,13 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor:
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     if _features_asked(args) or segmenter_of(args) is not None:
         raise InputError(
-            "--aligner, --schema, --lid-reference and how text is cut into sentences go without --monitor, and need a "
-            "--model or an --aligner; a trained monitor keeps those it was trained with"
+            "--aligner, --schema, --lid-reference and the options for sentences cannot be used with --monitor and "
+            "need a --model or an --aligner; a trained monitor keeps its own"
         )
     if args.monitor == GENERIC and Path(GENERIC).exists():
         raise InputError(
-            f"--monitor {GENERIC} is the bundled monitor, and here is a {GENERIC!r} too; write ./{GENERIC} for it"
+            f"--monitor {GENERIC} is the bundled monitor, but there is also a {GENERIC!r} here; write ./{GENERIC} for "
+            "that one"
         )
     if args.model is None:
         if args.monitor not in (None, GENERIC):

@@ -54,7 +54,7 @@ def check_files(args: argparse.Namespace) -> None:
             taken.append((option, path))
     for option, path in taken:
         if path.is_file() and _is_standard_output(path):
-            raise InputError(f"{option} {str(path)!r} is what standard output is written to; redirect it elsewhere")
+            raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
     for name in ("html", "report"):
         page = getattr(args, name, None)
         if page is not None and Path(page).parent != Path(
@@ -146,7 +146,7 @@ def check_file(option: str, name: str | None) -> None:
     if name is None:
         return
     if not Path(name).parent.is_dir():
-        raise InputError(f"{option} {name!r}: the folder does not exist; make it first")
+        raise InputError(f"{option} {name!r}: the folder does not exist; create it first")
     if Path(name).is_dir():
         raise InputError(f"{option} {name!r} is a folder; name a file")
 
@@ -158,8 +158,8 @@ def check_folder(path: str | None) -> None:
     place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
     if not place.is_dir():
         raise InputError(
-            f"--output {path!r}: expected a folder, or a path where one can be made; found a file at {str(place)!r}. "
-            "Move it, or pass another path"
+            f"--output {path!r}: expected a folder, or a path where one can be created; found a file at "
+            f"{str(place)!r}. Move it, or pass another path"
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(

@@ -115,7 +115,7 @@ def _into_lines(
 ) -> list[RefusedRecord]:
     _refuse_without_store(args)
     if args.resume and args.format != "jsonl":
-        raise InputError(f"--resume reads what JSON Lines hold; leave out --resume, or --format {args.format}")
+        raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
     run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     form = FORMATS[args.format]
     return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen, form=form)
@@ -125,9 +125,9 @@ def _into_store(
     args: argparse.Namespace, facts: dict[str, str], make_worker: Callable[[], Worker], seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
     if args.format != "jsonl":
-        raise InputError(f"--format {args.format} is for lines of text, and a store keeps Parquet; leave it out")
+        raise InputError(f"--format {args.format} is for lines of text, but a store keeps Parquet; leave it out")
     if args.resume:
-        raise InputError("a store always continues after what it holds; leave --resume out")
+        raise InputError("a store always continues by itself; leave --resume out")
     refused: list[RefusedRecord] = []
 
     def told(table: pa.Table) -> None:
@@ -161,14 +161,14 @@ def _refuse_without_store(args: argparse.Namespace) -> None:
     for name in ("engine", "workers", "part_size", "batch_tokens"):
         if getattr(args, name, None) is not None:
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} is for an --output that is a folder; name one, with a slash at its end")
+            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
     """Return where ``--engine`` and ``--workers`` say that records are answered."""
     if args.engine != "ray":
         if args.workers is not None:
-            raise InputError("--workers is for --engine ray; add it, or leave it out")
+            raise InputError("--workers needs --engine ray; add that, or leave --workers out")
         return run_locally
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "WARNING")  # read when Ray is imported
     from syncheck.corpus.on_ray import run_on_ray
@@ -268,7 +268,7 @@ def _refused(line: Line, row: JsonDict) -> RefusedRecord:
 def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[tuple[Line, JsonDict]]:
     """Yield a file's lines of this run, taking those of its records; a last line that was cut off is dropped."""
     if run is None or target == "-":
-        raise InputError("expected a file to go on after; --resume needs --output FILE")
+        raise InputError("--resume needs a file to continue; pass --output FILE")
     if not Path(target).exists():
         return
     with open(target, "r+b") as file:
@@ -281,9 +281,9 @@ def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[t
             row = _row(written)
             if line is None or row.get("digest") != line.digest(run):
                 raise InputError(
-                    f"cannot go on after {target!r}: expected its line {place} to be the answer to "
+                    f"cannot continue {target!r}: expected its line {place} to be the answer to "
                     f"{'a record' if line is None else f'the record of line {line.number}'} with the options of this "
-                    f"run; found {'no more records' if line is None else 'another'}. Go on with the records, models "
+                    f"run; found {'no more records' if line is None else 'another'}. Continue with the records, models "
                     "and options of that run, or write to another file"
                 )
             whole += len(written)

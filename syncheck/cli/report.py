@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Draw the page of a file or store; returns the exit code."""
     check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
-        raise InputError(f"{args.input!r} does not exist; pass what `syncheck score` or `generate` wrote")
+        raise InputError(f"{args.input!r} does not exist; pass the output of `syncheck score` or `generate`")
     records = {} if args.records is None else _records(Path(args.records))
     refused: list[RefusedRecord] = []
     unknown: list[str] = []

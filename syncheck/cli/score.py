@@ -74,10 +74,12 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--allow-unscored would have no effect without --fail-under SCORE; add it, or leave it out")
     if args.resume and args.html is not None:
         raise InputError(
-            "--html draws the answers of one run, and --resume leaves some to an earlier one; leave one out"
+            "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out"
         )
     if args.html is not None and is_store(args.output):
-        raise InputError("--html draws the answers of one run, and a store keeps those of several; leave --html out")
+        raise InputError(
+            "--html shows the answers of one run, but a store keeps those of several; use `syncheck report` instead"
+        )
 
 
 def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:

@@ -154,7 +154,7 @@ def _classifier(args: argparse.Namespace, name: str) -> TokenClassifierDetector:
 
 def _checkpoint(args: argparse.Namespace) -> str:
     if args.model is None:
-        raise InputError(f"--method {args.method} needs the checkpoint, as --model DIR_OR_ID")
+        raise InputError(f"--method {args.method} needs a checkpoint; pass --model DIR_OR_ID")
     return str(args.model)
 
 
@@ -184,13 +184,16 @@ def check_asked(args: argparse.Namespace) -> None:
     if args.llm is None and not of_endpoint:
         return
     if args.method not in _ASKING:
-        raise InputError(f"--method {args.method} asks no model; --llm and --endpoint need one of {', '.join(_ASKING)}")
+        raise InputError(
+            f"--method {args.method} does not use an instruct model; --llm and --endpoint need one of "
+            f"{', '.join(_ASKING)}"
+        )
     if args.llm is not None and of_endpoint:
-        raise InputError("--llm and --endpoint are two models to ask; pass one of them")
+        raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
     if args.method == "fava" and args.model is not None:
-        raise InputError("--model is the editor of fava, and so is --llm or --endpoint; pass one of them")
+        raise InputError("--model, --llm and --endpoint all name the editor of fava; pass only one of them")
 
 
 def _asked_model(args: argparse.Namespace) -> TextGenerator | None:
@@ -228,7 +231,7 @@ def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
     """Return the search in the texts of ``--passages``, None without it."""
     if args.passages is None:
         if args.reranker is not None or args.reranker_prefix:
-            raise InputError("--reranker orders the texts found in --passages PATH; pass that too")
+            raise InputError("--reranker ranks texts from --passages PATH; pass that too")
         return None
     if args.reranker in (None, "none") and args.reranker_prefix:
         raise InputError("--reranker-prefix needs --reranker DIR_OR_ID; pass that too")

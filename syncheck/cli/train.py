@@ -99,12 +99,13 @@ def features(args: argparse.Namespace) -> int:
     number, count = args.shard
     if not args.output.endswith(".parquet"):
         raise InputError(
-            f"--output {args.output!r}: a file of features must end in .parquet, by which other commands know it"
+            f"--output {args.output!r}: the name must end in .parquet, so that other commands recognise a file of "
+            "features"
         )
     check_file("--output", args.output)
     if args.data.endswith(".parquet"):
         raise InputError(
-            f"--data {args.data!r} is a file that features writes; pass the RAGTruth folder or JSON Lines to measure"
+            f"--data {args.data!r} is already a file of features; pass the RAGTruth folder or JSON Lines to measure"
         )
     monitor = cache(lambda: monitor_to_measure(args))  # the data are read before a model is loaded
     records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))

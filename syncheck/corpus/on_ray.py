@@ -35,7 +35,7 @@ def run_on_ray(
 
     Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine. The records pass through Ray's object
     store, so that machines need not share a file system; the model has to be found by the same name on each. An actor
-    that dies is replaced and its part answered anew, twice at most; the other parts are answered first.
+    that dies is replaced and its part answered again, twice at most; the other parts are answered first.
 
     Parameters
     ----------

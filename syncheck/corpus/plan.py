@@ -133,7 +133,7 @@ def estimate(
     alone = [rate for rate in chosen if rate.workers == 1]
     if not alone:
         measured = sorted({rate.batch_tokens or 0 for rate in rates.rates})
-        raise InputError(f"expected batch_tokens as measured, one of {measured} (0: none); found {batch_tokens}")
+        raise InputError(f"batch_tokens must be one that was measured, {measured} (0: none); found {batch_tokens}")
     seconds, outside = _at(alone, "seconds", context_tokens, answer_tokens)
     memory, _ = _at(alone, "memory_mb", context_tokens, answer_tokens)
     slower = _slower(chosen, alone)

@@ -43,7 +43,7 @@ def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
     with_context = field(record, "prompt_with_context", str, default=None)
     without_context = field(record, "prompt_without_context", str, default=None)
     if (with_context is None) != (without_context is None):
-        raise InputError("prompt_with_context and prompt_without_context replace the template together; pass both")
+        raise InputError("prompt_with_context and prompt_without_context replace the template; pass both")
     system = field(record, "system", str, default=None)
     if with_context is None:
         return monitor.prompt(question=question, context=context, system=system)

@@ -199,7 +199,7 @@ def prepare_generation(
 
 
 def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
-    """Refuse responses that may grow past a length at which the model encodes every token anew.
+    """Refuse responses that may grow past a length at which the model encodes every token again.
 
     Models with LongRoPE (such as Phi-3) do so past ``original_max_position_embeddings``; signals measured before
     that length are not valid after it.

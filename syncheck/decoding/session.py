@@ -381,7 +381,7 @@ class DecodingSession(Scoped):
     @property
     def _own(self) -> Branch:
         if self._main is None:
-            raise NotReadyError("only a loop that is watched feeds this branch; it cannot be fed or rewound from here")
+            raise NotReadyError("only the watched loop feeds this branch; it cannot be fed or rewound from here")
         return self._main
 
     def _cut_branches(self, rows: Sequence[int], stops: Sequence[int]) -> Tensor:

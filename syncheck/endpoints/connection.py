@@ -57,7 +57,7 @@ class Connection:
             raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
         if timeout_s <= 0 or retries < 0 or backoff_s < 0:
             raise InputError(
-                "timeout_s must be above 0, retries and backoff_s not below; "
+                "timeout_s must be above 0, retries and backoff_s at least 0; "
                 f"found {timeout_s}, {retries} and {backoff_s}"
             )
         self.base_url = base_url.rstrip("/")
@@ -100,7 +100,7 @@ class Connection:
             raise EndpointError(f"{url} answered with status {error.code}: {said}", status=error.code) from error
         except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
             raise EndpointError(
-                f"{url} could not be asked ({error}); check the address, the network, and that the server is up",
+                f"{url} could not be reached ({error}); check the address, the network, and that the server is up",
                 status=None,
             ) from error
         try:

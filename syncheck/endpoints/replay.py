@@ -142,8 +142,8 @@ class EndpointReplay:
         """
         if beyond := beyond_endpoints(self.monitor.schema.names):
             raise MismatchError(
-                f"schema {self.monitor.schema.version!r} has {', '.join(beyond)}, which no server tells exactly; "
-                "take bounds of the score (certify), or train a monitor on endpoint.v1"
+                f"schema {self.monitor.schema.version!r} has {', '.join(beyond)}, which no server reports exactly; "
+                "compute bounds on the score (certify), or train a monitor on endpoint.v1"
             )
         given = read_responses(self.monitor, prompts, responses, None, None)
         scorers = {prompt: self.monitor.scorer(prompt) for prompt in prompts}

@@ -68,7 +68,7 @@ class ReplayServer(Protocol):
 class VllmServer:
     """A vLLM server, asked through ``/v1/completions`` with ``prompt_logprobs``.
 
-    Its prefix cache is not read for such requests, so that each reads its prompt anew.
+    Its prefix cache is not read for such requests, so that each reads its prompt again.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class SglangServer:
             told = answer["meta_info"]["input_token_logprobs"][1:]
             likeliest = answer["meta_info"]["input_top_logprobs"][1:] if top else [[] for _ in told]
             if [entry[1] for entry in told] != list(token_ids) or len(likeliest) != len(told):
-                raise ValueError("it tells of other tokens")
+                raise ValueError("it reports other tokens")
             log_prob = [_sglang(entry[0]) for entry in told]
             places = [{int(entry[1]): _sglang(entry[0]) for entry in place} for place in likeliest]
         except _MALFORMED as error:

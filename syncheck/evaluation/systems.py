@@ -267,7 +267,7 @@ def permuted_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
-    Nothing is trained anew, so the fall in AUROC says what the aggregator made of the signal; :func:`ablation_systems`
+    Nothing is trained again, so the fall in AUROC says what the aggregator made of the signal; :func:`ablation_systems`
     says what other signals make up for.
 
     Parameters

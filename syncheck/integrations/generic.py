@@ -146,7 +146,7 @@ def assert_faithful(
     failed = [s for s in checked if s.score is None or s.score < at_least]
     if failed:
         listed = "\n".join(_described(sentence) for sentence in failed)
-        raise AssertionError(f"{len(failed)} of {len(checked)} sentences do not reach {at_least:g}:\n{listed}")
+        raise AssertionError(f"{len(failed)} of {len(checked)} sentences score below {at_least:g}:\n{listed}")
     return report
 
 

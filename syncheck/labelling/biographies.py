@@ -289,7 +289,9 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
         if self._path is None:
             return
         if not self._path.parent.is_dir():
-            raise InputError(f"{self._path}: labels cannot be kept there, the folder does not exist; make it first")
+            raise InputError(
+                f"{self._path}: labels cannot be saved there, because the folder does not exist; create it first"
+            )
         if self._path.exists():
             self._read(self._path)
 

@@ -166,8 +166,8 @@ def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
         if all(words[a].isdisjoint(words[b]) for a, b in after.items()):
             return [after[index] for index in range(len(topics))]
     raise InputError(
-        f"found no way for {len(topics)} entities to lend their passages once each to one whose name shares no word "
-        "with theirs; pass more entities, with other names"
+        f"the {len(topics)} entities cannot swap passages such that no entity gets those of one whose name shares a "
+        "word with its own; pass more entities, with other names"
     )
 
 

@@ -124,7 +124,5 @@ def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> Propo
         return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)
     aligner = load_aligner(name, device=device)
     if aligner is None:
-        raise InputError(
-            "expected a judge; found 'none', which judges nothing. Name a checkpoint, or leave the judge out"
-        )
+        raise InputError("expected a judge; found 'none'. Name a checkpoint, or leave the judge out")
     return SupportJudge(aligner)

@@ -121,7 +121,7 @@ def _sentence(given: object) -> SentenceScore:
             f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {found!r}"
         )
     if (score is None) != (found is None):
-        raise InputError(f"a sentence with a score has a verdict, and no other; found {score!r} and {found!r}")
+        raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {found!r}")
     evidence = field(given, "evidence", dict, default=None)
     return SentenceScore(
         text=field(given, "text", str),

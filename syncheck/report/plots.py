@@ -150,7 +150,7 @@ def _figure(width: float, height: float, path: str | Path) -> Figure:
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     path = Path(path)
     if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder does not exist; make it first")
+        raise InputError(f"{path}: the folder does not exist; create it first")
     margins = ConstrainedLayoutEngine(w_pad=_MARGIN_INCHES, h_pad=_MARGIN_INCHES)
     figure = Figure(figsize=(width, height), layout=margins)
     formats = figure.canvas.get_supported_filetypes()

@@ -162,6 +162,6 @@ def _check_same(response: str, joined: str) -> None:
         return
     at = len(commonprefix((response, joined)))
     raise InputError(
-        f"the sentences, joined, must be the response; from character {at} on they differ: expected "
-        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order with all white space"
+        f"the joined sentences must equal the response; they differ from character {at} on: expected "
+        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order, with all white space"
     )

@@ -137,9 +137,9 @@ def positions_in(
     if offsets is None:
         at = next((i for i, (a, b) in enumerate(zip(given, decoded, strict=False)) if a != b), len(given))
         raise PromptError(
-            f"expected a response that its tokens decode to; found that from character {at} on {given[at : at + 20]!r} "
-            f"became {decoded[at : at + 20]!r}, and this tokenizer cannot say where. Pass response_token_ids, or a "
-            "fast tokenizer"
+            f"the tokens of the response must decode to it; found that from character {at} on {given[at : at + 20]!r} "
+            f"became {decoded[at : at + 20]!r}, and this tokenizer cannot locate the change. Pass response_token_ids, "
+            "or a fast tokenizer"
         )
     positions = [0] * len(decoded)
     for (start, stop), (first, last) in zip(char_spans, offsets, strict=True):

@@ -257,7 +257,7 @@ class _Service:
             raise ServiceError(
                 403,
                 "wrong_host",
-                "the server listens for this machine alone; name it localhost, or start it with --host",
+                "the server serves only this machine; address it as localhost, or start it with --host",
             )
         wanted = self.config.api_key
         given = request.headers.get("authorization") or f"Bearer {request.headers.get('x-api-key', '')}"

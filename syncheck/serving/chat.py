@@ -134,7 +134,7 @@ def _passages(
     question, inside = _taken_out(last)
     question = question or last.strip()
     if not question:
-        raise InputError("messages must have a message of the user with text: the question")
+        raise InputError("messages must include a user message with text, the question")
     for field in ("context", "documents"):
         if values.get(field) is not None:
             passages, names = _listed(values[field], field)

@@ -95,7 +95,9 @@ class KeptAnswers:
     def find(self, token: str) -> KeptAnswer:
         """Return the answer of this name; 404 where there is none."""
         if token not in self._tasks:
-            raise ServiceError(404, "unknown_answer", "there is no such answer, or it was not read for too long")
+            raise ServiceError(
+                404, "unknown_answer", "there is no such answer, or it expired because no client read it"
+            )
         return self._tasks[token][0]
 
     @contextmanager

@@ -91,7 +91,7 @@ def kl_bounds(log_p: ArrayLike, log_q: ArrayLike, *, error: float = 1e-9) -> Bou
     """
     p, q = _rows(log_p, error), _rows(log_q, error)
     if p.shape != q.shape:
-        raise InputError(f"log_p and log_q must be of the same entries; found the shapes {p.shape} and {q.shape}")
+        raise InputError(f"log_p and log_q must have the same shape; found {p.shape} and {q.shape}")
     unknown = np.isnan(p) | np.isnan(q)
     p, q = (np.where(unknown, np.nan, rows) for rows in (p, q))
     p_low, p_high = np.exp(p - error), np.minimum(np.exp(p + error), 1.0)

@@ -84,7 +84,7 @@ class Branch:
         if tokens:
             self._require_rewindable()
         if tokens > min(self._layout.lengths):
-            raise NotReadyError(f"cannot take back {tokens} tokens of rows that hold {self._layout.lengths}")
+            raise NotReadyError(f"cannot remove {tokens} tokens from rows that hold {self._layout.lengths}")
         if len(self.fed) < self.rows:
             raise NotReadyError("some rows are left out and hold fewer tokens; call select()")
         self._layout.rewind(tokens)

@@ -172,7 +172,7 @@ def require_rewindable(model: PreTrainedModel) -> None:
     reason = _reason_not_rewindable(model)
     if reason is not None:
         raise UnsupportedModelError(
-            f"{type(model).__name__} {reason}, so that no token can be taken back; it can be monitored, but use a "
+            f"{type(model).__name__} {reason}, so no token can be removed; it can be monitored, but use a "
             "model whose layers all hold an attention cache to backtrack or to search"
         )
 

@@ -1,4 +1,4 @@
-"""Calls of a causal language model: its arguments, lengths at which it encodes anew, and its blocks' hidden states.
+"""Calls of a causal language model: its arguments, lengths at which it encodes again, and its blocks' hidden states.
 
 LongRoPE (as in Phi-3) turns keys and queries by one set of frequencies in a short text and by another in a long
 one, and "dynamic" RoPE by ever slower ones past the window. What was cached before the switch is not what the model
@@ -46,7 +46,7 @@ class ForwardArguments:
         model_type = getattr(model.config, "model_type", None)
         if cache is None or model_type in _OWN_STATE:
             raise UnsupportedModelError(
-                f"{type(model).__name__} keeps its state outside a transformers cache, so that the runs with and "
+                f"{type(model).__name__} keeps its state outside a transformers cache, so the passes with and "
                 "without the context cannot be kept apart; use another model"
             )
         self.cache = cache
@@ -66,7 +66,7 @@ class ForwardArguments:
         """
         if mask is not None and not self._takes_padding:
             raise UnsupportedModelError(
-                f"{self._model_name} takes no position_ids, so that rows padded on the left would be misread; run one "
+                f"{self._model_name} takes no position_ids, so left-padded rows would be misread; run one "
                 "prompt at a time, without a search"
             )
         found: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
@@ -90,20 +90,20 @@ def require_watchable(model: PreTrainedModel) -> None:
     if is_compiled:
         raise UnsupportedModelError(
             "the model is compiled, and a compiled model skips the hooks that read its hidden states; pass it as "
-            "it was before torch.compile (its _orig_mod, or loaded anew)"
+            "it was before torch.compile (its _orig_mod, or loaded again)"
         )
     if hasattr(model, "peft_config") and hasattr(model, "get_base_model"):
         raise UnsupportedModelError(
-            f"{type(model).__name__} wraps the model that generate runs, so that hooks on the wrapper see nothing; "
+            f"{type(model).__name__} wraps the model that generate runs, so hooks on the wrapper see nothing; "
             "pass its get_base_model(), in which the adapters stay active, or merge_and_unload()"
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise UnsupportedModelError(f"{type(model).__name__} has an encoder; use a causal language model")
     if any(_rounds_together(module) for module in model.modules()):
         raise UnsupportedModelError(
-            "the model has torch's dynamic int8 layers, which round the activations of a forward by the largest of "
-            "them, so that a token's signals would depend on what is read with it, and a replay would differ from the "
-            "answer as it was generated; quantise the weights alone, or the activations of each token by themselves"
+            "the model has torch's dynamic int8 layers, which scale all activations of a forward pass by the largest "
+            "of them; a token's signals would depend on the other tokens in the pass, and a replay would differ from "
+            "the generated answer. Quantise only the weights, or the activations of each token separately"
         )
 
 
@@ -113,7 +113,7 @@ def _rounds_together(module: nn.Module) -> bool:
 
 
 def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
-    """Return the lengths, in tokens, past which a model encodes every token anew; none for most models."""
+    """Return the lengths, in tokens, past which a model encodes every token again; none for most models."""
     config = model.config.get_text_config()
     parameters = getattr(config, "rope_parameters", None) or {}
     by_layer = [found for found in parameters.values() if isinstance(found, dict)] or [parameters]
@@ -133,14 +133,14 @@ def encoding_of(switches: Sequence[int], tokens: int) -> int:
 
 
 def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
-    """Refuse, by a PromptError, a text that may grow past a length at which the model encodes all of it anew.
+    """Refuse, by a PromptError, a text that may grow past a length at which the model encodes all of it again.
 
     ``before`` and ``after`` are its tokens at first, and at most.
     """
     for switch in switches_of(model):
         if before <= switch < after:
             raise PromptError(
-                f"{type(model).__name__} encodes every token anew once a text is longer than {switch} tokens; expected "
+                f"{type(model).__name__} re-encodes every token once a text is longer than {switch} tokens; expected "
                 f"a prompt and its response on one side of that, found a prompt of {before} tokens that may grow to "
                 f"{after}. Pass a max_new_tokens (or a response) of at most {switch - before}, or a shorter prompt"
             )
@@ -243,8 +243,8 @@ class Taps:
                 states = output if isinstance(output, torch.Tensor) else output[0]
                 if states.ndim != 3:  # Gemma 3n and DeepSeek V4 carry several streams from block to block
                     raise UnsupportedModelError(
-                        f"{type(module).__name__} puts out states of shape {tuple(states.shape)}; expected (rows, "
-                        "tokens, width). Its hidden states cannot be tapped, use a schema without LID"
+                        f"{type(module).__name__} returns states of shape {tuple(states.shape)}; expected (rows, "
+                        "tokens, width). Its hidden states cannot be recorded; use a schema without LID"
                     )
                 self._sink[index].append(states.detach())  # a loop by hand may keep gradients
 
@@ -260,6 +260,6 @@ def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
         if isinstance(module, nn.ModuleList) and len(module) == count:
             return module
     raise UnsupportedModelError(
-        f"no list of {count} decoder blocks found in {type(model).__name__}; its hidden states cannot be tapped, "
+        f"no list of {count} decoder blocks found in {type(model).__name__}; its hidden states cannot be recorded; "
         "use a schema without LID"
     )

@@ -290,7 +290,7 @@ def _checked(layer: int, array: NDArray[np.floating]) -> NDArray[np.float32]:
     if single.ndim != 2 or not np.isfinite(single).all():
         raise InputError(
             f"references of layer {layer} must be a finite (T, H) array in float32's range; found shape {single.shape}"
-            + ("" if np.isfinite(single).all() else " with values that are not")
+            + ("" if np.isfinite(single).all() else " with values that are not finite")
         )
     return single
 

@@ -125,7 +125,7 @@ def reads_less(model: PreTrainedModel, rows: int) -> bool:
     """Return True if a tree of so many rows reads fewer keys and values than a batch of them.
 
     Only grouped-query attention may read more: with a mask and several queries transformers' ``sdpa`` writes the keys
-    and values anew for each query head, and reads those; a batch, with one query a row, does not.
+    and values again for each query head, and reads those; a batch, with one query a row, does not.
     """
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads

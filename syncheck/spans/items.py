@@ -64,7 +64,7 @@ def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabel
     Risks are rounded to six decimals; characters of risk 0 get no soft label.
     """
     if risk.shape != marked.shape or risk.ndim != 1:
-        raise InputError(f"expected one risk and one mark a character; found shapes {risk.shape} and {marked.shape}")
+        raise InputError(f"expected one risk and one mark per character; found shapes {risk.shape} and {marked.shape}")
     if not np.all((risk >= 0) & (risk <= 1)):
         raise InputError("every risk must be in [0, 1]; found one outside, or NaN")
     soft = tuple(SoftSpan(*run) for run in _runs(np.round(risk, _DECIMALS).tolist()))

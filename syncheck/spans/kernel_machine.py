@@ -76,9 +76,13 @@ class KernelMachine:
         arrays = parse_arrays(data, what="a kernel machine's arrays")
         names = {field.name for field in fields(cls)}
         if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):
-            raise CheckpointError(f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train anew")
+            raise CheckpointError(
+                f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train it again"
+            )
         if fault := _fault(found := cls(**arrays)):
-            raise CheckpointError(f"the arrays make no kernel machine: {fault}; copy the file again or train anew")
+            raise CheckpointError(
+                f"the arrays do not form a kernel machine: {fault}; copy the file again or train it again"
+            )
         return found
 
 

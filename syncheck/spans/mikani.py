@@ -268,22 +268,22 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
     if config["format"] != FORMAT or schema not in get_args(SpanSchema):
         raise CheckpointError(
             f"{place} has format {config['format']!r} and schema {schema!r}, expected {FORMAT!r} and one of "
-            f"{get_args(SpanSchema)}; update syncheck or train anew"
+            f"{get_args(SpanSchema)}; update syncheck or train it again"
         )
     if config["weights"] != _WEIGHTS:
         raise CheckpointError(
             f"{place} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
-            "XGBoost's own .ubj files are not read, since a damaged one ends the program: fit and save it anew"
+            "XGBoost's own .ubj files are not read, since a damaged one crashes the program: fit and save it again"
         )
     weights = read_bytes(folder / _WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != config["weights_sha256"]:
-        raise CheckpointError(f"{folder}: the weights are not those that {_CONFIG} was saved with; copy it again")
+        raise CheckpointError(f"{folder}: the weights were not saved with {_CONFIG}; copy the folder again")
     model = _READERS[config["kind"]].from_bytes(weights)
     if model.features != len(features):
         raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
     saved = _matched_sources(sources, config["sources"], owner=str(folder))
     if features != list(regression_names(schema, saved)):
-        raise CheckpointError(f"{place} names other features than schema {schema!r} has; train anew")
+        raise CheckpointError(f"{place} does not name the features of schema {schema!r}; train it again")
     return SpanRegressor(schema, config["kind"], model, saved)
 
 
@@ -301,7 +301,7 @@ def _config(path: Path) -> Mapping[str, Any]:
             "SpanRegressor.save wrote"
         ) from error
     if wrong:
-        raise CheckpointError(f"{path} has another value than SpanRegressor.save writes in {wrong}; train anew")
+        raise CheckpointError(f"{path} has a value in {wrong} that SpanRegressor.save does not write; train it again")
     return config
 
 
@@ -326,7 +326,7 @@ def _matched_sources(
     if sorted(source.name for source in sources) != sorted(wanted):
         raise InputError(
             f"{owner} was fitted with {_listed(wanted)}; found {_listed([source.name for source in sources])}. Pass "
-            "as sources= those it was fitted with (syncheck spans: --model, --classifier, --tagger, --llm)"
+            "the sources that it was fitted with as sources= (syncheck spans: --model, --classifier, --tagger, --llm)"
         )
     for record in saved:
         found = _source_record(given[record["name"]])
@@ -336,7 +336,7 @@ def _matched_sources(
         if different:
             raise MismatchError(
                 f"{owner} was fitted with another word source {found['name']!r}, which differs in "
-                f"{', '.join(different)}; pass that one, or fit anew"
+                f"{', '.join(different)}; pass that one, or fit the regressor again"
             )
     return tuple(given[name] for name in wanted)
 

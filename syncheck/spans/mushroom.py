@@ -165,4 +165,4 @@ def _hard_labels(record: Record, characters: int) -> tuple[tuple[int, int], ...]
 
 def _check_ids(ids: Iterable[str], place: Path) -> None:
     if twice := [name for name, count in Counter(ids).items() if count > 1]:
-        raise InputError(f"{place} has two records with id {twice[0]!r}; every id must be there once")
+        raise InputError(f"{place} has two records with id {twice[0]!r}; every id must be unique")

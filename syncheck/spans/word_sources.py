@@ -200,9 +200,13 @@ class TagSource:
             return np.full((len(words), len(UNIVERSAL_TAGS)), np.nan)
         known = np.array([_OLDER.get(tag, tag) for tag in tags], dtype=str)
         if len(tags) != len(words):
-            raise InputError(f"the tagger must give one tag a word, {len(words)} for {item.id!r}; found {len(tags)}")
+            raise InputError(
+                f"the tagger must return one tag per word, {len(words)} for {item.id!r}; found {len(tags)}"
+            )
         if unknown := sorted({*known.tolist()} - {*UNIVERSAL_TAGS}):
-            raise InputError(f"the tagger must give universal tags, {', '.join(UNIVERSAL_TAGS)}; found {unknown[0]!r}")
+            raise InputError(
+                f"the tagger must return universal tags, {', '.join(UNIVERSAL_TAGS)}; found {unknown[0]!r}"
+            )
         return np.asarray(known[:, None] == np.array(UNIVERSAL_TAGS), dtype=np.float64)
 
 

@@ -168,7 +168,7 @@ class GrowingResponse:
         return not self._skipped and text.startswith(" ") and "".join(pieces) == " " + text
 
     def _take_without_space(self, certain: int | None) -> list[SentenceSpan]:
-        """Begin anew: the tokenizer of Llama-2 puts a space before a text, which its answers have already."""
+        """Start again: the tokenizer of Llama-2 puts a space before a text, which its answers have already."""
         self._skipped = 1
         self._detokenizer = Detokenizer(self._tokenizer, self._prompt.with_context_ids)
         self._segmenter = IncrementalSegmenter(self._monitor.config.segmenter)

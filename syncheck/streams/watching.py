@@ -104,7 +104,7 @@ class TextWatch:
 
     def __enter__(self) -> TextWatch:
         if self._scope is not None:
-            raise NotReadyError("a watch is entered once; make another with monitor.watch_text(prompt)")
+            raise NotReadyError("a watch can be entered only once; create another with monitor.watch_text(prompt)")
         self._scope = ExitStack()
         if self._asks_model:
             self._session = self._scope.enter_context(self._monitor.session(self._prompt))
@@ -209,7 +209,9 @@ class TextWatch:
         if self._scope is None:
             raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
         if self.is_over:
-            raise NotReadyError("the watch is over; ask is_over before feeding more, and make another for a new answer")
+            raise NotReadyError(
+                "the watch is over; check is_over before feeding more, and create another watch for a new answer"
+            )
 
     def _score(self, since: float) -> None:
         """Measure and score the closed sentences, and report them; stops after one that falls below."""
@@ -357,7 +359,7 @@ def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 
         return piece, ()
     if isinstance(piece, tuple) and len(piece) == 2:
         return piece
-    raise WrongTypeError(f"a stream must give strings, or pairs of a string and tokens; found {type(piece).__name__}")
+    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {type(piece).__name__}")
 
 
 def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:

@@ -51,7 +51,9 @@ class EventWriter:
         if reveal not in get_args(Reveal):
             raise InputError(f"reveal must be one of {get_args(Reveal)}; found {reveal!r}")
         if passage_ids is not None and len(passage_ids) != len(passages):
-            raise InputError(f"passage_ids must be one for each of {len(passages)} passages; found {len(passage_ids)}")
+            raise InputError(
+                f"passage_ids must have one entry for each of the {len(passages)} passages; found {len(passage_ids)}"
+            )
         self._passages = tuple(passages)
         self._passage_ids = passage_ids
         self._reveal = reveal

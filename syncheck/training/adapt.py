@@ -208,7 +208,7 @@ def adapt_monitor(
     )
     if len({answer.group for answer in answers}) < 2:
         raise InputError(
-            "expected answers to at least two questions, of which one lends its passages to another; found "
+            "expected answers to at least two questions, so that one can be paired with the passages of another; found "
             f"{len(answers)} answers, and left out {left_out}"
         )
     scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
@@ -245,7 +245,9 @@ class _Judge:
             config = replace(generic.config, segmenter=untrained.config.segmenter)
             self._monitor, self.name = generic.replaced(config=config), "generic"
         elif isinstance(teacher, str):
-            raise InputError(f"a teacher that is named can only be 'generic'; found {teacher!r}. Load it first")
+            raise InputError(
+                f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"
+            )
         elif callable(getattr(teacher, "align", None)):
             self._aligner, self.name = cast(Aligner, teacher), teacher.name
         elif callable(teacher):
@@ -257,7 +259,7 @@ class _Judge:
             )
         if self._monitor is not None and self._monitor.config.segmenter != untrained.config.segmenter:
             raise InputError(
-                f"expected a teacher that cuts text as the monitor does, {untrained.config.segmenter}; found "
+                f"expected a teacher with the sentence rules of the monitor, {untrained.config.segmenter}; found "
                 f"{self._monitor.config.segmenter}"
             )
 

@@ -42,8 +42,8 @@ class ReleaseCurve:
         reached = np.flatnonzero(self.good >= share)
         if not len(reached):
             raise InsufficientDataError(
-                f"expected a threshold from which {share:g} of the sentences are good; found at most "
-                f"{self.good.max():.3f}. Ask for a smaller share, or take a monitor that separates them better",
+                f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
+                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
                 more_needed=None,
             )
         return float(self.thresholds[reached[0]])
@@ -127,7 +127,7 @@ def calibrate_monitor(
         the guarantee is for one random sentence of a question. The calibration is fitted to all of them regardless.
     thresholds
         Of FOD and of the verdicts: ``carried`` to the calibrated scores, where they part the same sentences, or
-        ``chosen`` anew by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
+        ``chosen`` again by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
     good_share
         Sets tau_1, which FOD, backtracking and abstention read, to the lowest score from which this share of the
         sentences is faithful, in (0, 1]; tau_2 is raised to it where it is lower. Choose it on answers of the decoder
@@ -165,10 +165,10 @@ def calibrate_monitor(
     used = scored[labelled]
     if (risk is not None or good_share is not None) and not labelled.all():
         raise InputError(
-            "expected a label of every sentence, for a threshold by the share of unfaithful ones; found "
-            f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, say by their scores, are "
-            "not a random sample: label whole answers that were drawn at random, or calibrate without such a threshold "
-            "(risk=None, --risk none, without --good-share)"
+            "a threshold that controls the share of unfaithful sentences needs a label for every sentence; found "
+            f"{int((~labelled).sum())} of {len(scored)} without. Sentences that were chosen, for example by their "
+            "scores, are not a random sample: label whole answers that were drawn at random, or calibrate without "
+            "such a threshold (risk=None, --risk none, without --good-share)"
         )
     y, groups = measured.labels(rule=rule)[used], measured.groups[used]
     raw_of_all = replace(aggregator, calibration=None, calibrated_threshold=None, prior=None).score(

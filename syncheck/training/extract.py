@@ -151,8 +151,8 @@ def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
     reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
     if reason is not None:
         raise TextGeneratorError(
-            f"record {record.id!r}: expected support for each of its sentences; found that the {reason}. Fix that, or "
-            "take the record out, and measure again"
+            f"record {record.id!r}: expected support for each sentence, but the {reason}. Fix that, or "
+            "remove the record, and measure again"
         )
 
 
@@ -368,7 +368,7 @@ def _check(output: Path, part_size: int, batch_size: int) -> None:
     if part_size < 1 or batch_size < 1:
         raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
     if not output.parent.is_dir():
-        raise InputError(f"{output}: the folder does not exist; make it first")
+        raise InputError(f"{output}: the folder does not exist; create it first")
 
 
 def _content(record: LabelledResponse) -> bytes:

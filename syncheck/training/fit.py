@@ -189,7 +189,7 @@ def fit_measured(
         else:
             (held_out,) = cross_validate(*data, aggregator=aggregator, **folds)
     elif aggregator == "best":
-        raise InputError("held_out are the scores of one kind of aggregator; name that kind, or pass neither")
+        raise InputError("held_out has the scores of one kind of aggregator; name that kind, or pass neither")
     else:
         _check_held_out(held_out, len(chosen.y))
     thresholds = choose_thresholds(held_out, chosen.y)

@@ -190,8 +190,8 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
     for what, (expected, found) in facts.items():
         if expected != found:
             raise MismatchError(
-                f"measured sentences can be joined if they were measured alike; expected {what} {expected}, found "
-                f"{found}. Measure all of them with one model and the same options"
+                f"measured sentences can be joined only if they were measured in the same way; expected {what} "
+                f"{expected}, found {found}. Measure all of them with one model and the same options"
             )
     check_same_instrument(
         first.provenance,

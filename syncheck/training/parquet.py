@@ -168,7 +168,7 @@ def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
     if layout != _LAYOUT:
         raise CheckpointError(
             f"{path} was written by another version of syncheck: expected layout {_LAYOUT} of measured sentences, "
-            f"found {layout}. Measure anew with `syncheck features`"
+            f"found {layout}. Measure again with `syncheck features`"
         )
     if metadata[_DIGEST] != _digest(metadata[_KEY], schema):
         raise ValueError("its metadata or the names of its columns are not those that were written")

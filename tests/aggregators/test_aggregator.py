@@ -243,7 +243,7 @@ def test_half_written_weights_are_refused(trained, tmp_path):
     trained.save(tmp_path)
     weights = next(path for path in tmp_path.iterdir() if path.suffix != ".json")
     weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match="part"):
+    with pytest.raises(CheckpointError, match="incomplete"):
         Aggregator.load(tmp_path)
 
 

@@ -127,4 +127,4 @@ def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
 def test_options_that_do_not_go_together(source, tmp_path, capsys):
     assert main(["label", source]) == 2
     assert main(["label", source, "--output", str(tmp_path / "a"), "--labels", str(tmp_path / "b")]) == 2
-    assert "--labels is for --html" in capsys.readouterr().err
+    assert "--labels needs --html" in capsys.readouterr().err

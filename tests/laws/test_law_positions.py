@@ -46,13 +46,13 @@ def test_a_response_that_would_cross_is_refused_before_anything_runs(any_family,
     ids = any_family.encode(TEXT)
     for prompt in crossing:
         assert any(n <= SWITCH < n + len(ids) for n in lengths(prompt))
-        with pytest.raises(PromptError, match="anew"):
+        with pytest.raises(PromptError, match="re-encodes"):
             monitor.generate(prompt, max_new_tokens=len(ids))
-        with pytest.raises(PromptError, match="anew"):
+        with pytest.raises(PromptError, match="re-encodes"):
             next(monitor.stream(prompt, max_new_tokens=len(ids)))
-        with pytest.raises(PromptError, match="anew"):
+        with pytest.raises(PromptError, match="re-encodes"):
             monitor.score(prompt, TEXT)
-        with pytest.raises(PromptError, match="anew"):
+        with pytest.raises(PromptError, match="re-encodes"):
             monitor.score_batch([prompt], response_token_ids=[ids])
     assert not forwards
 
@@ -60,12 +60,12 @@ def test_a_response_that_would_cross_is_refused_before_anything_runs(any_family,
 def test_a_loop_that_crosses_is_refused_there(any_family, monitor, crossing):
     for prompt in crossing:
         _, script = scripted(any_family, TEXT)
-        with pytest.raises(PromptError, match="anew"), monitor.attach(prompt) as watch:
+        with pytest.raises(PromptError, match="re-encodes"), monitor.attach(prompt) as watch:
             watch.report(any_family.model.generate(**prompt.inputs(), logits_processor=script, max_new_tokens=20))
 
 
 def test_a_session_that_crosses_is_refused_there(any_family, monitor, crossing):
-    with pytest.raises(PromptError, match="anew"), monitor.session(crossing[0]) as watched:
+    with pytest.raises(PromptError, match="re-encodes"), monitor.session(crossing[0]) as watched:
         for token in any_family.encode(TEXT):
             watched.decoding.push(torch.tensor([token]))
 

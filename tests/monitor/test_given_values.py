@@ -59,7 +59,7 @@ def sentences():
     ],
 )
 def test_half_a_character_in_a_prompt(monitor, given):
-    with pytest.raises(InputError, match="half"):
+    with pytest.raises(InputError, match="surrogate"):
         monitor.prompt(**given)
 
 
@@ -72,9 +72,9 @@ def test_half_a_character_in_prompts_of_the_caller(monitor):
 
 @pytest.mark.parametrize("given", [{"response": HALF}, {"sentences": ["One.", HALF]}])
 def test_half_a_character_in_a_response(monitor, prompt, given):
-    with pytest.raises(InputError, match="half"):
+    with pytest.raises(InputError, match="surrogate"):
         monitor.score(prompt, **given)
-    with pytest.raises(InputError, match="half"):
+    with pytest.raises(InputError, match="surrogate"):
         monitor.score_batch([prompt], **{"responses" if k == "response" else k: [v] for k, v in given.items()})
 
 

@@ -133,7 +133,7 @@ def test_what_is_no_part_of_a_distribution_is_refused(rows):
 
 
 def test_entries_that_do_not_belong_together_are_refused():
-    with pytest.raises(InputError, match="shapes"):
+    with pytest.raises(InputError, match="shape"):
         kl_bounds([[-1.0]], [[-1.0, -2.0]])
 
 

@@ -119,7 +119,7 @@ class TestBranch:
 
     def test_rewinding_too_far(self, golden):
         branch = Branch(golden.model, [(5, 6)])
-        with pytest.raises(NotReadyError, match="back"):
+        with pytest.raises(NotReadyError, match="remove"):
             branch.rewind(3, branch.next_logits)
 
     def test_rows_of_unequal_length_do_not_see_each_other(self, golden):

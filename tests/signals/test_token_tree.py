@@ -149,7 +149,7 @@ def test_to_one_row_and_forked_again_beyond_the_buffer(model):
 def test_rewinding_rows_that_cannot_be(model):
     branch = Branch(model, [(5, 6)])
     branch.select([0, 0], [0, 0], branch.next_logits[[0, 0]])
-    with pytest.raises(NotReadyError, match="back"):
+    with pytest.raises(NotReadyError, match="remove"):
         branch.rewind(3, branch.next_logits)
     branch.narrow([1])
     branch.feed(torch.tensor([[7]]))
