@@ -89,7 +89,7 @@ def test_half_a_character_on_the_command_line(tmp_path, capsys):
     passages.write_text("Anna.")
     given = ["--question", "Who \udcff?", "--context", str(passages), "--report", str(tmp_path / "r.html")]
     assert main(["demo", *given]) == 2
-    assert "half" in capsys.readouterr().err
+    assert "surrogate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
