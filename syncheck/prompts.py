@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -251,7 +252,11 @@ def prompt_from_messages(
     check_text(question, "question")
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass question=...")
-    texts = [write_chat(tokenizer, turns) for turns in (given, left)]
+    texts = [write_chat(tokenizer, given)]
+    try:
+        texts.append(write_chat(tokenizer, left))
+    except InputError as error:
+        raise InputError(f"without the passages, {error}; or pass the chat without them as without=[...]") from error
     return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
 
 
@@ -268,8 +273,9 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
 
 def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
     """Take the passages out of the messages, the longest first, and leave out messages that held nothing else."""
+    places = {passage: _places(passage) for passage in passages}
     for number, passage in enumerate(passages, 1):
-        if not any(passage in message["content"] for message in messages):
+        if not any(places[passage].search(message["content"]) for message in messages):
             raise PromptError(
                 f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
                 "passages exactly as they appear there, or pass without=[...], the messages without them"
@@ -278,12 +284,18 @@ def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str
     for message in messages:
         content = message["content"]
         for passage in sorted(passages, key=len, reverse=True):
-            content = content.replace(passage, "")
+            content = places[passage].sub("", content)
         if content.strip() or not message["content"].strip():
             left.append(message | {"content": content})
     if not left:
         raise PromptError("the messages contain only passages; add the question, or pass without=[...]")
     return left
+
+
+def _places(passage: str) -> re.Pattern[str]:
+    """Return a pattern of a passage as it was given; one without white space does not stand inside a longer word."""
+    before, after = (r"(?<!\w)", r"(?!\w)") if re.fullmatch(r"\w(\S*\w)?", passage, re.ASCII) else ("", "")
+    return re.compile(before + re.escape(passage) + after, re.ASCII)
 
 
 def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:

@@ -74,7 +74,7 @@ class RagPrompt:
         if self.has_context and self.with_context_ids == self.without_context_ids:
             raise PromptError(
                 "the prompts with and without the context are equal, so no signal could show what the context "
-                "changes; pass a prompt_without_context that leaves the passages out"
+                "changes; pass a second prompt that leaves the passages out"
             )
 
     def __repr__(self) -> str:

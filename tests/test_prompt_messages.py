@@ -56,6 +56,22 @@ def test_a_message_of_passages_alone_goes(monitor):
     assert prompt.without_context == "<system>Answer from the passages alone.\n<user>When?\n<assistant>"
 
 
+def test_a_passage_of_one_word_is_not_taken_out_of_others(monitor):
+    chat = [{"role": "user", "content": "Sources: a | 67\nWas 1967 a year?"}]
+    assert monitor.prompt(messages=chat, context=["a", "67"]).question == "Sources:  | \nWas 1967  year?"
+    with pytest.raises(PromptError):
+        monitor.prompt(messages=chat, context="ear")
+    chinese = [{"role": "user", "content": "资料1北京是首都。首都在哪里？"}]
+    assert monitor.prompt(messages=chinese, context="北京是首都。").question == "资料1首都在哪里？"
+
+
+def test_a_chat_that_its_template_refuses_without_the_passages(monitor):
+    monitor.tokenizer.chat_template = "{% if messages|length < 2 %}{{ raise_exception('two') }}{% endif %}" + TEMPLATE
+    chat = [{"role": "system", "content": PASSAGES[0]}, {"role": "user", "content": "When?"}]
+    with pytest.raises(InputError, match="without="):
+        monitor.prompt(messages=chat, context=PASSAGES[0])
+
+
 def test_without_a_context_both_are_the_same(monitor):
     prompt = monitor.prompt(messages=CHAT, context="")
     assert prompt.with_context == prompt.without_context and not prompt.has_context
