@@ -106,16 +106,16 @@ class Adapted:
 
 _CARD = """# A monitor adapted without labels
 
-Nobody has labelled anything that this monitor was trained on. It scores the sentences of `{model}` by
-the schema `{schema}`, with an aggregator of the kind `{kind}`.
+No person labelled the data that this monitor was trained on. It scores the sentences of `{model}` with
+the schema `{schema}` and an aggregator of the kind `{kind}`.
 
-## What its labels are made of
+## How the labels were made
 
-{answers} answers (by {writers}) to {questions} questions. A sentence of an answer is faithful where the teacher,
-`{teacher}`, gave it at least {sure:g}, and unfaithful where it gave at most {unsure:g}; the others have no label.
-Errors that were made are unfaithful: one sentence of an answer altered (planted), a sentence of the answer to another
-question put in (transplanted), and the answer held against the passages of another question (exchanged passages), the
-last two unless the teacher is sure that the passages support the sentence nonetheless.
+The data are {answers} answers (by {writers}) to {questions} questions. A sentence of an answer is faithful if the
+teacher, `{teacher}`, gave it a score of at least {sure:g}, and unfaithful if the score was at most {unsure:g}; the
+others have no label. Made-up errors are unfaithful: one sentence of an answer altered (planted), a sentence inserted
+from the answer to another question (transplanted), and an answer paired with the passages of another question
+(exchanged passages). The last two have no such label if the teacher is sure that the passages support the sentence.
 
 | sentences of | faithful | unfaithful | without a label |
 | --- | --- | --- | --- |
@@ -123,16 +123,16 @@ last two unless the teacher is sure that the passages support the sentence nonet
 
 Prompts and responses that could not be used: {left_out}.
 
-## What may be expected
+## What to expect
 
-- On held-out questions it tells the made-up labels apart with an AUROC of {auroc:.3f} [{low:.3f}, {high:.3f}]. That is
-  no estimate for real ones: the teacher is sure of the easy sentences, and what it believes wrongly is learned.
+- On held-out questions it separates the made-up labels with an AUROC of {auroc:.3f} [{low:.3f}, {high:.3f}]. Do not
+  expect this figure for real labels: the teacher is sure of the easy sentences, and the monitor learns its errors.
 - The scores assume that {expected:.0%} of the sentences are faithful. `--prior` or `syncheck calibrate` corrects that.
-- The thresholds (backtrack {backtrack:.3f}, prune {prune:.3f}) take the teacher's scores for probabilities.
+- The thresholds (backtrack {backtrack:.3f}, prune {prune:.3f}) treat the teacher's scores as probabilities.
 - **No coverage is guaranteed.** For a threshold above which at most 5 % of the sentences are unfaithful, with 90 %
-  confidence, people must label at least {none} sentences of as many other questions, if none of those released is
-  unfaithful, or {two} if two of them are; twice as many where only half of the sentences are to be released.
-  `syncheck label --order random` and `syncheck calibrate` do that.
+  confidence, people must label at least {none} sentences of as many other questions if none of the released sentences
+  is unfaithful, or {two} if two of them are; twice as many if only half of the sentences are to be released.
+  Use `syncheck label --order random` and `syncheck calibrate`.
 """
 
 
