@@ -26,11 +26,6 @@ def monitor(llama, make_monitor):
 
 
 @pytest.fixture
-def prompt(monitor):
-    return monitor.prompt(question=QUESTION, context=PASSAGES)
-
-
-@pytest.fixture
 def ids(llama):
     return llama.tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
 

@@ -15,17 +15,16 @@ def golden(llama):
 
 
 class TestStatus:
-    def test_scored(self, golden, make_monitor):
+    def test_scored(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, formula=lambda values: values["align_score"])
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
         first, *_ = monitor.score(prompt, " Scott is a rugby player. He has wings.").sentences
         assert (first.status, first.reason, first.score, first.risk) == ("scored", None, 1.0, 0.0)
         assert first.evidence.text == PASSAGES[0] and first.latency_ms is None
         assert set(first.attribution) == set(monitor.schema.names) == set(first.features)
 
-    def test_no_aggregator(self, golden, make_monitor):
+    def test_no_aggregator(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, formula=None)
-        report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), ANSWER)
+        report = monitor.score(prompt, ANSWER)
         assert {(s.status, s.score, s.risk) for s in report.sentences} == {("no_aggregator", None, None)}
         assert report.sentences[0].features["mean_contrastive_kl"] > 0
 
@@ -40,23 +39,19 @@ class TestStatus:
         assert features["mean_contrastive_kl"] is None and features["align_score"] is None
         assert 0 < features["mean_prob"] < 1
 
-    def test_not_checkable(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_not_checkable(self, monitor, prompt):
         report = monitor.score(prompt, sentences=["***", " He is a player."])
         assert [(s.status, s.score is None, s.reason) for s in report.sentences] == [
             ("not_checkable", True, "no letter or digit"),
             ("scored", False, None),
         ]
 
-    def test_a_number_alone_can_be_checked(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_a_number_alone_can_be_checked(self, monitor, prompt):
         assert monitor.score(prompt, "1.").sentences[0].status == "scored"
 
-    def test_a_failing_aligner_costs_the_score_and_says_why(self, golden, make_monitor, caplog):
+    def test_a_failing_aligner_costs_the_score_and_says_why(self, golden, make_monitor, prompt, caplog):
         monitor = make_monitor(golden, aligner=BrokenAligner())
-        report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), " He is. *** She was.")
+        report = monitor.score(prompt, " He is. *** She was.")
         assert {s.status for s in report.sentences} == {"failed"}
         sentence = report.sentences[0]
         assert sentence.score is None and sentence.features["align_score"] is None
@@ -65,23 +60,19 @@ class TestStatus:
         assert "aligner 'broken' failed" in caplog.text
 
     @pytest.mark.parametrize("given", [{"response": ""}, {"response_token_ids": []}, {"sentences": []}], ids=str)
-    def test_an_empty_response_has_no_sentences(self, golden, make_monitor, given):
-        monitor = make_monitor(golden)
-        report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), **given)
+    def test_an_empty_response_has_no_sentences(self, monitor, prompt, given):
+        report = monitor.score(prompt, **given)
         assert (report.response, report.sentences, len(report.tokens)) == ("", (), 0)
 
-    def test_an_answer_that_ends_at_once_has_no_sentences(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_an_answer_that_ends_at_once_has_no_sentences(self, golden, monitor, prompt):
         script = Script(len(prompt.with_context_ids), [golden.tokenizer.eos_token_id])
         report = monitor.generate(prompt, logits_processor=[script], max_new_tokens=5)
         assert (report.response, report.sentences, report.stop) == ("", (), "end_of_text")
 
-    def test_a_sentence_that_is_too_long_is_cut_and_marked(self, golden, make_monitor):
+    def test_a_sentence_that_is_too_long_is_cut_and_marked(self, golden, make_monitor, prompt):
         from syncheck import SegmenterConfig
 
         monitor = make_monitor(golden, segmenter=SegmenterConfig(max_tokens=4))
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
         report = monitor.score(prompt, " He grew up on a farm")
         assert [s.truncated for s in report.sentences][0] and not report.sentences[-1].truncated
         assert all(s.token_end - s.token_start <= 4 for s in report.sentences)
@@ -89,40 +80,36 @@ class TestStatus:
 
 
 class TestScores:
-    def test_score_is_the_aggregators_of_the_features(self, golden, make_monitor):
+    def test_score_is_the_aggregators_of_the_features(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, formula=lambda values: values["mean_prob"])
-        report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), ANSWER)
+        report = monitor.score(prompt, ANSWER)
         for sentence in report.sentences:
             assert sentence.score == sentence.features["mean_prob"]
             own = np.exp(report.tokens.log_prob[sentence.token_start : sentence.token_end], dtype=np.float64)
             assert sentence.score == pytest.approx(own.mean(), rel=1e-6)
 
-    def test_lid_is_of_the_bank(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_lid_is_of_the_bank(self, golden, monitor, prompt):
         watched = monitor.replay(prompt, ANSWER)
         for signals, sentence in zip(watched.signals, watched.sentences, strict=True):
             for layer in (2, 3, 4):
                 expected = float(golden.lid_references.lid_of(layer, signals.activations[layer][None])[0])
                 assert sentence.features[f"lid_layer_{layer}"] == pytest.approx(expected, rel=1e-5)
 
-    def test_without_a_bank_lid_is_not_measured(self, golden):
+    def test_without_a_bank_lid_is_not_measured(self, golden, prompt):
         config = MonitorConfig(schema="paper.v1", layers=(2,))
         monitor = Monitor(golden.model, golden.tokenizer, config=config)
-        (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), " He is.").sentences
+        (sentence,) = monitor.score(prompt, " He is.").sentences
         assert sentence.features["lid_layer_2"] is None and sentence.features["align_score"] is None
 
-    def test_a_schema_without_lid_taps_nothing(self, golden, make_monitor):
+    def test_a_schema_without_lid_taps_nothing(self, golden, make_monitor, prompt):
         monitor = make_monitor(golden, schema="paper-no-lid.v1")
-        watched = monitor.replay(monitor.prompt(question=QUESTION, context=PASSAGES), ANSWER)
+        watched = monitor.replay(prompt, ANSWER)
         assert watched.signals[0].activations == {}
         assert not any("lid" in name for name in watched.sentences[0].features)
 
 
 class TestSentencesGiven:
-    def test_they_are_used_as_they_are(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_they_are_used_as_they_are(self, monitor, prompt):
         report = monitor.score(prompt, sentences=[" He grew up.", " On a", " farm. In Wales"])
         assert report.response == " He grew up. On a farm. In Wales"
         assert [s.text for s in report.sentences] == ["He grew up.", "On a", "farm. In Wales"]
@@ -130,9 +117,7 @@ class TestSentencesGiven:
         assert bounds[0][0] == 0 and bounds[-1][1] == len(report.tokens)
         assert all(a[1] == b[0] for a, b in zip(bounds, bounds[1:], strict=False))
 
-    def test_a_sentence_without_a_token_of_its_own(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_a_sentence_without_a_token_of_its_own(self, golden, monitor, prompt):
         text = " understudy"
         assert len(golden.tokenizer(text, add_special_tokens=False)["input_ids"]) < len(text)
         report = monitor.score(prompt, sentences=list(text))
@@ -142,9 +127,7 @@ class TestSentencesGiven:
         empty = [s for s in report.sentences if s.token_start == s.token_end]
         assert empty and all(value is None for s in empty for name, value in s.features.items() if name == "min_prob")
 
-    def test_signals_do_not_depend_on_how_the_text_is_cut(self, golden, make_monitor):
-        monitor = make_monitor(golden)
-        prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    def test_signals_do_not_depend_on_how_the_text_is_cut(self, monitor, prompt):
         whole = monitor.score(prompt, sentences=[ANSWER]).tokens
         cut = monitor.score(prompt, sentences=[ANSWER[:20], ANSWER[20:71], ANSWER[71:]]).tokens
         np.testing.assert_allclose(whole.kl, cut.kl, rtol=0, atol=1e-4)
@@ -152,10 +135,6 @@ class TestSentencesGiven:
 
 
 class TestInput:
-    @pytest.fixture
-    def monitor(self, golden, make_monitor):
-        return make_monitor(golden)
-
     @pytest.mark.parametrize(
         "given",
         [{}, {"response": "a", "response_token_ids": [5]}, {"response": "a", "sentences": ["a"]}],
@@ -234,10 +213,10 @@ class TestInput:
             Monitor(golden.model, golden.tokenizer, config=MonitorConfig(schema="paper.v9"))
 
     @pytest.mark.parametrize("layer", [-1, 6])
-    def test_a_layer_the_model_does_not_have(self, golden, layer):
+    def test_a_layer_the_model_does_not_have(self, golden, prompt, layer):
         monitor = Monitor(golden.model, golden.tokenizer, config=MonitorConfig(layers=(layer,)))
         with pytest.raises(InputError, match="layers"):
-            monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), ANSWER)
+            monitor.score(prompt, ANSWER)
 
     def test_references_of_another_model(self, golden, prompt):
         config = MonitorConfig(schema="paper.v1", layers=(2,))
@@ -264,17 +243,16 @@ def test_a_model_that_keeps_its_state_to_itself_is_refused(golden, prompt):
         monitor.score(prompt, ANSWER)
 
 
-def test_half_precision_follows_float32(golden, make_monitor):
+def test_half_precision_follows_float32(golden, monitor, prompt):
     import copy
 
     import torch
 
-    prompt = make_monitor(golden).prompt(question=QUESTION, context=PASSAGES)
-    reference = make_monitor(golden).score(prompt, ANSWER)
+    reference = monitor.score(prompt, ANSWER)
     model = copy.deepcopy(golden.model).to(torch.bfloat16)
     aggregator = FormulaAggregator(feature_schema("paper-no-lid.v1", ()), lambda values: values["mean_prob"])
-    monitor = Monitor(model, golden.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"), aggregator=aggregator)
-    report = monitor.score(prompt, ANSWER)
+    config = MonitorConfig(schema="paper-no-lid.v1")
+    report = Monitor(model, golden.tokenizer, config=config, aggregator=aggregator).score(prompt, ANSWER)
     assert report.tokens.log_prob.dtype == np.float32
     # eight bits of mantissa in weights and states
     assert np.abs(report.tokens.entropy - reference.tokens.entropy).max() < 0.5

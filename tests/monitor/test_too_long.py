@@ -25,11 +25,6 @@ def monitor(llama, make_monitor):
 
 
 @pytest.fixture
-def prompt(monitor):
-    return monitor.prompt(question=QUESTION, context=PASSAGES)
-
-
-@pytest.fixture
 def said(monkeypatch):
     """What transformers says in its log."""
     found = []

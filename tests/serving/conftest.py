@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from upstreams import ANSWER, SUPPORTS
 
-from syncheck import RagPrompt, Report
+from syncheck import Monitor, RagPrompt, Report
+from syncheck.testing import scripted_monitor
 from syncheck.types import TokenSignals
 
 
@@ -14,3 +16,9 @@ def report_of():
         return Report(prompt, response, (), TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2))))
 
     return made
+
+
+@pytest.fixture(scope="session")
+def monitor() -> Monitor:
+    """Writes the answer of the upstream."""
+    return scripted_monitor(ANSWER, supports=SUPPORTS)

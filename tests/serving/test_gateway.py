@@ -11,22 +11,16 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
-from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, whole
+from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, running, sse, whole
 
 from syncheck import load_kit
 from syncheck.cli import main
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.streams import FoldedAnswer, fold, from_dict
-from syncheck.testing import scripted_monitor
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
-
-
-@pytest.fixture(scope="module")
-def monitor():
-    return scripted_monitor(ANSWER, supports=SUPPORTS)
 
 
 @pytest.fixture

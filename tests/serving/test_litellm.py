@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, running
+from upstreams import ANSWER, PASSAGES, Upstream, running
 
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.testing import scripted_monitor
 
 pytestmark = pytest.mark.slow  # LiteLLM takes seconds to import
 
@@ -25,11 +24,6 @@ def litellm():
 
         patched.setattr(litellm, "disable_aiohttp_transport", True)  # which leaves its sessions open
         yield litellm
-
-
-@pytest.fixture(scope="module")
-def monitor():
-    return scripted_monitor(ANSWER, supports=SUPPORTS)
 
 
 @pytest.fixture

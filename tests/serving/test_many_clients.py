@@ -8,16 +8,10 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from upstreams import ANSWER, PASSAGES, SUPPORTS, Upstream, asked, chunk, chunks_of, running, sse, until, whole
+from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, running, sse, until, whole
 
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.testing import scripted_monitor
-
-
-@pytest.fixture(scope="module")
-def monitor():
-    return scripted_monitor(ANSWER, supports=SUPPORTS)
 
 
 @contextmanager

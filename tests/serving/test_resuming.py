@@ -8,21 +8,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from upstreams import ANSWER, SUPPORTS, Upstream, asked, chunks_of, running, sse, until
+from upstreams import ANSWER, Upstream, asked, chunks_of, running, sse, until
 
 import syncheck.serving
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.streams import FoldedAnswer, fold, from_json
-from syncheck.testing import scripted_monitor
 
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
 RESUMABLE = asked(stream=True, syncheck={"resumable": True})
-
-
-@pytest.fixture(scope="module")
-def monitor():
-    return scripted_monitor(ANSWER, supports=SUPPORTS)
 
 
 @pytest.fixture
