@@ -319,8 +319,9 @@ class _Data:
             sentences,
         ]
         if len(kept) < len(answer.sentences):
-            left = [s.score for i, s in enumerate(answer.sentences) if i not in kept and s.score is not None]
-            row.append(_binned(left))
+            left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]
+            row.append(_binned([s.score for s in left if s.score is not None]))
+            row.append(sorted(Counter(KINDS.index(_kind(s)) for s in left).items()))
         return _safe(row)
 
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:

@@ -8,6 +8,10 @@ pytestmark = [pytest.mark.slow, needs_chromium]
 
 LONG = [sentence(0.30 + 0.0001 * i, text="It is so, said at some length. " * 20) for i in range(300)]
 BARS = "[...document.querySelectorAll('[data-bars]')].map((f) => f.querySelector('svg').ariaLabel.split(': ').pop())"
+RATES = (
+    "[...document.querySelectorAll('.rates tr')].map((row) => [...row.cells].slice(0, 3).map((c) => c.textContent)"
+    ".join(', ') + ', ' + row.querySelector('span').style.width)"
+)
 HIGHEST = (
     "[...document.querySelectorAll('[data-bars]')]"
     ".map((f) => Math.max(...[...f.querySelectorAll('rect')].map((r) => +r.getAttribute('height'))))"
@@ -62,6 +66,32 @@ def test_the_histograms_follow_the_filters(browser, opened):
     browser.run("document.forms.filters.reset()")
     browser.wait(f"JSON.stringify({BARS}) === JSON.stringify({whole!r})", seconds=10)
     assert browser.run(HIGHEST) == [100, 100] and not browser.errors
+
+
+def test_the_table_of_verdicts_follows_the_filters(browser, opened):
+    opened(
+        row("a", sentence(0.9), sentence(0.22)),
+        row("b", sentence(0.95), sentence(None, status="not_checkable")),
+        row("long", *LONG),
+    )
+    whole = browser.run(RATES)
+    kinds = [one.split(", ")[0] for one in whole]
+    for name, value, expected in (
+        ("high", "0.25", {"supported": ("1", "50.0 %", "50%"), "unsupported": ("1", "50.0 %", "50%")}),
+        ("low", "0.26", {}),
+        ("high", "0.5", {"unsupported": ("300", "100.0 %", "100%")}),  # also those that the page has no room for
+    ):
+        browser.run(f"document.forms.filters.elements.{name}.value = '{value}'")
+        browser.run("document.forms.filters.dispatchEvent(new Event('input'))")
+        lines = [", ".join((kind, *expected.get(kind, ("0", "0.0 %", "0%")))) for kind in kinds]
+        browser.wait(f"JSON.stringify({RATES}) === JSON.stringify({lines!r})", seconds=10)
+    browser.run("document.forms.filters.reset()")
+    browser.wait(
+        f"JSON.stringify({RATES}.map((line) => line.split(', ').slice(0, 3))) === JSON.stringify("
+        f"{[one.split(', ')[:3] for one in whole]!r})",
+        seconds=10,
+    )
+    assert not browser.errors
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
