@@ -41,7 +41,7 @@ class ProposeBranches(Protocol):
 
 
 def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Generator[Progress, None, SearchResult]:
-    """Decode greedily; repair a sentence below the threshold by branching, or hide it and go on after it.
+    """Decode greedily; repair a sentence below the threshold by branching, or hide it and continue after it.
 
     Parameters
     ----------

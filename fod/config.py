@@ -42,8 +42,8 @@ class RetryRequest:
 
 OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
 """``stop``: the answer ends with what has passed. ``abstain``: it ends with a message. ``annotate``: the best of the
-round is kept, marked, and decoding goes on. A callable returns a prompt, with new passages, under which the answer goes
-on; a text that ends it, which is not scored; or None, which stops."""
+round is kept, marked, and decoding continues. A callable returns a prompt, with new passages, from which the answer
+continues; a text that ends it, which is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The answer while it is written: parts that are kept, and the search that goes on from them."""
+"""The answer while it is written: parts that are kept, and the search that continues from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncheck.types import TokenSignals
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
-    """Return a prompt after which an answer goes on: its own ids, then those that are written already."""
+    """Return a prompt after which an answer continues: its own ids, then those that are written already."""
     if not token_ids:
         return prompt
     return replace(

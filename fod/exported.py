@@ -44,7 +44,7 @@ tags:
 # Faithfulness-oriented decoding
 
 Each sentence of an answer is scored for faithfulness to the passages while it is written; one that scores too low is
-taken back, and the search goes on from there. Needs `pip install syncheck`. Monitor: {described}.
+taken back, and the search continues from there. Needs `pip install syncheck`. Monitor: {described}.
 
 ```python
 outputs = model.generate(

@@ -30,7 +30,7 @@ class FODOutput(GeneratorOutput):
     ----------
     search : SearchResult
         How the answer came about: what was taken back and each round's samples. Of the last part, where the caller
-        was asked to go on.
+        was asked to continue.
     marked : tuple of int
         Indices of the report's sentences that did not pass and were kept, ``on_exhausted="annotate"``.
     trace : tuple of TraceNode

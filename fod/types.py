@@ -12,7 +12,7 @@ Handle = tuple[int, int]
 """A proposer's own key for a candidate: round and row."""
 
 CandidateStop = Literal["end_of_text", "length", "not_finite"]
-"""Why a text cannot go on; ``not_finite``: there were no scores to choose a token from, and the last sentence
+"""Why a text cannot continue; ``not_finite``: there were no scores to choose a token from, and the last sentence
 is ``failed``."""
 
 StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
@@ -34,7 +34,7 @@ class Candidate:
     token_ids : tuple of int
         Tokens appended to the beam, without an end-of-text token.
     stop : CandidateStop or None
-        Set when the text cannot go on.
+        Set when the text cannot continue.
     handle : Handle
     text : str
         Text appended to the beam's, with the white space between sentences.

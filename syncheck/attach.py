@@ -98,7 +98,7 @@ class BatchWatch(Scoped):
         """Return the criterion that ends a row once a sentence of it falls below a score.
 
         For ``generate(stopping_criteria=...)``, or to ask in a loop of your own: called with the ids, it returns for
-        each row whether it is over. A sentence is scored when the next one has begun, so that the ids go on for a
+        each row whether it is over. A sentence is scored when the next one has begun, so that the ids continue for a
         token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
 
         Parameters

@@ -114,7 +114,7 @@ class MonitorConfig:
     """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID. None leaves the choice to the
     monitor: :func:`default_layers` of its model, if the schema has LID."""
     segmenter: SegmenterConfig = SegmenterConfig()
-    """How text is cut into sentences."""
+    """The rules that divide text into sentences."""
     template: Template = "auto"
     """Prompt template; see :func:`syncheck.build_prompt`."""
     backtrack_threshold: float = BACKTRACK_THRESHOLD

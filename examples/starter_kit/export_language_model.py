@@ -89,11 +89,11 @@ def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]],
     )
     return f"""# The starter kit's language model
 
-A Llama of {facts["parameters"] / 1e6:.1f} M parameters (6 layers, width 320, 5 heads, byte-level BPE of 4,096, single
-digits, window {facts["window"]}), stored in bfloat16 and run in float32. It answers from passages by copying, and makes
-natural mistakes: two sentences mixed, a wrong tail, a neighbour's number. It knows nothing, which is the point:
-it is there to try, test and benchmark `syncheck` without downloading a model, and as a surrogate for other models'
-answers. It is no use as an assistant.
+This is a Llama with {facts["parameters"] / 1e6:.1f} M parameters (6 layers, width 320, 5 heads, byte-level BPE with
+4,096 entries, single digits, window {facts["window"]}), stored in bfloat16 and run in float32. It answers by copying
+from passages and makes natural mistakes: it mixes two sentences, ends a sentence wrongly, or takes a number from a
+neighbouring sentence. It has no knowledge of its own. Its purpose is to try, test and benchmark `syncheck` without
+downloading a model, and to act as a surrogate for other models. It is not useful as an assistant.
 
 ## Training
 
@@ -101,12 +101,13 @@ answers. It is no use as an assistant.
 then linear to 3 %), {"bfloat16 autocast" if settings["bf16"] else "float32"} on a {settings["device"].upper()}.
 {settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and {settings["seconds"]:.0f} seconds\
 {f" of {processes} processes" if processes > 1 else ""}\
-{", going on from the model that was packaged before" if settings["packed"] else ""}.
+{", continuing from the model that was packaged before" if settings["packed"] else ""}.
 
 Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a checksum of the title 4 % are held out and
-6 % are kept for the aggregators. Examples are drawn afresh on every pass: passages with distractors, one of
-twelve forms of question, an answer of one to four sentences from the passages; one example in eight without passages;
-12 % of the longer answers hold a sentence that the passages lack; in 80 % names and numbers are replaced by others.
+6 % are kept for the aggregators. New examples are drawn in every pass. An example has passages with distractors, one of
+twelve forms of question, and an answer of one to four sentences from the passages; one example in eight has no
+passages. 12 % of the longer answers contain a sentence that is not in the passages. In 80 % of the examples, names and
+numbers are replaced by others.
 
 | step | M tokens | seconds | training loss on answers, nats a token | on the articles kept for the aggregators |
 | --- | --- | --- | --- | --- |

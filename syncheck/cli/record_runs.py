@@ -228,7 +228,7 @@ def process(
         Identifies the options of this run; each line of output then has a ``digest`` of them and its
         record. None leaves it out.
     resume
-        Go on after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
+        Continue after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
     seen
         Called with each line of output, also with those of an earlier run.
 

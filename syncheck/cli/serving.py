@@ -1,4 +1,4 @@
-"""``syncheck gateway``: checks the answers of a server; ``syncheck serve``: those of a model of one's own."""
+"""``syncheck gateway``: checks the answers of a server; ``syncheck serve`` those of your own model."""
 
 from __future__ import annotations
 

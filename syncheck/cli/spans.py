@@ -101,7 +101,7 @@ def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
     """Return the fields of an item's record that name the texts a language model has not read; none if it read all."""
     if replay is None:
         return {}
-    if not replay.fits(item):  # word risks and hallurag go on without it; refind has refused the item
+    if not replay.fits(item):  # word risks and hallurag continue without it; refind has refused the item
         return {"signals": "not measured: the item does not fit the model's window"}
     left_out = replay.left_out(item)
     return {"left_out": list(left_out)} if left_out else {}

@@ -1,4 +1,4 @@
-"""What ``score`` and ``generate`` tell a person: a summary at the end, and lines other than JSON."""
+"""Output of ``score`` and ``generate`` for people: a summary at the end, and lines other than JSON."""
 
 from __future__ import annotations
 
@@ -90,4 +90,4 @@ def _human(row: JsonDict) -> str:
 
 
 FORMATS: Mapping[str, Callable[[JsonDict], str]] = {"human": _human, "jsonl": _jsonl, "compact": _compact}
-"""What writes a line of output, by the name that ``--format`` has for it."""
+"""Functions that write a line of output, by the value of ``--format``."""

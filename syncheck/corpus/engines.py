@@ -62,7 +62,7 @@ def answer_corpus(
     """Answer the records of a corpus that a store does not hold yet.
 
     A part has the missing ones among ``part_size`` records that follow each other in the corpus, so that a run that was
-    killed goes on with the same parts that it would have had. Equal records, ids included, are answered once.
+    killed continues with the same parts that it would have had. Equal records, ids included, are answered once.
 
     Parameters
     ----------

@@ -111,8 +111,8 @@ def estimate(
     """Estimate what scoring a corpus takes with so many workers.
 
     Between the measured lengths the time of an answer is interpolated linearly; outside them the line through the two
-    nearest goes on, which is too low far above, since attention grows with the square. More workers than were measured
-    are taken to be as fast each as the most that were, as on more machines of that kind.
+    nearest is extended, which is too low far above, since attention grows with the square. Each of more workers than
+    were measured is taken to be as fast as each of the largest measured number, as on more machines of that kind.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class Store:
 
 
 def is_stored(folder: str | Path) -> bool:
-    """Whether a folder is a store."""
+    """Return whether a folder is a store."""
     return (Path(folder) / _RUN).is_file()
 
 

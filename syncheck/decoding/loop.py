@@ -34,7 +34,7 @@ class Step:
     texts : tuple of str
         Text that each row's token completed; empty for an end-of-text token.
     stops : tuple of StopReason or None
-        Why each row is over; None if it goes on or took no part.
+        Why each row is over; None if it continues or took no part.
     """
 
     token_ids: tuple[int, ...]
@@ -168,7 +168,7 @@ def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) 
 
 
 def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
-    """Log, once, each row that goes on with logits (B, V) that are not a distribution."""
+    """Log, once, each row that continues with logits (B, V) that are not a distribution."""
     for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
         if not is_finite and stops[row] is None and row not in warned:
             warned.add(row)

@@ -154,7 +154,7 @@ class Row:
             self.closed += self._segmenter.finish(self._detokenizer.flush())
 
     def advance(self) -> None:
-        """Go on after the closed sentences, keeping the tokens that came after them."""
+        """Continue after the closed sentences, keeping the tokens that came after them."""
         self.start += self.measured_tokens
         self.sentences += len(self.closed)
         self.closed = []

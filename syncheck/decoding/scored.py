@@ -150,7 +150,7 @@ class ScoredSession(Scoped):
         return self.decoding.due()
 
     def score_round(self) -> list[list[SentenceScore]]:
-        """Measure and score the sentences that the rows closed in this round, and go on after them; a list for each."""
+        """Measure and score the sentences that the rows closed in this round, and continue; a list for each row."""
         since = self._due_since or time.perf_counter()
         measured = self.decoding.measure()
         self.decoding.advance()

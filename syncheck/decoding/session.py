@@ -160,7 +160,7 @@ class DecodingSession(Scoped):
         ----------
         row
             None for all rows, (B, n): shorter ones begin with repeats of their own first token, and those that are over
-            go on with what was pushed to them since. The index of a row for that one without its padding, (1, n).
+            continue with what was pushed to them since. The index of a row for that one without its padding, (1, n).
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
@@ -385,7 +385,7 @@ class DecodingSession(Scoped):
         return self._main
 
     def _cut_branches(self, rows: Sequence[int], stops: Sequence[int]) -> Tensor:
-        """Go on in both branches with copies of rows up to a column each; returns their next logits (B, V)."""
+        """Continue in both branches with copies of rows up to a column each; returns their next logits (B, V)."""
         columns = self._columns
         if self._contrast is not None:
             self._contrast_to(max(stops))

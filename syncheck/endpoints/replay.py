@@ -65,7 +65,7 @@ class CertifiedScore:
     high: float | None
 
     def reaches(self, threshold: float) -> bool | None:
-        """Whether the score is at least a threshold; None if its bounds do not decide, or there are none."""
+        """Return whether the score is at least a threshold; None if it has no bounds, or they do not decide."""
         check_share(threshold, "threshold")
         if self.low is None or self.high is None or self.low < threshold <= self.high:
             return None

@@ -1,4 +1,4 @@
-"""How inference servers are asked for the log-probabilities of given tokens: vLLM and SGLang."""
+"""Requests to vLLM and SGLang for the log-probabilities of given tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncheck.endpoints.connection import Connection
 from syncheck.errors import EndpointError
 
 VLLM_EXCLUDED = -9999.0
-"""What vLLM writes in place of -inf, which JSON does not have; SGLang writes null."""
+"""The value that vLLM writes for -inf, which JSON does not have; SGLang writes null."""
 NO_TOKEN = -1
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
@@ -22,7 +22,7 @@ _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTokens:
-    """What a server tells of the distributions from which T given tokens came.
+    """A server's report on the distributions from which T given tokens came.
 
     Attributes
     ----------

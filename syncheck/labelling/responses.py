@@ -267,9 +267,9 @@ class Selection:
     generators: Collection[str] | None = None
     """Only responses by these models."""
     implicit_true: bool = True
-    """Whether spans count that are true of the world although the context does not say so."""
+    """Count spans that are true although the context does not say so."""
     due_to_null: bool = True
-    """Whether spans count that come from a null in a business record."""
+    """Count spans that come from a null in a business record."""
 
     def wants(self, facts: Mapping[str, str | None]) -> bool:
         """Return whether a response with these facts is selected; an unknown fact, None, matches no request."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """``answer``: part of the answer; ``marked``: so too, although it did not pass; ``kept``: of a beam that was left
 later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``skipped``: did not pass and is
-hidden, but the model goes on after it; ``taken_back``: was written and did not pass."""
+hidden, but the model continues after it; ``taken_back``: was written and did not pass."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ ANSWER_BYTES = 5_000
 """Largest size of an answer on the page."""
 BINS = 20
 KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if status != "scored"))
-"""What a sentence is counted as: its verdict, or the status that stands for why it has none."""
+"""The category of a sentence: its verdict or, if it has none, the status that says why."""
 
 _STANDS_OUT = 0.75
 _MOST_SIGNALS = 5
@@ -80,7 +80,7 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LabelCurves:
-    """How scores agree with labels; each curve is pairs of x and y in [0, 1].
+    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1].
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class _Data:
 
 
 class _Standing:
-    """How far each sentence's signals stand from those of the others, where a direction is known."""
+    """Distances of each sentence's signals from those of the others, for signals with a known direction."""
 
     def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
         columns: dict[str, list[float]] = {}

@@ -27,7 +27,7 @@ _NAME_CHARACTERS = 36
 _PANEL_TITLE_CHARACTERS = 48
 _NAME_CHARACTERS_PER_INCH = 12
 _CHARACTERS_PER_INCH = 9
-"""Of a title; longer texts go on in the next line, since a figure has no room for them."""
+"""Of a title; longer texts continue in the next line, since a figure has no room for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class IncrementalSegmenter:
         return closed
 
     def fork(self) -> IncrementalSegmenter:
-        """Return an independent copy that goes on from here."""
+        """Return an independent copy that continues from here."""
         twin = object.__new__(IncrementalSegmenter)
         twin.__dict__.update(self.__dict__)
         twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()

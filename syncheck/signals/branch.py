@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Branch:
     """B continuations of prompts; never encodes a token twice.
 
-    They lie in a batch (:class:`PaddedRows`). A single one that is forked goes on as a :class:`TokenTree`, if the model
+    They lie in a batch (:class:`PaddedRows`). A single one that is forked becomes a :class:`TokenTree`, if the model
     accepts one and reads less that way; results are the same, except that only in a batch a row that is left out can
     fill the window. Rows that need no more tokens can be left out (:meth:`narrow`) until the next :meth:`select`.
 
@@ -91,9 +91,9 @@ class Branch:
         self.next_logits = next_logits
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Go on with only these of the rows that are fed; the others wait for :meth:`select`.
+        """Continue with only these of the rows that are fed; the others wait for :meth:`select`.
 
-        If the state cannot be rewound, all rows go on.
+        If the state cannot be rewound, all rows continue.
         """
         self._layout.narrow(rows)
 
@@ -135,7 +135,7 @@ class PaddedRows:
         width = max(lengths)
         self._starts = [width - length for length in lengths]  # columns of padding before each row
         self._order = list(range(len(lengths)))  # row in each place of the cache
-        self._fed = len(lengths)  # places that go on
+        self._fed = len(lengths)  # places that continue
 
     @property
     def rows(self) -> int:
@@ -144,12 +144,12 @@ class PaddedRows:
 
     @property
     def fed(self) -> list[int]:
-        """The rows that go on, in the order of their places."""
+        """The rows that continue, in the order of their places."""
         return self._order[: self._fed]
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each row that goes on."""
+        """Tokens of each row that continues."""
         return [self.width - self._starts[row] for row in self.fed]
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -169,13 +169,13 @@ class PaddedRows:
         return token_ids, mask, positions
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back; all of them go on."""
+        """Take the last tokens of every row back; all of them continue."""
         if isinstance(self.cache, RewindableCache):
             self.cache.rewind(tokens)
         self.width -= tokens
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Go on with these rows only, copying those that change places; with all if the state cannot be rewound."""
+        """Continue with these rows only, copying those that change places; with all if the state cannot be rewound."""
         if not isinstance(self.cache, RewindableCache) or set(rows) == set(self.fed):
             return
         going_on = set(rows)

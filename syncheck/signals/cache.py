@@ -29,14 +29,14 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
     """One attention layer's keys and values in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
     Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any number of tokens
-    can be taken back. After :meth:`narrow` only the first rows of the buffer go on.
+    can be taken back. After :meth:`narrow` only the first rows of the buffer continue.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
         super().__init__(**kwargs)
         self._buffers: tuple[Tensor, Tensor] | None = None
         self._used = 0
-        self._rows: int | None = None  # that go on; None for all
+        self._rows: int | None = None  # that continue; None for all
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Take dtype and device from the first states."""
@@ -89,7 +89,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     @torch.inference_mode()  # as the forward that made the buffers: they cannot be written to outside
     def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
-        """Let only the first rows go on, after these pairs have changed places; the others stay as they are."""
+        """Let only the first rows continue, after these pairs have changed places; the others stay as they are."""
         if self._buffers is None:
             return
         for buffer in self._buffers:
@@ -147,7 +147,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
             layer.gather(rows, starts, lengths)
 
     def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
-        """Let only the first rows go on; see :meth:`GrowLayer.narrow`."""
+        """Let only the first rows continue; see :meth:`GrowLayer.narrow`."""
         for layer in self.layers:
             layer.narrow(rows, swaps)
 

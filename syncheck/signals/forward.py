@@ -233,7 +233,7 @@ class Taps:
             # Not reset by a token, which is refused where a generator is closed in another context.
             inner = [*_recording.get()]
             if self in inner:
-                inner.remove(self)  # one of them: what was recording before goes on
+                inner.remove(self)  # one of them: what was recording before continues
             _recording.set(tuple(inner))
 
     def _hook(self, index: int):  # type: ignore[no-untyped-def]  # noqa: ANN202 - torch's hook signature

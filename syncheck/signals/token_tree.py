@@ -49,17 +49,17 @@ class TokenTree:
 
     @property
     def fed(self) -> list[int]:
-        """The rows that go on, in the order in which they are fed."""
+        """The rows that continue, in the order in which they are fed."""
         return list(self._fed)
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each row that goes on."""
+        """Tokens of each row that continues."""
         return [self._lengths[row] for row in self._fed]
 
     @property
     def width(self) -> int:
-        """Tokens of the longest row that goes on."""
+        """Tokens of the longest row that continues."""
         return max(self.lengths)
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -84,11 +84,11 @@ class TokenTree:
         return token_ids.reshape(1, -1), mask, positions[None]
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back; all of them go on."""
+        """Take the last tokens of every row back; all of them continue."""
         self._keep(range(self.rows), [tokens] * self.rows)
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Go on with these rows only."""
+        """Continue with these rows only."""
         going_on = [row for row in self._fed if row in rows]
         if going_on != self._fed:
             self._go_on_with(going_on)

@@ -19,7 +19,7 @@ written, its verification follows, and it may be retracted or replaced."""
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The answer goes on with this text.
+    """The answer continues with this text.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ _PARTS: Mapping[str, type[Citation | Contrast]] = {"evidence": Citation, "contra
 
 @dataclass
 class FoldedAnswer:
-    """An answer as the events so far make it; ``last_id`` is the event to go on after when the stream breaks off."""
+    """An answer as the events so far make it; ``last_id`` is the event to continue after when the stream breaks off."""
 
     text: str = ""
     last_id: int = 0

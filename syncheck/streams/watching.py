@@ -198,7 +198,7 @@ class TextWatch:
         return self.events[known:]
 
     async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
-        """Feed in a thread, so that the event loop goes on; otherwise as :meth:`feed`."""
+        """Feed in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
         return await asyncio.to_thread(self.feed, piece, tokens)
 
     async def close_async(self) -> list[ProtocolEvent]:

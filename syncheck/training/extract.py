@@ -197,7 +197,7 @@ class Shard:
             raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
 
     def has(self, part: int) -> bool:
-        """Whether a part, by its number from 0, is one of this process."""
+        """Return whether a part, by its number from 0, belongs to this process."""
         return part % self.count == self.number - 1
 
 
@@ -296,7 +296,7 @@ def measure_to_parquet(
     records
         The whole corpus, for every shard.
     batch_size
-        As in :func:`measure`; it may change when a run goes on. Batches end with their part.
+        As in :func:`measure`; it may change when a run continues. Batches end with their part.
     part_size
         Records that are measured, and can be lost, at once.
     shard
