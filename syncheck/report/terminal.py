@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BAR_CELLS = 10
 _SMALLEST_PULL = 0.05
 """Nats of log-odds; what contributes less would hardly move the score."""
+_PULLS = 5
+"""Signals that are listed."""
 _INDENT = " " * 22
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
@@ -134,9 +136,9 @@ def _on_one_line(text: str) -> str:
 
 
 def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:
-    """Return what pulled the score down by a visible amount, the strongest first."""
+    """Return what pulled the score down most, the strongest first."""
     pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
-    return sorted(pulls)
+    return sorted(pulls)[:_PULLS]
 
 
 def _bar(score: float) -> str:

@@ -421,7 +421,7 @@ class _Reply:
 
 def _status_of(answer: Mapping[str, Any]) -> str:
     found = {choice["syncheck"]["status"] for choice in answer["choices"]}
-    return next((status for status in ("unverified", "stopped") if status in found), "verified")
+    return next((status for status in ("unverified", "stopped", "verified") if status in found), "no_text")
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:

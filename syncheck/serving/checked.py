@@ -49,14 +49,14 @@ class Outcome:
     ----------
     status : str
         ``verified``: each sentence was checked. ``stopped``: it was, and the last one fell below ``stop_below``.
-        ``unverified``: something was passed on that was not checked.
+        ``unverified``: something was passed on that was not checked. ``no_text``: there was nothing to check.
     reason : str or None
         Why it is unverified.
     faithfulness, lowest : float or None
         Mean and lowest score.
     """
 
-    status: Literal["verified", "stopped", "unverified"]
+    status: Literal["verified", "stopped", "unverified", "no_text"]
     reason: str | None
     faithfulness: float | None
     lowest: float | None
@@ -211,9 +211,12 @@ def is_checked(sentence: Verified) -> bool:
 
 def outcome_of(events: Sequence[ProtocolEvent], *, stopped: bool, reason: str | None) -> Outcome:
     """Return how the check of an answer ended; ``reason`` says why it is unverified, if it is."""
-    scores = [sentence.score for sentence in fold(events).sentences if sentence.score is not None]
+    answer = fold(events)
+    scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
-    return Outcome("unverified" if reason else "stopped" if stopped else "verified", reason, mean, lowest)
+    if reason or stopped:
+        return Outcome("unverified" if reason else "stopped", reason, mean, lowest)
+    return Outcome("verified" if answer.text else "no_text", None, mean, lowest)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:

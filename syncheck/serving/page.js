@@ -151,7 +151,7 @@ class Card {
       for (const event of syncheck.events ?? []) this.answer.take(event);
       const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
-      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status}: ${checked}${lowest}` : checked;
+      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}` : checked;
     }
     this.draw();
   }

@@ -236,8 +236,11 @@ def test_a_tool_call_is_passed_through(posted):
     parts = [chunk({"role": "assistant", "tool_calls": calls}), chunk(finish="tool_calls")]
     chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))
     assert chunks[0]["choices"][0]["delta"]["tool_calls"] == calls
+    assert chunks[-2]["choices"][0]["syncheck"]["status"] == "no_text"
     answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked()).json()["choices"][0]
     assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
+    empty = posted(Upstream(answer=whole("")), asked())
+    assert empty.json()["choices"][0]["syncheck"]["status"] == empty.headers["x-syncheck-status"] == "no_text"
 
 
 @pytest.mark.parametrize(
