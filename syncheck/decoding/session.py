@@ -31,6 +31,10 @@ HELD_TOKENS = 64
 REPLAYED_BYTES = 64 * 2**20
 """Logits of given responses that a branch computes at once; the fewer passes, the less a replay costs."""
 
+CLEAR_LEAD = 4
+"""By how many of the last steps those that ask for the logits without the context must outnumber the others, for both
+branches to read a token in one forward."""
+
 FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
 """Tokens of each row that are fed at once, whatever the size of the logits."""
 
@@ -119,6 +123,9 @@ class DecodingSession(Scoped):
             if any(prompt.has_context for prompt in prompts)
             else None
         )
+        self._is_joined: bool | None = None  # once tried
+        self._is_asked = False  # for logits of the branch without the context, since the other was fed
+        self._lead = 0  # of the last steps those at which it was asked, less the others
         self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
         self._columns: Columns
         self._firsts: list[int]  # token of each row's response that column 0 holds
@@ -138,6 +145,7 @@ class DecodingSession(Scoped):
         """(B, V) raw logits of the next token without the context; raises NotReadyError if no prompt has a context."""
         if self._contrast is None:
             raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
+        self._is_asked = True
         self._contrast_to(len(self._columns.ids), narrow=self._one_sentence)
         return self._columns.contrast[len(self._columns.ids)]
 
@@ -421,13 +429,35 @@ class DecodingSession(Scoped):
         if self._main is None:
             raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
         own, ids = self._main, columns.ids[columns.fed]
+        other = self._read_along()
         if self._one_sentence:
-            own.narrow(self._unfinished(columns.fed) or own.fed)
+            for branch in (own, other):
+                if branch is not None:
+                    branch.narrow(self._unfinished(columns.fed) or branch.fed)
         fed = own.fed if len(own.fed) < len(self.rows) else None
+        tokens = (ids if fed is None else ids[fed])[:, None]
         with self._taps.recording() as recorded:
-            logits = own.feed((ids if fed is None else ids[fed])[:, None])
-        states = [layer[0].reshape(*logits.shape[:2], -1) for layer in recorded]  # a tree has them in one row
+            if other is not None and other.fed == own.fed:
+                logits, contrast = own.feed_with(other, tokens)
+                columns.was_contrasted(contrast, rows=fed)
+            else:
+                logits = own.feed(tokens)
+        # A tree has them in one row, and after them those of the other branch.
+        states = [layer[0].flatten(0, 1)[: tokens.numel()].reshape(*tokens.shape, -1) for layer in recorded]
         columns.was_fed(logits, states, rows=fed)
+
+    def _read_along(self) -> Branch | None:
+        """Return the branch without the context, if it should read the next token in the forward of the other one.
+
+        That is cheaper where each step asks for its logits, and dearer where it could read many tokens at a time.
+        """
+        self._lead = min(max(self._lead + (1 if self._is_asked else -1), 0), 2 * CLEAR_LEAD)
+        self._is_asked = False
+        if self._contrast is None or self._lead < CLEAR_LEAD or self._columns.contrasted != self._columns.fed:
+            return None
+        if self._is_joined is None:
+            self._is_joined = self._own.join(self._contrast)
+        return self._contrast if self._is_joined else None
 
     def _feed_given(self, ids: Tensor) -> None:
         """Feed tokens (B, n) of given responses to both branches."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments, check_one_encoding, check_same_encoding, switches_of
-from syncheck.signals.token_tree import TokenTree, reads_less, takes_token_tree
+from syncheck.signals.token_tree import Forest, TokenTree, reads_less, reads_weights_for_less, takes_token_tree
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -26,7 +26,8 @@ class Branch:
     fill the window. Rows that need no more tokens can be left out (:meth:`narrow`) until the next :meth:`select`.
 
     The token ids of each row's prompt are fed at once; the same prompt of several rows is encoded once. ``next_logits``
-    (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`.
+    (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two branches of a model
+    that have joined (:meth:`join`) can be fed in one forward.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
@@ -69,15 +70,40 @@ class Branch:
         numbers for a run of tokens.
         """
         n = token_ids.shape[1]
-        _require_room(self._window, self.width + n)
-        if self._switches:
-            longest = max(self._layout.lengths)
-            check_one_encoding(self._model, longest, longest + n)
+        self._require_room(n)
         at_once = n if isinstance(self._cache, RewindableCache) else 1
         parts = [self._forward(chunk, keep=chunk.shape[1]) for chunk in torch.split(token_ids, at_once, dim=1)]
         logits = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         self.next_logits = logits[:, -1]
         return logits
+
+    def join(self, other: Branch) -> bool:
+        """Let another branch of the model go on in this one's cache, and return True, if one forward can feed both.
+
+        It can if the model takes a token tree and encodes texts of all lengths alike, and no branch is a batch; it is
+        worth it unless query heads share keys that weigh more than the model (:func:`reads_weights_for_less`).
+        """
+        are_trees = all(isinstance(branch._layout, TokenTree) or branch.rows == 1 for branch in (self, other))
+        if not are_trees or self._switches or not takes_token_tree(self._model):
+            return False
+        assert isinstance(self._cache, RewindableCache)
+        if not reads_weights_for_less(self._model, self._cache):
+            return False
+        self._as_tree().forest.take_in(other._as_tree().forest)
+        other._cache = self._cache
+        return True
+
+    def feed_with(self, other: Branch, token_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Feed tokens (B, n) to this branch and to another that has joined it, in one forward; see :meth:`feed`."""
+        branches = (self, other)
+        for branch in branches:
+            branch._require_room(token_ids.shape[1])
+        trees = [branch._as_tree() for branch in branches]
+        placed, mask, positions = trees[0].forest.place([(tree, token_ids) for tree in trees])
+        logits = self._run(placed, mask, positions, keep=placed.shape[1])
+        own, others = logits.reshape(2, *token_ids.shape, -1)
+        self.next_logits, other.next_logits = own[:, -1], others[:, -1]
+        return own, others
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
         """Take back the last ``tokens`` of every row; ``next_logits`` (B, V) are those saved there."""
@@ -107,10 +133,22 @@ class Branch:
             self._require_rewindable()
         is_forked = isinstance(self._layout, PaddedRows) and self.rows == 1 < len(rows)
         if is_forked and reads_less(self._model, len(rows)) and takes_token_tree(self._model):
-            assert isinstance(self._cache, RewindableCache)
-            self._layout = TokenTree(self._model, self._cache, self.width)
+            self._as_tree()
         self._layout.select(rows, dropped)
         self.next_logits = next_logits
+
+    def _as_tree(self) -> TokenTree:
+        if not isinstance(self._layout, TokenTree):
+            assert isinstance(self._cache, RewindableCache)
+            self._layout = Forest(self._model, self._cache).plant(self.width)
+        return self._layout
+
+    def _require_room(self, n: int) -> None:
+        """Refuse n more tokens that do not fit, or that the model would encode in another way."""
+        _require_room(self._window, self.width + n)
+        if self._switches:
+            longest = max(self._layout.lengths)
+            check_one_encoding(self._model, longest, longest + n)
 
     def _require_rewindable(self) -> None:
         if not isinstance(self._cache, RewindableCache):
@@ -120,10 +158,15 @@ class Branch:
         """Run the model over tokens (B, n) and return the logits (B, keep, V) of the last ones of each row."""
         placed, mask, positions = self._layout.place(token_ids)
         last = keep * (len(token_ids) // len(placed))
+        return self._run(placed, mask, positions, keep=last, is_first=is_first).reshape(len(token_ids), keep, -1)
+
+    def _run(
+        self, placed: Tensor, mask: Tensor | None, positions: Tensor, *, keep: int, is_first: bool = False
+    ) -> Tensor:
         with torch.inference_mode():
-            arguments = self._arguments.of(mask, positions, self._cache, last, is_first=is_first)
+            arguments = self._arguments.of(mask, positions, self._cache, keep, is_first=is_first)
             logits: Tensor = self._model(input_ids=placed, **arguments).logits
-            return logits[:, -last:].reshape(len(token_ids), keep, -1)
+            return logits[:, -keep:]
 
 
 class PaddedRows:

@@ -151,6 +151,13 @@ class RewindableCache(Cache):  # type: ignore[misc]
         for layer in self.layers:
             layer.narrow(rows, swaps)
 
+    @torch.inference_mode()
+    def append(self, other: RewindableCache) -> None:
+        """Add the columns of another cache of the model, with as many rows."""
+        for layer, added in zip(self.layers, other.layers, strict=True):
+            if added.is_initialized:
+                layer.update(added.keys, added.values)
+
     def keep(self, first: int, columns: Tensor) -> None:
         """Keep some columns of every row; see :meth:`GrowLayer.keep`."""
         for layer in self.layers:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from syncheck.signals.cache import WHOLE_ATTENTION, RewindableCache, is_rewindable
 from syncheck.signals.forward import ForwardArguments
@@ -30,16 +31,92 @@ rounding decides in narrower types."""
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
 
-class TokenTree:
-    """Continuations that grow from the one row of a cache, of ``length`` tokens; see :func:`takes_token_tree`."""
+class Forest:
+    """The one row of a cache, in whose columns trees grow; see :func:`takes_token_tree`.
 
-    def __init__(self, model: PreTrainedModel, cache: RewindableCache, length: int) -> None:
+    Attributes
+    ----------
+    cache : RewindableCache
+    trees : list of TokenTree
+        One for each prompt; no row sees a column of another tree.
+    """
+
+    def __init__(self, model: PreTrainedModel, cache: RewindableCache) -> None:
         self.cache = cache
+        self.trees: list[TokenTree] = []
         self._adds = model.config.get_text_config()._attn_implementation == "eager"  # noqa: SLF001 - it has no other
-        self._dtype = model.dtype
-        self._lengths = [length]
+        self._dtype, self._device = model.dtype, model.device
+
+    def plant(self, length: int) -> TokenTree:
+        """Return the first tree, that of the prompt in the cache, which has so many tokens."""
+        self.trees.append(TokenTree(self, torch.ones((1, length), dtype=torch.bool, device=self._device)))
+        return self.trees[0]
+
+    def take_in(self, other: Forest) -> None:
+        """Copy the columns of another forest to the end of the cache; its trees go on here."""
+        self.cache.append(other.cache)
+        own, others = self.trees[0].seen.shape[1], other.trees[0].seen.shape[1]
+        for tree in self.trees:
+            tree.seen = pad(tree.seen, (0, others))
+        for tree in other.trees:
+            tree.seen = pad(tree.seen, (own, 0))
+            tree.forest = self
+        self.trees += other.trees
+
+    def place(self, parts: Sequence[tuple[TokenTree, Tensor]]) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Make room for tokens (B, n) of some trees in one forward; see :meth:`TokenTree.place`."""
+        rows = [tree.fed_index.repeat_interleave(ids.shape[1]) for tree, ids in parts]  # row of each new token
+        order = torch.cat([torch.arange(ids.shape[1], device=ids.device).repeat(len(ids)) for _, ids in parts])
+        seen = torch.cat([tree.seen[index] for (tree, _), index in zip(parts, rows, strict=True)])
+        positions = seen.sum(1) + order
+        mask = None
+        most = max(tree.rows for tree, _ in parts)
+        if len(parts) > 1 or not parts[0][0].is_alone:
+            owner = torch.cat([index + most * place for place, index in enumerate(rows)])
+            among = (owner[:, None] == owner) & (order[:, None] >= order)
+            mask = self._of_attention(torch.cat([seen, among], dim=1)[None, None])
+        width, count = seen.shape[1], len(seen)
+        for tree in self.trees:
+            tree.seen = pad(tree.seen, (0, count))
+        for (tree, ids), index in zip(parts, rows, strict=True):
+            tree.seen[index, torch.arange(width, width + len(index), device=index.device)] = True
+            tree.was_fed(ids.shape[1])
+            width += len(index)
+        return torch.cat([ids.reshape(1, -1) for _, ids in parts], dim=1), mask, positions[None]
+
+    def clear(self) -> None:
+        """Drop the columns that no row sees any more."""
+        kept = torch.cat([tree.seen for tree in self.trees]).any(0).nonzero()[:, 0]
+        columns = kept.tolist()
+        unmoved = next((i for i, column in enumerate(columns) if column != i), len(columns))
+        self.cache.keep(unmoved, kept[unmoved:])
+        for tree in self.trees:
+            tree.seen = tree.seen[:, kept]
+
+    def _of_attention(self, seen: Tensor) -> Tensor:
+        """Return the mask as the model's attention takes it: what is seen, or what is added to the scores."""
+        if not self._adds:
+            return seen
+        return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
+
+
+class TokenTree:
+    """Continuations of one prompt, in the columns of a forest.
+
+    Attributes
+    ----------
+    forest : Forest
+    seen : Tensor of shape (rows, columns of the forest), bool
+        The columns that each row sees.
+    fed_index : Tensor of shape (rows that are fed,)
+        Their indices, in the order in which they are fed.
+    """
+
+    def __init__(self, forest: Forest, seen: Tensor) -> None:
+        self.forest = forest
+        self.seen = seen
+        self._lengths = [seen.shape[1]]
         self._missed = [0]  # tokens that others were fed while the row was left out
-        self._seen = torch.ones((1, length), dtype=torch.bool, device=model.device)  # (rows, columns)
         self._go_on_with([0])
 
     @property
@@ -62,26 +139,23 @@ class TokenTree:
         """Tokens of the longest row that continues."""
         return max(self.lengths)
 
+    @property
+    def is_alone(self) -> bool:
+        """True if one row goes on, and no column is another's."""
+        return len(self._fed) == 1 and self.width == self.seen.shape[1]
+
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
         Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, columns with the new ones), None if there is
         one row and no column of another, and positions (1, B * n).
         """
-        rows, n = len(self._fed), token_ids.shape[1]
-        owner = self._fed_index.repeat_interleave(n)  # row of each new token
-        order = torch.arange(n, device=token_ids.device).repeat(rows)  # how many of its row come with it, before it
-        seen = self._seen[owner]
-        positions = seen.sum(1) + order
-        mask = None
-        if rows > 1 or self._lengths[self._fed[0]] < self._seen.shape[1]:
-            among = (owner[:, None] == owner) & (order[:, None] >= order)
-            mask = self._of_attention(torch.cat([seen, among], dim=1)[None, None])
-        every = torch.arange(self.rows, device=token_ids.device)
-        self._seen = torch.cat([self._seen, every[:, None] == owner], dim=1)
+        return self.forest.place([(self, token_ids)])
+
+    def was_fed(self, n: int) -> None:
+        """Count n tokens to every row that goes on."""
         for row in range(self.rows):
             (self._lengths if row in self._fed else self._missed)[row] += n
-        return token_ids.reshape(1, -1), mask, positions[None]
 
     def rewind(self, tokens: int) -> None:
         """Take the last tokens of every row back; all of them continue."""
@@ -98,27 +172,17 @@ class TokenTree:
         self._keep(rows, [drop - self._missed[row] for row, drop in zip(rows, dropped, strict=True)])
 
     def _keep(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
-        seen = self._seen[list(rows)]
+        seen = self.seen[list(rows)]
         from_the_end = seen.flip(1).cumsum(1).flip(1)  # of a row's own columns, the last is 1
-        seen &= from_the_end > torch.tensor(dropped, device=seen.device)[:, None]
-        kept = seen.any(0).nonzero()[:, 0]
-        columns = kept.tolist()
-        unmoved = next((i for i, column in enumerate(columns) if column != i), len(columns))
-        self.cache.keep(unmoved, kept[unmoved:])
-        self._seen = seen[:, kept]
+        self.seen = seen & (from_the_end > torch.tensor(dropped, device=seen.device)[:, None])
+        self.forest.clear()
         self._lengths = [self._lengths[row] - drop for row, drop in zip(rows, dropped, strict=True)]
         self._missed = [0] * len(rows)
         self._go_on_with(range(len(rows)))
 
     def _go_on_with(self, rows: Sequence[int]) -> None:
         self._fed = list(rows)
-        self._fed_index = torch.tensor(self._fed, device=self._seen.device)
-
-    def _of_attention(self, seen: Tensor) -> Tensor:
-        """Return the mask as the model's attention takes it: what is seen, or what is added to the scores."""
-        if not self._adds:
-            return seen
-        return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
+        self.fed_index = torch.tensor(self._fed, device=self.seen.device)
 
 
 def reads_less(model: PreTrainedModel, rows: int) -> bool:
@@ -127,11 +191,27 @@ def reads_less(model: PreTrainedModel, rows: int) -> bool:
     Only grouped-query attention may read more: with a mask and several queries transformers' ``sdpa`` writes the keys
     and values again for each query head, and reads those; a batch, with one query a row, does not.
     """
+    groups = _copies_for_mask(model)
+    return not groups or rows > 1 + 2 * groups
+
+
+def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bool:
+    """Return True if a mask over the keys and values of a prompt costs less than reading the weights once more.
+
+    Only grouped-query attention may cost more; see :func:`reads_less`.
+    """
+    weights: int = sum(tensor.nbytes for tensor in model.parameters())
+    held: int = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers if layer.is_initialized)
+    return 2 * _copies_for_mask(model) * held < weights
+
+
+def _copies_for_mask(model: PreTrainedModel) -> int:
+    """Return how often attention with a mask writes each key anew, and reads it there; 0 if it reads it in place."""
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads
     groups = heads // (getattr(config, "num_key_value_heads", None) or heads)
     is_eager: bool = config._attn_implementation == "eager"  # noqa: SLF001 - there is no public name
-    return groups == 1 or is_eager or rows > 1 + 2 * groups
+    return 0 if groups == 1 or is_eager else groups
 
 
 def takes_token_tree(model: PreTrainedModel) -> bool:
@@ -179,7 +259,7 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
     unmasked = logits(every, None, whole)[0, -_PROBE_TOKENS:]
     cache = RewindableCache()
     logits(prompt, None, whole[:, :_PROBE_PROMPT], cache)
-    tree = TokenTree(model, cache, _PROBE_PROMPT)
+    tree = Forest(model, cache).plant(_PROBE_PROMPT)
     tree.select([0, 0], [0, 0])
     try:
         found = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)

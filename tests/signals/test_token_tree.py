@@ -146,6 +146,70 @@ def test_to_one_row_and_forked_again_beyond_the_buffer(model):
         torch.testing.assert_close(logits, whole(model, [*PROMPT, *rest])[-1:], rtol=0, atol=1e-4)
 
 
+OTHER = tuple(range(50, 57))
+
+
+def test_two_branches_that_join_are_fed_in_one_forward(model, shapes):
+    """Each sees its own prompt alone, forked or not, fed together or by itself, and either may be cut first."""
+    branch, other = Branch(model, [PROMPT]), Branch(model, [OTHER])
+    assert branch.join(other)
+    of_both = branch.feed_with(other, torch.tensor([[5, 6]]))
+    other.feed(torch.tensor([[7]]))
+    for each, dropped in ((branch, (0, 1, 0)), (other, (1, 2, 1))):
+        each.select([0, 0, 0], dropped, each.next_logits[[0, 0, 0]])
+    for each in (other, branch):
+        each.narrow([0, 1])
+    branch.feed_with(other, torch.tensor([[8], [9]]))
+    branch.select([1, 2, 0], [1, 1, 1], branch.next_logits[[1, 1, 0]])
+    other.select([1, 2, 0], [0, 1, 0], other.next_logits[[1, 1, 0]])
+    assert (branch.width, other.width, branch.fed, other.fed) == (32, 10, [0, 1, 2], [0, 1, 2])
+    last = torch.tensor([[10], [11], [12]])
+    for logits, prompt, rest in (*zip(of_both, (PROMPT, OTHER), ([5, 6], [5, 6]), strict=True),):
+        torch.testing.assert_close(logits[0], whole(model, [*prompt, *rest])[-2:], rtol=0, atol=1e-4)
+    found = branch.feed(last), other.feed(last)
+    rests = (([5, 10], [5, 6, 11], [5, 6, 12]), ([5, 9, 10], [5, 6, 11], [5, 6, 8, 12]))
+    for logits, prompt, written in zip(found, (PROMPT, OTHER), rests, strict=True):
+        for row, rest in zip(logits, written, strict=True):
+            torch.testing.assert_close(row, whole(model, [*prompt, *rest])[-1:], rtol=0, atol=1e-4)
+    assert shapes[:5] == [(1, 30), (1, 7), (1, 4), (1, 1), (1, 4)]
+
+
+def test_branches_that_are_forked_join_as_they_are(model):
+    branch, other = Branch(model, [PROMPT]), Branch(model, [OTHER])
+    for each in (branch, other):
+        each.select([0, 0], [0, 1], each.next_logits[[0, 0]])
+    assert branch.join(other)
+    found = branch.feed_with(other, torch.tensor([[5], [6]]))
+    for logits, prompt in zip(found, (PROMPT, OTHER), strict=True):
+        for row, ids in zip(logits, ([*prompt, 5], [*prompt[:-1], 6]), strict=True):
+            torch.testing.assert_close(row, whole(model, ids)[-1:], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*REWINDABLE, *STATEFUL])
+def test_which_models_feed_two_branches_in_one_forward(name):
+    """Those that take a tree, but for those that encode a long text in another way."""
+    made = (REWINDABLE | STATEFUL)[name].build()
+    lengthwise = {"llama_dynamic", "phi3_longrope", "phimoe_longrope"}
+    branch, other = Branch(made, [PROMPT]), Branch(made, [OTHER])
+    token = torch.tensor([[5]])
+    has_joined = branch.join(other)
+    found = branch.feed_with(other, token) if has_joined else (branch.feed(token), other.feed(token))
+    assert has_joined == (name in TREES - lengthwise)
+    for (logits,), prompt in zip(found, (PROMPT, OTHER), strict=True):
+        torch.testing.assert_close(logits, whole(made, [*prompt, 5])[-1:], rtol=0, atol=1e-4)
+
+
+def test_a_batch_joins_nothing(model):
+    assert not Branch(model, [PROMPT, OTHER]).join(Branch(model, [OTHER, PROMPT]))
+
+
+def test_shared_keys_that_weigh_more_than_the_model():
+    made = REWINDABLE["llama"].build()
+    branches = [Branch(made, [tuple(range(5, 5 + length))]) for length in (40, 300, 6)]
+    assert branches[0].join(Branch(made, [OTHER]))
+    assert not branches[1].join(branches[2])
+
+
 def test_rewinding_rows_that_cannot_be(model):
     branch = Branch(model, [(5, 6)])
     branch.select([0, 0], [0, 0], branch.next_logits[[0, 0]])
