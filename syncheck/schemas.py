@@ -189,6 +189,8 @@ FEATURES = (
         ("contrast_antonym", "words in the place of their opposite", _CONTRASTS, -1),
         ("contrast_comparison", "comparisons turned round", _CONTRASTS, -1),
         ("contrast_quantifier", "quantifiers in the place of another", _CONTRASTS, -1),
+        ("contrast_name", "names in the place of another", _CONTRASTS, -1),
+        ("contrast_order", "items that have changed places", _CONTRASTS, -1),
     ),
 )
 """Every feature; NaN in any of them means not measured."""
@@ -230,6 +232,7 @@ TEXT_FEATURES = (
     *("absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
     *("contrast_negation", "contrast_number", "contrast_unit"),
     *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
+    *("contrast_name", "contrast_order"),
 )
 """Features of text, context and aligner, without a language model; they carry over to unseen sources."""
 

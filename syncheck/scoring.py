@@ -106,7 +106,8 @@ class SentenceScorer:
         found = [self._status(*each) for each in zip(sentences, foreign, unaligned, strict=True)]
         statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
-        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, strict=True)]
+        contrasts = [self._contrasts_with(s.text, score) for s, score in zip(sentences, scores, strict=True)]
+        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, strict=True)]
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
             SentenceScore(
@@ -125,10 +126,10 @@ class SentenceScorer:
                 truncated=sentence.span.truncated,
                 verdict=verdict,
                 remarks=self._remarks_on(sentence.text),
-                contrasts=self._contrasts_with(sentence.text, verdict),
+                contrasts=differences,
             )
-            for sentence, support, values, (status, reason), score, attribution, verdict in zip(
-                sentences, supports, features, found, scores, attributions, verdicts, strict=True
+            for sentence, support, values, (status, reason), score, attribution, verdict, differences in zip(
+                sentences, supports, features, found, scores, attributions, verdicts, contrasts, strict=True
             )
         )
         return [[next(scored) for _ in answer] for answer in answers]
@@ -210,13 +211,16 @@ class SentenceScorer:
                 supports[i] = found
         return supports, unaligned
 
-    def _verdict_on(self, score: float | None, support: Support | None) -> Verdict | None:
+    def _verdict_on(
+        self, score: float | None, support: Support | None, contrasts: tuple[Contrast, ...]
+    ) -> Verdict | None:
         if score is None:
             return None
         if score >= min(self._thresholds):
             return "supported" if score >= max(self._thresholds) else "doubtful"
         against = None if support is None else support.contradicted
-        return "contradicted" if against is not None and against > CONTRADICTED_ABOVE else "unsupported"
+        contradicted = bool(contrasts) or (against is not None and against > CONTRADICTED_ABOVE)
+        return "contradicted" if contradicted else "unsupported"
 
     def _remarks_on(self, sentence: str) -> tuple[Remark, ...]:
         if self._lexicon is None or not is_checkable(sentence):
@@ -226,8 +230,11 @@ class SentenceScorer:
         stems = {stem(word) for word in content_words(statement(sentence))}
         return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
 
-    def _contrasts_with(self, sentence: str, verdict: Verdict | None) -> tuple[Contrast, ...]:
-        if verdict in (None, "supported") or says_not_stated(sentence) or foreign_language(sentence, {"en"}):
+    def _contrasts_with(self, sentence: str, score: float | None) -> tuple[Contrast, ...]:
+        """Return what contradicts a sentence that is not supported, in the words of both sides."""
+        if score is None or score >= max(self._thresholds) or says_not_stated(sentence):
+            return ()
+        if foreign_language(sentence, {"en"}):
             return ()
         stated = statement(sentence)
         chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]

@@ -44,7 +44,7 @@ Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsu
 of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 BoundsKind = Literal["exact", "bounded", "missing"]
-ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier"]
+ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier", "order"]
 Remark = Literal["says_not_stated", "no_passage_touches"]
 
 FloatArray = NDArray[np.float32]
@@ -342,7 +342,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A word of a sentence that stands in the place of another of a passage; one of the two may be absent.
+    """Words of a sentence that stand in the place of others of a passage; those of one side may be absent.
 
     Attributes
     ----------
@@ -412,7 +412,7 @@ class SentenceScore:
         Whether the sentence was cut at the limit of tokens.
     verdict : Verdict or None
         The score in words, by the monitor's thresholds: ``supported`` from the higher one up, ``doubtful`` down to the
-        lower one, below it ``contradicted`` where the aligner finds that the evidence says
+        lower one, below it ``contradicted`` where there are contrasts or the aligner finds that the evidence says
         otherwise, else ``unsupported``. None without a score.
     remarks : tuple of Remark
         ``says_not_stated``: the sentence is a refusal or says that the passages do not tell something.

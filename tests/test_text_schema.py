@@ -16,7 +16,7 @@ from syncheck.features.sentence import text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
-from syncheck.types import Evidence, Support
+from syncheck.types import Contrast, Evidence, Support
 
 SCHEMA = feature_schema("syncheck.v4", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
@@ -211,5 +211,15 @@ def test_a_verdict_is_by_the_thresholds_and_what_the_aligner_says_against_it(pru
 
     monitor = made(Against(SUPPORTS), FormulaAggregator(SCHEMA, lambda values: 0.5))
     monitor.config = replace(monitor.config, prune_threshold=prune, backtrack_threshold=backtrack)
-    report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), SENTENCES[0])
+    report = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), SENTENCES[1])
     assert [(s.score, s.verdict) for s in report.sentences] == [(0.5, verdict)]
+
+
+@pytest.mark.parametrize(("score", "verdict"), [(0.9, "supported"), (0.65, "doubtful"), (0.5, "contradicted")])
+def test_a_contrast_contradicts_a_sentence_below_the_threshold(score, verdict):
+    monitor = made(ScriptedAligner(SUPPORTS), FormulaAggregator(SCHEMA, lambda values: score))
+    monitor.config = replace(monitor.config, prune_threshold=0.8, backtrack_threshold=0.6)
+    (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), SENTENCES[0]).sentences
+    assert sentence.verdict == verdict
+    found = () if verdict == "supported" else (Contrast("number", "1976", "1967", 0),)
+    assert sentence.contrasts == found

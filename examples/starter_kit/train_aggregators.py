@@ -237,8 +237,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        "generic": "English; a sentence that contradicts its passage in the passage's own words often scores high, "
-        "since the aligner does not see it",
+        "generic": "English; a sentence that contradicts its passage in the passage's own words scores high unless a "
+        "rule finds the words that differ (a contrast), since the aligner does not see it",
     }[purpose]
     chosen = (
         f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences fall below), "

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.aggregator import Aggregator
-from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel
+from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel, log_odds_below
 from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
 from syncheck.errors import InputError
 from syncheck.types import Bounds, Floats
@@ -101,7 +101,7 @@ def _network(model: Network, low: Floats, high: Floats) -> Ends:
         lower, upper = _layer(weight, bias, lower, upper)
         if place < last:
             lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
-    return lower[:, 0], upper[:, 0]
+    return log_odds_below(lower[:, 0], model.ceiling(high)), log_odds_below(upper[:, 0], model.ceiling(low))
 
 
 def _inputs(model: Network, low: Floats, high: Floats) -> Ends:

@@ -40,6 +40,11 @@ PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
 """Weights that those of ``monotone`` are pulled towards, in nats for a standard deviation.
 
 Chosen by leaving out one source of labelled sentences at a time."""
+CONTRAST_CEILING = 0.2
+"""What a contrast leaves, in ``monotone``, of P(faithful).
+
+The share of supported sentences among those with a contrast, had half of all sentences support: 0.17 of one half of
+the kit's written claims, 0.19 of the other, 0.23 of the claims of six published sources."""
 MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
@@ -182,6 +187,7 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
         scale=fitted.scale_,
         weights=((fitted.coef_[0] * fitted.scale_)[:, None],),
         biases=(fitted.intercept_ + fitted.coef_ @ fitted.mean_,),
+        ceilings=_ceilings(names),
     )
 
 
@@ -189,4 +195,15 @@ def prior_weight(name: str) -> float:
     """Return the weight towards which a feature's weight is pulled in ``monotone``."""
     if name == "align_logit":
         return ALIGNER_WEIGHT
-    return CONTRAST_WEIGHT if name.startswith("contrast_") else PRIOR_WEIGHT
+    return CONTRAST_WEIGHT if _is_contrast(name) else PRIOR_WEIGHT
+
+
+def _ceilings(names: Sequence[str]) -> Floats:
+    """Return the ceiling of each feature; none at all without a contrast."""
+    if not any(map(_is_contrast, names)):
+        return np.empty(0)
+    return np.array([CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names])
+
+
+def _is_contrast(name: str) -> bool:
+    return name.startswith("contrast_")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -55,7 +55,11 @@ class StoredModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them."""
+    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them.
+
+    A feature with a ceiling multiplies the probability by it wherever its value is above 0; of several, the lowest
+    counts. Whatever the other features say, such a sentence stays below the ceiling.
+    """
 
     fill: Floats
     """(F,) float64: replaces missing values."""
@@ -68,6 +72,8 @@ class Network:
     """(F + I, H) to (H, 1), float64."""
     biases: tuple[Floats, ...]
     """(H,) to (1,), float64."""
+    ceilings: Floats = field(default_factory=lambda: np.empty(0))
+    """(F,) float64, above 0 and at most 1, which is none; or (0,) where no feature has one."""
 
     @property
     def features(self) -> int:
@@ -109,19 +115,30 @@ class Network:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layer = np.maximum(np.einsum("nf,fh->nh", layer, weight) + bias, 0.0)
         log_odds: Floats = np.einsum("nf,fh->nh", layer, self.weights[-1]) + self.biases[-1]
-        return log_odds[:, 0]
+        return log_odds_below(log_odds[:, 0], self.ceiling(X))
+
+    def ceiling(self, X: Floats) -> Floats:
+        """Return the lowest ceiling of each row, (N,) float64; 1 is none."""
+        if not self.ceilings.size:
+            return np.ones(len(X))
+        return np.asarray(np.where(X > 0, self.ceilings, 1.0).min(axis=1))
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Return each feature's part of the log-odds, (F,) float64.
 
         Logistic regression: exactly the feature's terms, against the mean of training; with the intercept they add up
-        to the log-odds. With hidden layers: the change of the log-odds against the feature at its median (occlusion).
+        to the log-odds. What a ceiling takes away belongs to the feature that has the lowest.
+
+        With hidden layers: the change of the log-odds against the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
             return occlusion(self.log_odds, x, medians)
         terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
         found: Floats = terms[: self.features].copy()
         found[self.flagged] += terms[self.features :]
+        if self.ceiling(x[None])[0] < 1:
+            lowest = np.argmin(np.where(x > 0, self.ceilings, 1.0))
+            found[lowest] += self.log_odds(x[None])[0] - (terms.sum() + self.biases[0][0])
         return found
 
     def _inputs(self, X: Floats) -> Floats:
@@ -135,6 +152,8 @@ class Network:
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("fill", "flagged", "mean", "scale")}
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             arrays |= {f"layers.{index}.weight": weight, f"layers.{index}.bias": bias}
+        if self.ceilings.size:
+            arrays["ceilings"] = self.ceilings
         return bytes(safetensors.numpy.save(arrays))
 
     @classmethod
@@ -147,13 +166,14 @@ class Network:
         weights, biases = (
             tuple(arrays[f"layers.{index}.{part}"] for index in range(depth)) for part in ("weight", "bias")
         )
-        return cls(arrays["fill"], arrays["flagged"], arrays["mean"], arrays["scale"], weights, biases)
+        ceilings = arrays.get("ceilings", np.empty(0))
+        return cls(arrays["fill"], arrays["flagged"], arrays["mean"], arrays["scale"], weights, biases, ceilings)
 
 
 def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
     """Return what is wrong with a network's arrays, if anything."""
     layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
-    if not 1 <= depth <= MAX_DEPTH or set(arrays) != {"fill", "flagged", "mean", "scale", *layers}:
+    if not 1 <= depth <= MAX_DEPTH or set(arrays) - {"ceilings"} != {"fill", "flagged", "mean", "scale", *layers}:
         return f"found {sorted(arrays)}"
     floats = {name: array for name, array in arrays.items() if name != "flagged"}
     if arrays["flagged"].dtype != np.int64 or any(array.dtype != np.float64 for array in floats.values()):
@@ -169,6 +189,8 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
     widths = [inputs, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
     shapes: dict[str, tuple[int, ...]] = {"fill": (count,), "flagged": (flagged.size,)}
     shapes |= {"mean": (inputs,), "scale": (inputs,)}
+    if "ceilings" in arrays:
+        shapes["ceilings"] = (count,)
     for index, (rows, columns) in enumerate(pairwise(widths)):
         shapes |= {f"layers.{index}.weight": (rows, columns), f"layers.{index}.bias": (columns,)}
     if wrong := [name for name, shape in shapes.items() if arrays[name].shape != shape]:
@@ -179,7 +201,15 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
         return f"a flag is for none of the {count} features, or two are for one"
     if (arrays["scale"] < SMALLEST_SCALE).any():
         return f"a scale is below {SMALLEST_SCALE:g}"
+    if "ceilings" in arrays and not ((arrays["ceilings"] > 0) & (arrays["ceilings"] <= 1)).all():
+        return "a ceiling is not above 0 and at most 1"
     return None
+
+
+def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
+    """Return the log-odds of probabilities, given by theirs, times ceilings in (0, 1]; a ceiling of 1 changes none."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(ceilings) - np.logaddexp(np.log1p(-ceilings), -log_odds))
 
 
 MEMBERS: Mapping[ClassifierKind, type[Network | Forest]] = {"lr": Network, "xgb": Forest}

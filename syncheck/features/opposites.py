@@ -7,9 +7,31 @@ from typing import Literal, cast
 
 NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
-    "refused deny denies denied lack lacks lacked unable".split()
+    "refused lack lacks lacked unable".split()
 )
 """Words that deny what follows, in addition to every word that ends in n't."""
+
+NOT_DENYING = frozenset(
+    "only just merely simply solely limited necessarily mentioned stated specified clear known until all every always "
+    "everyone entirely fully completely exactly quite very so too".split()
+)
+"""Words that, shortly after a negator, show that it does not deny the whole statement."""
+
+BLOCKERS = frozenset(
+    "avoid avoids avoided avoiding prevent prevents prevented preventing unlikely impossible rather instead against "
+    "nor deny denies denied stop stops stopped ban bans banned forbid forbids forbidden prohibit prohibits prohibited "
+    "exclude excludes excluded".split()
+)
+"""Words that may reverse a statement as a negator does; beside them, no negation is missing."""
+
+EXCEPT = frozenset("unless except excepting excluding until".split())
+"""Words before what a denial does not hold for."""
+
+SYMMETRIC = frozenset(
+    "and or with near between both as meet meets met marry married marries play plays played join joined equal equals "
+    "like resemble resembles border borders bordered".split()
+)
+"""Words on both sides of which items may be exchanged."""
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
@@ -74,7 +96,7 @@ comparison: longer longest / shorter shortest
 comparison: older oldest / younger youngest newer newest
 comparison: faster fastest quicker / slower slowest
 comparison: better best / worse worst
-comparison: earlier earliest before prior preceded / later latest after following followed
+comparison: earlier earliest before prior preceded / later latest after
 comparison: early / late
 comparison: first / last final
 comparison: taller tallest / shorter shortest
@@ -89,10 +111,10 @@ comparison: fast quick / slow
 comparison: heavy / light
 comparison: double doubled doubles / halve halved halves half
 quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
-quantifier: all every everyone always everything / none never nobody nothing no
+quantifier: all every everyone always everything / none never nobody nothing
 quantifier: many most majority / few minority
 quantifier: always usually often / never rarely seldom
-quantifier: only solely exclusively / also additionally
+quantifier: only solely exclusively / everyone everybody anyone anybody
 quantifier: both / either neither
 quantifier: must shall / may might
 quantifier: once / twice
@@ -138,3 +160,18 @@ UNITS: Mapping[str, tuple[int, int]] = {
     for word in names.split()
 }
 """Quantity that a unit measures, and number of the unit; different units of one quantity contradict each other."""
+
+_VERBS = """
+pay paid / say said / make made / take took taken / give gave given / meet met / buy bought / sell sold / keep kept /
+leave left / lose lost / win won / hold held / find found / send sent / spend spent / build built / go went gone goes /
+come came / see saw seen / begin began begun / write wrote written / know knew known / grow grew grown /
+rise rose risen / fall fell fallen / choose chose chosen / speak spoke spoken / teach taught / bring brought /
+think thought / tell told / get got gotten / become became / run ran / drive drove driven / eat ate eaten /
+wear wore worn / lend lent / feel felt / lead led / stand stood / break broke broken / catch caught / do did done does /
+draw drew drawn / drink drank drunk / fly flew flown / forget forgot forgotten / hear heard / hide hid hidden /
+sleep slept / steal stole stolen / swim swam swum / throw threw thrown / beat beaten / bear bore born borne
+"""
+IRREGULAR: Mapping[str, str] = {
+    form: forms[0] for forms in (verb.split() for verb in _VERBS.split("/")) for form in forms
+}
+"""Infinitive of each form of an irregular verb."""

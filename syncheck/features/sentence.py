@@ -8,13 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from math import isnan, log1p, nan
 from statistics import fmean
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
 from syncheck.features.contrast import Contrasted, Side, contrast_with
-from syncheck.features.groundedness import ContextChunks, Rarity, groundedness
+from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
 from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
@@ -142,13 +143,9 @@ _BEFORE = r"\b(?:according\s+to|based\s+(?:up)?on|from|as\s+(?:stated|mentioned|
 _SAYS = r"\s+(?:states?|says?|mentions?|notes?|explains?|suggests?|indicates?|provides?|describes?)(?:\s+that)?\b"
 _ASIDE = re.compile(
     rf"{_BEFORE}{_CITED}\s*[,:]?|\b{_CITED}(?:\s+also)?{_SAYS}|\(\s*{_CITED}\s*\)"
-    r"|(?:^|\n)\s*\d+[.)](?!\d)|\[\d+\]",
+    r"|(?:^|\n)\s*\d+[.)](?!\d)|\[\d+(?:\s*[,;\u2013-]\s*\d+)*\]",
     re.IGNORECASE,
 )
-
-CONTRASTS: tuple[ContrastKind, ...] = ("negation", "number", "unit", "antonym", "comparison", "quantifier")
-"""Contrasts that are features. Exchanged names count in ``agreement`` alone: in answers to questions they are wrong as
-often as right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +188,8 @@ def text_features(
     stated = statement(sentence)
     contrasted = contrast_with(stated, [chunks.texts[number] for number in best], read=read)
     values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
-    values |= {f"contrast_{kind}": float(contrasted.count(kind)) for kind in CONTRASTS}
+    compared = not says_not_stated(sentence)
+    values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}
     values["align_logit"] = nan if logit is None else logit
     values["agreement"] = contrasted.agreement
     values["novel_pairs"] = novel_pairs(stated, lexicon)

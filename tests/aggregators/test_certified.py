@@ -13,6 +13,7 @@ from syncheck.types import Bounds, FeatureSchema
 
 NAMES = ("a", "b", "c", "d", "e")
 SCHEMA = FeatureSchema("test.v1", NAMES, ("probability, [0, 1]",) * 5, (1, 1, -1, 0, 0))
+WITH_CEILING = FeatureSchema("test.v1", (*NAMES[:4], "contrast_e"), SCHEMA.units, SCHEMA.directions)
 KINDS = ("lr", "monotone", "xgb", "mlp", "ensemble")
 
 
@@ -23,8 +24,10 @@ def rows(seed, count=400):
     return X, (np.nan_to_num(X[:, 0] - X[:, 2]) + source.normal(size=count) > 0).astype(int)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[*KINDS, "ceiling"])
 def aggregator(request):
+    if request.param == "ceiling":
+        return Aggregator.fit(*rows(0), schema=WITH_CEILING, kind="monotone")
     return Aggregator.fit(*rows(0), schema=SCHEMA, kind=request.param)
 
 

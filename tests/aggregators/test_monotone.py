@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logit
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from syncheck.aggregators.kinds import KINDS, fit_model
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.errors import CheckpointError
 from syncheck.schemas import feature_schema
 
 
@@ -131,9 +133,16 @@ def test_the_kind_is_the_regression_with_the_directions_of_the_schema():
     expected = MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights).fit(X, y)
     model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
     assert model.features == len(schema.names)
-    assert model.probability(X) == pytest.approx(expected.predict_proba(X)[:, 1], rel=1e-12)
+    contrasts = [n.startswith("contrast_") for n in schema.names]
+    X[::2, contrasts] = np.minimum(X[::2, contrasts], 0.0)
+    capped = (X[:, contrasts] > 0).any(axis=1)
+    assert 0 < capped.sum() < len(X)
+    unbounded = expected.predict_proba(X)[:, 1]
+    assert model.probability(X) == pytest.approx(np.where(capped, 0.2, 1.0) * unbounded, rel=1e-12)
     found = np.array([model.contributions(x, np.nanmedian(X, axis=0)) for x in X])
-    assert found == pytest.approx(expected.contributions(X), abs=1e-12)
+    assert found[~capped] == pytest.approx(expected.contributions(X[~capped]), abs=1e-12)
+    at_mean = expected.intercept_ + expected.coef_ @ expected.mean_
+    assert found.sum(axis=1) == pytest.approx(logit(model.probability(X)) - at_mean, abs=1e-9)
     assert expected.directions_.tolist() == list(schema.directions)
     assert (np.sign(model.weights[0][:, 0]) * schema.directions >= 0).all()
 
@@ -145,6 +154,29 @@ def test_the_kind_is_exact_after_saving_and_has_no_seed():
     other = fit_model(X, y, kind="monotone", seed=9, names=schema.names)
     for again in (loaded, other):
         assert np.array_equal(again.probability(X), model.probability(X))
+
+
+def test_a_contrast_bounds_the_score_and_answers_for_what_it_takes():
+    schema, X, y = text_rows()
+    model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
+    plain = np.where(np.isnan(X[0]), 0.0, np.where(schema.directions, 3.0 * np.array(schema.directions), 0.0))
+    negated = plain.copy()
+    negated[schema.names.index("contrast_negation")] = 1.0
+    high, low = model.probability(np.stack([plain, negated]))
+    assert high > 0.99 and 0.19 < low < 0.2
+    medians = np.zeros(len(plain))
+    change = model.contributions(negated, medians) - model.contributions(plain, medians)
+    assert np.flatnonzero(change).tolist() == [schema.names.index("contrast_negation")]
+    assert change.sum() == pytest.approx(logit(low) - logit(high), abs=1e-6)
+
+
+@pytest.mark.parametrize("ceiling", [0.0, -1.0, 1.5, np.nan])
+def test_a_ceiling_is_a_share(ceiling):
+    schema, X, y = text_rows()
+    model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
+    model.ceilings[-1] = ceiling
+    with pytest.raises(CheckpointError):
+        KINDS["monotone"].from_bytes(model.to_bytes())
 
 
 @pytest.mark.parametrize("names", [(), ("unknown", "log_tokens", "large_kl_pos")])

@@ -30,9 +30,36 @@ LIBRARY = [
         ("It costs more than 5 euros.", "It costs less than 5 euros.", "comparison", ("more", "less")),
         ("Pay before the visit.", "Pay after the visit.", "comparison", ("before", "after")),
         ("All members may vote.", "Some members may vote.", "quantifier", ("All", "Some")),
+        ("Dogs are allowed.", "Dogs are not allowed in the museum, except guide dogs.", "negation", ("", "not")),
+        ("The user can replace it.", "It cannot be replaced by the user.", "negation", ("", "cannot")),
+        ("The company paid a dividend.", "The company did not pay a dividend.", "negation", ("", "not")),
+        ("The plan is available.", "The plan is no longer available.", "negation", ("", "no")),
+        ("Gas is included in the rent.", "Gas is excluded from the rent.", "antonym", ("included", "excluded")),
+        ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
+        ("The rate rose to 4.9 in May.", "The rate rose to 5.3 in May from 4.9 in April.", "number", ("4.9", "5.3")),
+        ("Maria Keller founded it.", "Anna Keller founded it.", "name", ("Maria", "Anna")),
+        (
+            "Sweden beat Norway.",
+            "Norway beat Sweden in the final.",
+            "order",
+            ("Sweden beat Norway", "Norway beat Sweden"),
+        ),
+        (
+            "The landlord pays the tenant.",
+            "The tenant pays the landlord a deposit.",
+            "order",
+            ("landlord pays the tenant", "tenant pays the landlord"),
+        ),
+        ("Mary beat Anna.", "Mary was beaten by Anna.", "order", ("Mary beat Anna", "Mary was beaten by Anna")),
+        (
+            "Gold is lighter than tin.",
+            "Tin is lighter than gold.",
+            "order",
+            ("Gold is lighter than tin", "Tin is lighter than gold"),
+        ),
     ],
 )
-def test_the_two_words_stand_side_by_side(sentence, evidence, kind, words):
+def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, words):
     assert Difference(kind, *words) in contrast_with(sentence, [evidence]).found
 
 
@@ -47,6 +74,23 @@ def test_the_two_words_stand_side_by_side(sentence, evidence, kind, words):
         ("The total was 42000.", "The total was 42,000."),
         ("Mary was beaten by Anna.", "Anna beat Mary."),
         ("Cats sleep.", "The treaty was never signed in 1919."),
+        ("Shipping is refunded if the item was faulty.", "Shipping is not refunded unless the item was faulty."),
+        ("Guide dogs are allowed.", "Dogs are not allowed, except guide dogs."),
+        ("The shop sells bread.", "The shop sells not only bread but also cake."),
+        ("The fee covers lunch.", "The fee is not limited to lunch; it covers all meals."),
+        ("The museum is open.", "No, the museum is open."),
+        ("Salt is soluble in water.", "Salt is soluble in water, oil is not. Salt melts at 801 degrees."),
+        ("Take it with water instead of milk.", "Do not take it with milk, take it with water."),
+        ("It is impossible to repair the pump.", "It is not possible to repair the pump."),
+        ("The device does not stop.", "If the device does not stop, the device is faulty."),
+        ("About 2 million people live there.", "1.9 million people live there."),
+        ("More than 9 people came.", "Exactly 12 people came."),
+        ("He waited two hours.", "He waited 30 minutes or two hours."),
+        ("Anna met Tom.", "Tom met Anna."),
+        ("They flew to Peru, Chile and Cuba.", "They flew to Chile, Cuba and Peru."),
+        ("Dr. Osei wrote the report.", "The report was written by Dr. Osei."),
+        ("It was approved by seven votes to two.", "They approved the plan by seven votes to two."),
+        ("The bridge is closed.", "A bridge in Lyon that is open to cars was sold."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
@@ -65,6 +109,17 @@ def test_exchanged_arguments_agree_less(supported, contradicted):
     first, second = contrast_with(supported, evidence), contrast_with(contradicted, evidence)
     assert first.agreement > second.agreement
     assert first.inverted < second.inverted
+
+
+def test_a_contrast_counts_only_where_most_of_the_sentence_is_held():
+    evidence = ["The bridge over the Avon opened in 1967."]
+    assert contrast_with("The bridge opened in 1976.", evidence).count("number") == 1
+    assert contrast_with("Parliament paid for the long bridge that opened in 1976.", evidence).found == ()
+
+
+def test_a_number_that_another_chunk_has_is_no_contrast():
+    assert contrast_with("Loans last two weeks.", [LIBRARY[2]]).count("number") == 1
+    assert contrast_with("Loans last two weeks.", [LIBRARY[2], "Loans of films last two days."]).found == ()
 
 
 def test_the_chunk_that_agrees_best_is_the_one_compared():

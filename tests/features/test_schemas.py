@@ -33,7 +33,7 @@ def test_released_versions_stay_as_they_are():
         *("copied_run", "rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1"),
         *("bigrams_2", "absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
         *("contrast_negation", "contrast_number", "contrast_unit"),
-        *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
+        *("contrast_antonym", "contrast_comparison", "contrast_quantifier", "contrast_name", "contrast_order"),
     )
     assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, *3 * [False]]
     assert feature_schema("aligner.v1", layers).names == ("align_score",)
