@@ -1,13 +1,24 @@
-"""Errors planted in sentences: a number, a name or a word exchanged, a negation put in or taken out, another ending."""
+"""Planted errors: in a sentence a number, a name, a word, a negation or another ending; in an answer a sentence."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
+from syncheck.errors import PromptError
 from syncheck.features.opposites import OPPOSITES
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence
+from syncheck.lexical import content_words, stem
 
+TRANSPLANTED = "transplanted"
+EXCHANGED = "exchanged passages"
+MOST_EXCHANGED = 2
+"""Sentences of an answer over exchanged passages that are labelled, so that the easiest errors are not the most."""
+DRAWN = 8
+"""Other questions, of which the one with the most similar passages lends its passages and sentences."""
 SHORTEST = 8
 """Words of a sentence, and of the one it gets its end from, for an exchange of ends."""
 
@@ -20,6 +31,9 @@ _NEGATED = re.compile(rf"\b(?:{_AUXILIARIES}) not\b", re.IGNORECASE)
 _PLAIN = re.compile(rf"\b(?:{_AUXILIARIES})\b(?! not)", re.IGNORECASE)
 
 _Way = Callable[[random.Random, str, Sequence[str], Sequence[str]], str | None]
+
+Scored = list[tuple[LabelledSentence, float | None]]
+"""The sentences of an answer with the teacher's scores, None where it has none."""
 
 
 def plant_error(
@@ -127,3 +141,107 @@ _WAYS: dict[str, _Way] = {
     "negation": _negation,
     "ending": _ending,
 }
+
+
+class Spoiler:
+    """Makes one error in a copy of each answer, of a kind drawn at random from those that can be made there."""
+
+    def __init__(
+        self,
+        answers: Sequence[LabelledResponse],
+        scored: Mapping[str, Scored],
+        judge: Callable[[LabelledResponse], Scored],
+        sure: float,
+        seed: int,
+    ) -> None:
+        self._answers, self._scored, self._judge, self._sure, self._seed = answers, scored, judge, sure, seed
+
+    def __call__(self, answer: LabelledResponse) -> Iterator[LabelledResponse]:
+        """Yield the copy; nothing where no error can be made."""
+        rng = random.Random(f"{self._seed} {answer.id}")
+        other = self._most_similar(rng, answer)
+        ways = [self._planted, self._transplanted, self._exchanged]
+        rng.shuffle(ways)
+        for way in ways:
+            with suppress(PromptError):  # with the other passages it may not fit the window
+                made = way(rng, answer, other)
+                if made is not None:
+                    yield replace(made, carry_labels=True)
+                    return
+
+    def _most_similar(self, rng: random.Random, answer: LabelledResponse) -> LabelledResponse:
+        """Return, of some answers to other questions, the one with the passages that share most with these."""
+        answers = self._answers
+        drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
+        drawn = drawn or [a for a in answers if a.group != answer.group][:1]
+        own = _stems(answer)
+        return max(drawn, key=lambda a: len(own & _stems(a)) / len(own | _stems(a) | {""}))
+
+    def _claims(self, answer: LabelledResponse) -> list[LabelledSentence]:
+        return [s for s, score in self._scored[answer.id] if score is not None]
+
+    def _planted(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        claims = self._claims(answer)
+        if not claims:
+            return None
+        chosen = rng.choice(claims)
+        others = [other.response[s.start : s.end] for s in self._claims(other)]
+        planted = plant_error(rng, answer.response[chosen.start : chosen.end], answer.passages, others)
+        if planted is None:
+            return None
+        kind, text = planted
+        return self._with_sentence(answer, chosen, text, task=f"planted {kind}")
+
+    def _transplanted(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        own, claims = self._claims(answer), self._claims(other)
+        if not own or not claims:
+            return None
+        lent, place = rng.choice(claims), rng.choice(own)
+        text = other.response[lent.start : lent.end]
+        made = self._with_sentence(answer, place, text, task=TRANSPLANTED)
+        alone = self._judge(replace(answer, id=made.id, response=text))
+        return None if any(score is None or score >= self._sure for _, score in alone) else made
+
+    def _exchanged(
+        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
+    ) -> LabelledResponse | None:
+        if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
+            return None
+        made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
+        scores = self._judge(made)
+        wrong = [i for i, (_, score) in enumerate(scores) if score is not None and score < self._sure]
+        if not wrong:
+            return None
+        labelled = rng.sample(wrong, min(MOST_EXCHANGED, len(wrong)))
+        sentences = tuple(replace(s, faithful=False if i in labelled else None) for i, (s, _) in enumerate(scores))
+        return replace(made, sentences=sentences)
+
+    def _with_sentence(
+        self, answer: LabelledResponse, place: LabelledSentence, text: str, *, task: str
+    ) -> LabelledResponse:
+        """Return an answer with an unfaithful text in the place of a sentence; the others have no label here."""
+        start, end = place.start, place.end
+        longer = len(text) - (end - start)
+        sentences = (
+            LabelledSentence(start, start + len(text), False)
+            if sentence.start == start
+            else sentence
+            if sentence.start < start
+            else replace(sentence, start=sentence.start + longer, end=sentence.end + longer)
+            for sentence, _ in self._scored[answer.id]
+        )
+        return replace(
+            answer,
+            id=f"{answer.id}/{task.replace(' ', '-')}",
+            response=answer.response[:start] + text + answer.response[end:],
+            sentences=tuple(sentences),
+            task=task,
+        )
+
+
+def _stems(answer: LabelledResponse) -> set[str]:
+    return {stem(word) for passage in answer.passages for word in content_words(passage)}

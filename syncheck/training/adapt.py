@@ -1,13 +1,11 @@
-"""A monitor without labels: the model's answers, labels from a teacher where it is sure, and errors that are made."""
+"""A monitor without labels: the model's answers, labels from a teacher where it is sure, and planted errors."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -23,9 +21,8 @@ from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.labels import without_space
-from syncheck.labelling.planting import plant_error
+from syncheck.labelling.planting import Scored, Spoiler
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
-from syncheck.lexical import content_words, stem
 from syncheck.monitor import Monitor, Teacher
 from syncheck.segments import is_checkable
 from syncheck.training.calibrate import sentences_needed
@@ -39,16 +36,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 ANSWER = "answer"
-TRANSPLANTED = "transplanted"
-EXCHANGED = "exchanged passages"
-MOST_EXCHANGED = 2
-"""Sentences of an answer over exchanged passages that are labelled, so that the easiest errors are not the most."""
 DOUBT = 1e-3
 """Share of the teacher's surest scores that are taken to be wrong."""
 EXPECTED = 0.5
 """Share of faithful sentences that the scores assume: that of the made-up labels says nothing."""
-DRAWN = 8
-"""Other questions, of which the one with the most similar passages lends its passages and sentences."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +203,7 @@ def adapt_monitor(
             f"{len(answers)} answers, and left out {left_out}"
         )
     scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
-    spoil = _Spoiler(answers, scored, judge, sure, seed)
+    spoil = Spoiler(answers, scored, judge, sure, seed)
     records = [record for answer in answers for record in (_taught(answer, scored[answer.id], sure), *spoil(answer))]
     if kept is not None:
         lines = (json.dumps(labelled_record(record), ensure_ascii=False) for record in records)
@@ -225,10 +216,6 @@ def adapt_monitor(
     assert measured is not None  # there is one shard
     monitor, held_out = _fitted(untrained, measured, scored, aggregator, seed)
     return Adapted(monitor, tuple(records), left_out | dict(measured.left_out), judge.name, sure, held_out)
-
-
-Scored = list[tuple[LabelledSentence, float | None]]
-"""The sentences of an answer with the teacher's scores, None where it has none."""
 
 
 class _Judge:
@@ -362,104 +349,6 @@ def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledRe
         replace(s, faithful=None if score is None or 1 - sure < score < sure else score >= sure) for s, score in scored
     )
     return replace(answer, sentences=sentences)
-
-
-class _Spoiler:
-    """Makes one error in a copy of each answer, of a kind drawn at random from those that can be made there."""
-
-    def __init__(
-        self, answers: Sequence[LabelledResponse], scored: Mapping[str, Scored], judge: _Judge, sure: float, seed: int
-    ) -> None:
-        self._answers, self._scored, self._judge, self._sure, self._seed = answers, scored, judge, sure, seed
-
-    def __call__(self, answer: LabelledResponse) -> Iterator[LabelledResponse]:
-        rng = random.Random(f"{self._seed} {answer.id}")
-        other = self._most_similar(rng, answer)
-        ways = [self._planted, self._transplanted, self._exchanged]
-        rng.shuffle(ways)
-        for way in ways:
-            with suppress(PromptError):  # with the other passages it may not fit the window
-                made = way(rng, answer, other)
-                if made is not None:
-                    yield replace(made, carry_labels=True)
-                    return
-
-    def _most_similar(self, rng: random.Random, answer: LabelledResponse) -> LabelledResponse:
-        """Return, of some answers to other questions, the one with the passages that share most with these."""
-        answers = self._answers
-        drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
-        drawn = drawn or [a for a in answers if a.group != answer.group][:1]
-        own = _stems(answer)
-        return max(drawn, key=lambda a: len(own & _stems(a)) / len(own | _stems(a) | {""}))
-
-    def _claims(self, answer: LabelledResponse) -> list[LabelledSentence]:
-        return [s for s, score in self._scored[answer.id] if score is not None]
-
-    def _planted(
-        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
-    ) -> LabelledResponse | None:
-        claims = self._claims(answer)
-        if not claims:
-            return None
-        chosen = rng.choice(claims)
-        others = [other.response[s.start : s.end] for s in self._claims(other)]
-        planted = plant_error(rng, answer.response[chosen.start : chosen.end], answer.passages, others)
-        if planted is None:
-            return None
-        kind, text = planted
-        return self._with_sentence(answer, chosen, text, task=f"planted {kind}")
-
-    def _transplanted(
-        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
-    ) -> LabelledResponse | None:
-        own, claims = self._claims(answer), self._claims(other)
-        if not own or not claims:
-            return None
-        lent, place = rng.choice(claims), rng.choice(own)
-        text = other.response[lent.start : lent.end]
-        made = self._with_sentence(answer, place, text, task=TRANSPLANTED)
-        alone = self._judge(replace(answer, id=made.id, response=text))
-        return None if any(score is None or score >= self._sure for _, score in alone) else made
-
-    def _exchanged(
-        self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
-    ) -> LabelledResponse | None:
-        if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
-            return None
-        made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
-        scores = self._judge(made)
-        wrong = [i for i, (_, score) in enumerate(scores) if score is not None and score < self._sure]
-        if not wrong:
-            return None
-        labelled = rng.sample(wrong, min(MOST_EXCHANGED, len(wrong)))
-        sentences = tuple(replace(s, faithful=False if i in labelled else None) for i, (s, _) in enumerate(scores))
-        return replace(made, sentences=sentences)
-
-    def _with_sentence(
-        self, answer: LabelledResponse, place: LabelledSentence, text: str, *, task: str
-    ) -> LabelledResponse:
-        """Return an answer with an unfaithful text in the place of a sentence; the others have no label here."""
-        start, end = place.start, place.end
-        longer = len(text) - (end - start)
-        sentences = (
-            LabelledSentence(start, start + len(text), False)
-            if sentence.start == start
-            else sentence
-            if sentence.start < start
-            else replace(sentence, start=sentence.start + longer, end=sentence.end + longer)
-            for sentence, _ in self._scored[answer.id]
-        )
-        return replace(
-            answer,
-            id=f"{answer.id}/{task.replace(' ', '-')}",
-            response=answer.response[:start] + text + answer.response[end:],
-            sentences=tuple(sentences),
-            task=task,
-        )
-
-
-def _stems(answer: LabelledResponse) -> set[str]:
-    return {stem(word) for passage in answer.passages for word in content_words(passage)}
 
 
 def _fitted(
