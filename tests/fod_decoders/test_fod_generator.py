@@ -273,7 +273,7 @@ class TestErrors:
 
     def test_no_context(self, monitor):
         prompt = monitor.prompt(question=QUESTION, context="")
-        with pytest.raises(InputError, match="none"):
+        with pytest.raises(InputError, match="context"):
             decoder(monitor).generate(prompt, max_new_tokens=4)
 
     def test_no_prompt(self, monitor):
