@@ -171,9 +171,7 @@ class SentenceScorer:
         found = []
         own = iter(supports)
         for answer, scored in zip(answers, earlier, strict=True):
-            before = EarlierSentences()
-            for score in scored:
-                before = before.followed_by(score.text, score.features.get("align_score"))
+            before = EarlierSentences.of((score.text, score.features.get("align_score")) for score in scored)
             for sentence in answer:
                 found.append(before)
                 support = next(own)

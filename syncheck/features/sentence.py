@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from math import isnan, log1p, nan
@@ -64,6 +64,12 @@ class EarlierSentences:
 
     supports: tuple[float, ...] = ()
     last: str = ""
+
+    @classmethod
+    def of(cls, sentences: Iterable[tuple[str, float | None]]) -> EarlierSentences:
+        """Return sentences with their supports, None for one that was not measured."""
+        kept = [(text, nan if support is None else support) for text, support in sentences if has_letter(text)]
+        return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
 
     def followed_by(self, text: str, support: float | None) -> EarlierSentences:
         """Return these sentences and one more; ``support`` None is not measured."""
