@@ -120,7 +120,7 @@ class TestAll:
             fod.generate([prompt, prompt], streamer=Recorder(), max_new_tokens=4)
         with pytest.raises(InputError, match="prompt"):
             fod.generate([], max_new_tokens=4)
-        with pytest.raises(InputError, match="none"):
+        with pytest.raises(InputError, match="context"):
             fod.generate(monitor.prompt(question="Who?", context=""), max_new_tokens=4)
 
 
