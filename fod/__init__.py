@@ -6,7 +6,7 @@ from fod.baselines.abstain import AbstainGenerator
 from fod.baselines.best_of_n import BestOfNGenerator, BestOfNOutput, RerankGenerator
 from fod.baselines.cad import CADGenerator
 from fod.baselines.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
-from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
+from fod.branch import BranchProposer, ProposeBranches, altered_names, is_near_repeat, repair
 from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
@@ -48,6 +48,7 @@ __all__ = [
     "Threshold",
     "Thresholds",
     "VerifiedReveal",
+    "altered_names",
     "contrast_scores",
     "custom_generate",
     "export_generate",

@@ -130,7 +130,7 @@ class ImmediateReveal:
 
     def __init__(self) -> None:
         self._shown: tuple[SentenceScore, ...] = ()
-        self._is_tried = False
+        self._reason: str | None = None  # why what is shown is taken back, where it was only tried
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
         """Return the events that change the answer that was shown into the best one."""
@@ -139,10 +139,10 @@ class ImmediateReveal:
         for beam in (*tried, best_of(progress.beams)):
             kept = _common(self._shown, beam.sentences)
             if self._shown[kept:]:
-                reason = "below the threshold" if self._is_tried else "another continuation has a higher score"
+                reason = self._reason or "another continuation has a higher score"
                 events.append(RetractEvent(self._shown[kept:], reason))
             events += _events(beam, kept, len(beam.sentences))
-            self._shown, self._is_tried = beam.sentences, beam is progress.tried
+            self._shown, self._reason = beam.sentences, progress.reason if beam is progress.tried else None
         return events
 
 

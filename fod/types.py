@@ -40,6 +40,8 @@ class Candidate:
         Text appended to the beam's, with the white space between sentences.
     log_prob : float
         Of its tokens with the context, nats; where branches are compared by it.
+    altered : tuple of str
+        Its names that are nearly names of the passages, with ``propose="branch"``; see :func:`fod.altered_names`.
     """
 
     parent: int
@@ -49,6 +51,7 @@ class Candidate:
     handle: Handle
     text: str = ""
     log_prob: float = 0.0
+    altered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +117,13 @@ class Progress:
         One in stage 1, at most K in stage 2.
     tried : Beam or None
         The greedy answer with the sentence that stage 1 has just taken back.
+    reason : str
+        Why it was taken back.
     """
 
     beams: tuple[Beam, ...]
     tried: Beam | None = None
+    reason: str = "below the threshold"
 
 
 @dataclass(frozen=True, slots=True)

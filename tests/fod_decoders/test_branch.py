@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fod import Beam, Candidate, FODConfig, FODGenerator, is_near_repeat, repair, trace_of
+from fod import Beam, Candidate, FODConfig, FODGenerator, altered_names, is_near_repeat, repair, trace_of
 from syncheck import SentenceScore
 from syncheck.decoding import drain
 from syncheck.errors import InputError
@@ -290,6 +290,39 @@ def test_an_ended_answer_is_not_gone_on_with():
     assert repaired([("a", 0.9, -1.0, "length")]).beam == Beam(
         (SentenceScore("a", 0, 0, 0, 0, 0.9, "scored", {}),), (97,), "length", ((1, 0),), text="a"
     )
+
+
+@pytest.mark.parametrize("text", ["Lyon is large. It is in Frince. It has two rivers."])
+def test_a_name_that_is_nearly_one_of_the_passages_does_not_pass(text):
+    """It has a high score, as most of a sentence with it is copied."""
+    out = answer(decoder({text: 0.6, RIGHT: 0.4}, {}))
+    assert (out.report.response, [s.text for s in out.dropped]) == (RIGHT, ["It is in Frince."])
+    assert out.search.rounds[1].candidates[0].altered == ("Frince",)
+    hidden = answer(decoder(text, {})).report
+    assert (hidden.response, len(hidden.hidden)) == ("Lyon is large. It has two rivers.", 1)
+    marked = answer(decoder(text, {}, on_exhausted="annotate"))
+    assert (marked.report.response, marked.marked) == (text, (1,))
+
+
+SOURCES = (
+    "El Salvador–Honduras relations are the relations between El Salvador and Honduras. Their envoy lives in Mexico.",
+    "Who is Ann Quigley?",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Elvador–Honduras relations are close.", ["Elvador"]),
+        ("Al Salvador has an envoy.", ["Al"]),
+        ("Anna Pligley met Quigley's envoy, a Mexican.", ["Pligley"]),  # begins as Ann, and as Mexico
+        ("An envoy of honduras lives in El Salvador.", []),  # short, beside none of the words that Ann stands beside
+        ("There are relations with Peru.", []),  # nearly as "Their", which only begins a sentence, and a new name
+        ("", []),
+    ],
+)
+def test_altered_names(text, found):
+    assert altered_names(text, SOURCES) == found
 
 
 @pytest.mark.parametrize(
