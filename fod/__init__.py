@@ -6,12 +6,13 @@ from fod.baselines.abstain import AbstainGenerator
 from fod.baselines.best_of_n import BestOfNGenerator, BestOfNOutput, RerankGenerator
 from fod.baselines.cad import CADGenerator
 from fod.baselines.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
-from fod.branch import BranchProposer, ProposeBranches, altered_names, is_near_repeat, repair
+from fod.branch import BranchProposer, ProposeBranches, is_near_repeat, repair
 from fod.config import FODConfig, OnExhausted, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.exported import custom_generate, export_generate
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
+from fod.names import altered_names
 from fod.propose import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.search import Propose, search, trace_of, walk
 from fod.types import Beam, Candidate, Progress, Round, SearchResult

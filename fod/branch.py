@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import pairwise
-from os.path import commonprefix
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from fod.config import FODConfig
+from fod.names import altered_names
 from fod.propose import contrasted, sample_nucleus
 from fod.search import may_stay, passes
 from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
@@ -25,12 +24,6 @@ from syncheck.types import SentenceSignals
 
 NEARLY = 0.9
 """Share of the words of two sentences that match in order, from which one repeats the other."""
-
-LONG_NAME = 5
-"""Letters from which a name is recognised by itself when some of them are altered."""
-
-_WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"(?:(?<=[^.!?:\s])\s+[\"'(\[“‘]*|[-–—/(])([^\W\d_]+)")
 
 LONGEST_BRANCH, LONGEST_REST = 72, 40
 """Tokens after which a branch is given up: so many in all, and so many after the replaced one."""
@@ -71,11 +64,11 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
 
     Notes
     -----
-    A sentence passes if it reaches the threshold and has no altered name (:func:`altered_names`): the monitor's signals
-    often miss one, since most of the word is copied. Of the branches that pass and do not nearly repeat a sentence of
-    the answer, the one with the highest probability given the context is taken. Where there is none the greedy sentence
-    stays in the model's memory and is left out of the answer, ``config.max_skips`` times; then, or where the text has
-    ended with it, the answer ends.
+    A sentence passes if it reaches the threshold and has no altered name (``config.exact_names``), which the monitor's
+    signals often miss, since most of the word is copied. Of the branches that pass and do not nearly repeat a sentence
+    of the answer, the one with the highest probability given the context is taken. Where there is none the greedy
+    sentence stays in the model's memory and is left out of the answer, ``config.max_skips`` times; then, or where the
+    text has ended with it, the answer ends.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     dropped: tuple[SentenceScore, ...] = ()
@@ -84,15 +77,15 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
         written = propose.greedy(beam)
         candidates, passed = [written], [written]
         is_over = False
-        if _may_stay(written, threshold):
+        if may_stay(written, threshold):
             beam = beam.extended(written)
         else:
-            is_low = not may_stay(written, threshold)
+            is_low = not all(passes(s, threshold) for s in written.sentences)
             reason = "below the threshold" if is_low else f"a name altered: {', '.join(written.altered)}"
             yield Progress((beam,), beam.extended(written), reason)
             found = propose.branches(beam)
             candidates += found
-            passed = [c for c in found if c.sentences and _may_stay(c, threshold) and not _repeats(c, beam)]
+            passed = [c for c in found if c.sentences and may_stay(c, threshold) and not _repeats(c, beam)]
             if passed:
                 dropped += written.sentences
                 beam = beam.extended(max(passed, key=lambda c: c.log_prob))
@@ -110,56 +103,10 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
     return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
 
 
-def _may_stay(candidate: Candidate, threshold: float) -> bool:
-    return may_stay(candidate, threshold) and not candidate.altered
-
-
 def is_near_repeat(text: str, other: str) -> bool:
     """Return whether two sentences have nearly the same words in nearly the same order."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
     return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
-
-
-def altered_names(text: str, sources: Sequence[str]) -> list[str]:
-    """Return the names of a text that are nearly, but not quite, names of the sources, as "Elvador" of "Salvador".
-
-    Names are capitalised words; in the sources, those that do not only begin sentences. One that no source has, in any
-    case, is an altered one if a few edits make it a name of a source: at most a third of its letters, or one letter of
-    a short word that stands beside the same word. What begins alike is taken for a derived form, as "Mexican" of
-    "Mexico".
-    """
-    names = {name for source in sources for name in _NAME.findall(source) if name[0].isupper()}
-    spelled = [_WORD.findall(source) for source in sources]
-    known = {word.casefold() for words in spelled for word in words}
-    pairs = {pair for words in spelled for pair in pairwise(words)}
-    long_names = {name for name in names if len(name) >= LONG_NAME}
-    words = ["", *_WORD.findall(text), ""]
-    found = []
-    for before, word, after in zip(words, words[1:], words[2:], strict=False):
-        if not word[0].isupper() or word.casefold() in known:
-            continue
-        rivals = {name for name in names if (before, name) in pairs or (name, after) in pairs}
-        if len(word) >= LONG_NAME:
-            rivals |= long_names
-        if any(_is_altered(word.casefold(), name.casefold()) for name in rivals):
-            found.append(word)
-    return found
-
-
-def _is_altered(word: str, name: str) -> bool:
-    if len(commonprefix([word, name])) >= min(len(word), len(name)) - (2 if len(word) >= LONG_NAME else 0):
-        return False
-    return _edits(word, name) <= max(1, len(word) // 3)
-
-
-def _edits(one: str, other: str) -> int:
-    """Return how many letters must be added, dropped or replaced to make one word the other (Levenshtein, 1966)."""
-    row = list(range(len(other) + 1))
-    for count, letter in enumerate(one, 1):
-        before, row[0] = row[0], count
-        for place, wanted in enumerate(other, 1):
-            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != wanted))
-    return row[-1]
 
 
 def _repeats(candidate: Candidate, beam: Beam) -> bool:
@@ -341,7 +288,7 @@ class BranchProposer:
             self._written[handle] = written[row]
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
             ids, text = written[row].token_ids, written[row].text
-            altered = tuple(altered_names(text, self._sources))
+            altered = tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
             candidates.append(Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob, altered))
         return candidates
 

@@ -135,6 +135,9 @@ class FODConfig:
     """With ``branch``: how many tokens of a sentence are replaced, each in a copy of it."""
     max_skips: int = 2
     """With ``branch``: how many sentences of an answer may be hidden, in the model's memory only."""
+    exact_names: bool | None = None
+    """Also take back, and never take, a sentence with a name that is nearly but not quite one of the passages; see
+    :func:`fod.altered_names`. None: with ``branch`` alone, since Algorithm 1 knows scores only."""
     max_sentences: int = 32
     """Most sentences of an answer."""
     on_exhausted: OnExhausted = "stop"
@@ -166,6 +169,11 @@ class FODConfig:
             raise InputError(
                 f"on_exhausted must be 'stop', 'abstain', 'annotate' or a callable; found {self.on_exhausted!r}"
             )
+
+    @property
+    def keeps_names(self) -> bool:
+        """True if a sentence with an altered name does not pass."""
+        return self.propose == "branch" if self.exact_names is None else self.exact_names
 
     def samples_per_beam(self, beams: int) -> int:
         """Sentences to sample for each of so many beams: ceil(S / K), or ceil(S / beams) where samples are shared."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
+from fod.names import altered_names
 from fod.types import Beam, Candidate, CandidateStop
 from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
@@ -146,6 +147,7 @@ class SentenceProposer:
     ) -> None:
         self._watched = watched
         self._decoding = watched.decoding
+        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
         self._plan = plan
         self._config = config
         self._generator = generator
@@ -173,7 +175,10 @@ class SentenceProposer:
             transcript, parent = self._transcript(row), row // each
             self._written[handle] = _Written(measured[row], transcript, self._decoding.rows[row].end_token)
             tokens, text = tuple(self._new_tokens(row)), transcript.text[len(beams[parent].text) :]
-            candidates.append(Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text))
+            altered = tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
+            candidates.append(
+                Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text, altered=altered)
+            )
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:

@@ -163,8 +163,12 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Return whether all its sentences may; a text that broke off for lack of scores may not, though it has none."""
-    return candidate.stop != "not_finite" and all(passes(s, threshold) for s in candidate.sentences)
+    """Return whether all its sentences may and it has no altered name.
+
+    A text that broke off for lack of scores may not, though it has none.
+    """
+    is_whole = candidate.stop != "not_finite" and not candidate.altered
+    return is_whole and all(passes(s, threshold) for s in candidate.sentences)
 
 
 def _greedy(
@@ -185,7 +189,7 @@ def _greedy(
 
 
 def _extended(beams: Sequence[Beam], candidate: Candidate, tau_2: float) -> Beam:
-    failing = [s for s in candidate.sentences if not passes(s, tau_2)]
+    failing = [s for s in candidate.sentences if candidate.altered or not passes(s, tau_2)]
     return beams[candidate.parent].extended(candidate, failing=failing)
 
 

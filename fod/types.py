@@ -41,7 +41,7 @@ class Candidate:
     log_prob : float
         Of its tokens with the context, nats; where branches are compared by it.
     altered : tuple of str
-        Its names that are nearly names of the passages, with ``propose="branch"``; see :func:`fod.altered_names`.
+        Its names that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
     """
 
     parent: int

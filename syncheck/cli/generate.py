@@ -210,7 +210,7 @@ def demo(args: argparse.Namespace) -> int:
     models = (monitor.model, monitor.tokenizer, monitor)
     generators = {
         "FOD, branches": fod.FODGenerator(*models, propose="branch"),
-        "FOD, search": fod.FODGenerator(*models),
+        "FOD, search": fod.FODGenerator(*models, config=fod.FODConfig(exact_names=True)),
     }
     cases = []
     for question, passages in questions:

@@ -300,6 +300,10 @@ def test_a_name_that_is_nearly_one_of_the_passages_does_not_pass(text):
     assert out.search.rounds[1].candidates[0].altered == ("Frince",)
     hidden = answer(decoder(text, {})).report
     assert (hidden.response, len(hidden.hidden)) == ("Lyon is large. It has two rivers.", 1)
+    assert answer(decoder(text, {}, exact_names=False)).report.response == text
+    for exact, released in ((None, text), (True, "Lyon is large.")):
+        searched = answer(decoder(text, {}, propose="sample", prune_threshold=0.7, exact_names=exact))
+        assert searched.report.response == released
     marked = answer(decoder(text, {}, on_exhausted="annotate"))
     assert (marked.report.response, marked.marked) == (text, (1,))
 

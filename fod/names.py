@@ -1,0 +1,56 @@
+"""Names that an answer copies wrongly from its passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from os.path import commonprefix
+
+LONG_NAME = 5
+"""Letters from which a name is recognised by itself when some of them are altered."""
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NAME = re.compile(r"(?:(?<=[^.!?:\s])\s+[\"'(\[“‘]*|[-–—/(])([^\W\d_]+)")
+
+
+def altered_names(text: str, sources: Sequence[str]) -> list[str]:
+    """Return the names of a text that are nearly, but not quite, names of the sources, as "Elvador" of "Salvador".
+
+    Names are capitalised words; in the sources, those that do not only begin sentences. One that no source has, in any
+    case, is an altered one if a few edits make it a name of a source: at most a third of its letters, or one letter of
+    a short word that stands beside the same word. What begins alike is taken for a derived form, as "Mexican" of
+    "Mexico".
+    """
+    names = {name for source in sources for name in _NAME.findall(source) if name[0].isupper()}
+    spelled = [_WORD.findall(source) for source in sources]
+    known = {word.casefold() for words in spelled for word in words}
+    pairs = {pair for words in spelled for pair in pairwise(words)}
+    long_names = {name for name in names if len(name) >= LONG_NAME}
+    words = ["", *_WORD.findall(text), ""]
+    found = []
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        if not word[0].isupper() or word.casefold() in known:
+            continue
+        rivals = {name for name in names if (before, name) in pairs or (name, after) in pairs}
+        if len(word) >= LONG_NAME:
+            rivals |= long_names
+        if any(_is_altered(word.casefold(), name.casefold()) for name in rivals):
+            found.append(word)
+    return found
+
+
+def _is_altered(word: str, name: str) -> bool:
+    if len(commonprefix([word, name])) >= min(len(word), len(name)) - (2 if len(word) >= LONG_NAME else 0):
+        return False
+    return _edits(word, name) <= max(1, len(word) // 3)
+
+
+def _edits(one: str, other: str) -> int:
+    """Return how many letters must be added, dropped or replaced to make one word the other (Levenshtein, 1966)."""
+    row = list(range(len(other) + 1))
+    for count, letter in enumerate(one, 1):
+        before, row[0] = row[0], count
+        for place, wanted in enumerate(other, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != wanted))
+    return row[-1]
