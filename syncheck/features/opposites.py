@@ -33,6 +33,9 @@ SYMMETRIC = frozenset(
 )
 """Words on both sides of which items may be exchanged."""
 
+CONVERSE = frozenset("win wins won lose loses lost".split())
+"""Words whose opposite says the same of the other party: "A lost to B", "B won"."""
+
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
@@ -47,7 +50,6 @@ antonym: gain gains gained / lose loses lost
 antonym: keep keeps kept retain retained / lose loses lost discard discarded
 antonym: open opens opened / close closes closed shut
 antonym: start starts started begin begins began begun / end ends ended finish finished stop stops stopped
-antonym: buy buys bought purchase purchased / sell sells sold
 antonym: pass passes passed succeed succeeded / fail fails failed
 antonym: allow allows allowed permit permits permitted /
     forbid forbids forbidden prohibit prohibits prohibited ban banned
@@ -55,7 +57,6 @@ antonym: include includes included including / exclude excludes excluded excludi
 antonym: arrive arrives arrived / leave leaves left depart departs departed
 antonym: enter enters entered / exit exits exited leave left
 antonym: push pushes pushed / pull pulls pulled
-antonym: import imports imported / export exports exported
 antonym: support supports supported back backed / oppose opposes opposed
 antonym: love loves loved like liked / hate hates hated dislike disliked
 antonym: expand expands expanded / contract contracts contracted
@@ -63,7 +64,6 @@ antonym: improve improves improved / worsen worsens worsened
 antonym: strengthen strengthened / weaken weakened
 antonym: raise raises raised lift lifted / lower lowers lowered cut cuts reduce reduces reduced
 antonym: add adds added / remove removes removed subtract subtracted
-antonym: borrow borrows borrowed / lend lends lent
 antonym: survive survives survived / die dies died
 antonym: required mandatory compulsory / optional voluntary
 antonym: free / paid charged

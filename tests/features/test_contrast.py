@@ -18,6 +18,13 @@ LIBRARY = [
         ("The red team won 9 games.", "The red team won 5 games and the blue team 9.", "number", ("9", "5")),
         ("Take 5 g of it daily.", "Take 5 mg of it daily.", "unit", ("g", "mg")),
         ("The fee is $20.", "The fee is €20.", "unit", ("$", "€")),
+        (
+            "It opens at 9 on weekdays.",
+            "The pool opens at 6:30 on weekdays and at 9 on Sundays.",
+            "number",
+            ("9", "6:30"),
+        ),
+        ("Lyon won 2-1 on Sunday.", "On Sunday Lyon lost 2-1 to Nice.", "antonym", ("won", "lost")),
         ("He lives in Lyon with his wife.", "He lives in Paris with his wife.", "name", ("Lyon", "Paris")),
         ("Refunds are available here.", "Refunds are not available here.", "negation", ("", "not")),
         (
@@ -91,6 +98,9 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("Dr. Osei wrote the report.", "The report was written by Dr. Osei."),
         ("It was approved by seven votes to two.", "They approved the plan by seven votes to two."),
         ("The bridge is closed.", "A bridge in Lyon that is open to cars was sold."),
+        ("On Sundays it opens at nine.", "The pool opens at 6:30 on weekdays and at 9 on Sundays."),
+        ("Velox was bought by Kern in 2011.", "Velox was founded in 1998 and sold to Kern in 2011."),
+        ("Lyon won 2-1 on Sunday.", "On Sunday Nice lost 2-1 to Lyon."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
