@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.alignment import BundledAligner
+from syncheck.alignment import Aligner, load_aligner, weights_of
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
@@ -54,21 +54,21 @@ def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[Suppo
     return pairs
 
 
-def supports_of(pairs: Sequence[SupportPair], cache: Path | None) -> Floats:
-    """Return the bundled aligner's score and its network's log-odds of support, (N, 2)."""
-    aligner = BundledAligner.load()
+def supports_of(pairs: Sequence[SupportPair], aligner: Aligner, cache: Path | None) -> Floats:
+    """Return the aligner's scores and log-odds of support, (N, 2); all claims about one context are asked at once."""
     known: dict[str, list[float | None]] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
-    own = str(aligner.weights_sha256())
-    found = []
-    for pair in tqdm(pairs, desc="aligner", mininterval=5):
-        key = sha256("\0".join([own, *pair.passages, pair.claim]).encode()).hexdigest()
+    own = str(weights_of(aligner))
+    keys = [sha256("\0".join([own, *pair.passages, pair.claim]).encode()).hexdigest() for pair in pairs]
+    missing: dict[tuple[str, ...], dict[str, str]] = {}
+    for pair, key in zip(pairs, keys, strict=True):
         if key not in known:
-            support = aligner.align(pair.passages, [pair.claim])[0]
-            known[key] = [support.score, support.log_odds]
-        found.append(known[key])
+            missing.setdefault(pair.passages, {})[key] = pair.claim
+    for passages, claims in tqdm(missing.items(), desc="aligner", mininterval=5):
+        found = aligner.align(passages, list(claims.values()))
+        known |= {key: [s.score, s.log_odds] for key, s in zip(claims, found, strict=True)}
     if cache is not None:
         cache.write_text(json.dumps(known))
-    return np.array(found, np.float64)
+    return np.array([known[key] for key in keys], np.float64)
 
 
 def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
@@ -93,7 +93,7 @@ def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Seque
     schema = feature_schema("syncheck.v4", ())
     names, alone = schema.names, single_scores(X, schema)
     found = {name: alone[name] for name in OVERLAPS if name in alone}
-    found |= {"aligner, packaged": packaged, "aligner, log-odds": alone["align_logit"]}
+    found |= {"aligner": packaged, "aligner, log-odds": alone["align_logit"]}
     parts = {
         "counting": [name for name in names if not name.startswith("contrast_") and name != "agreement"],
         "and agreement": [name for name in names if not name.startswith("contrast_")],
@@ -106,7 +106,12 @@ def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Seque
     unfitted = MonotoneLogisticRegression(
         directions=schema.directions, prior_weights=[prior_weight(name) for name in names], strength=1e6
     )
-    return found | {"weights not fitted": left_out_scores(X, y, sources, aggregator=unfitted)}
+    weights = [1.0 if name == "align_logit" else prior_weight(name) for name in names]
+    heavier = MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights)
+    return found | {
+        "weights not fitted": left_out_scores(X, y, sources, aggregator=unfitted),
+        "and contrasts, the aligner's prior weight 1": left_out_scores(X, y, sources, names=names, aggregator=heavier),
+    }
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -115,12 +120,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--attribution", type=Path, required=True, metavar="DIR")
     parser.add_argument("--support", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--aligner", default="bundled", metavar="NAME", help="(%(default)s)")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="the aligner's answers by pair, read and written")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     parser.add_argument("--resamples", type=int, default=1000, help="(%(default)s)")
     args = parser.parse_args(words)
     pairs = load_sources(args.ragtruth, args.attribution, args.support)
-    packaged, log_odds = supports_of(pairs, args.cache).T
+    aligner = load_aligner(args.aligner)
+    if aligner is None:
+        parser.error("expected an aligner; found none")
+    packaged, log_odds = supports_of(pairs, aligner, args.cache).T
     X = measured(pairs, log_odds)
     y, sources = np.array([pair.label for pair in pairs]), [pair.source for pair in pairs]
     groups = np.array([pair.group for pair in pairs])

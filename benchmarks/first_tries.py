@@ -3,10 +3,10 @@
     python benchmarks/first_tries.py --half open
 
 Scores both sentences of each hand-written pair of ``first_tries.jsonl`` as the whole answer to its question, with the
-bundled generic monitor or one saved in ``--monitor`` for the kit's model. A pair is ordered rightly if the
-supported sentence has the higher score; a tie counts one half. A supported sentence is on the right side from the
-threshold upwards, an unsupported one below it. A sentence without a score is never right. Intervals are 95 %, from a
-bootstrap over contexts. The closed half is for the last measurement alone: nothing may be chosen on it.
+bundled generic monitor, one saved in ``--monitor`` for the kit's model, or an ``--aligner`` alone. A pair is ordered
+rightly if the supported sentence has the higher score; a tie counts one half. A supported sentence is on the right
+side from the threshold upwards, an unsupported one below it. A sentence without a score is never right. Intervals are
+95 %, from a bootstrap over contexts. The closed half is for the last measurement alone: nothing may be chosen on it.
 """
 
 from __future__ import annotations
@@ -170,11 +170,13 @@ def wrong(pairs: Sequence[Pair], scores: Floats, judged: Judged) -> list[str]:
     ]
 
 
-def _monitor(saved: Path | None) -> Monitor:
-    if saved is None:
+def _monitor(saved: Path | None, aligner: str | None) -> Monitor:
+    if saved is None and aligner is None:
         return load_kit("generic")
     model, tokenizer = kit_language_model()
-    return Monitor.from_pretrained(saved, model=model, tokenizer=tokenizer, aligner=load_aligner("bundled"))
+    if saved is None:
+        return Monitor(model, tokenizer, aligner=load_aligner(str(aligner)))
+    return Monitor.from_pretrained(saved, model=model, tokenizer=tokenizer, aligner=load_aligner(aligner or "bundled"))
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -182,6 +184,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=(*get_args(Half), "both"), default="open", help="(%(default)s)")
     parser.add_argument("--monitor", type=Path, metavar="DIR", help="saved monitor; that of the kit without it")
+    parser.add_argument("--aligner", metavar="NAME", help="the monitor's; without a monitor, it scores alone")
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="(%(default)s)")
     parser.add_argument("--data", type=Path, default=DATA, metavar="FILE", help="other pairs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
@@ -190,14 +193,15 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     try:
         pairs = load_pairs(args.data, args.half)
-        scores = score_pairs(_monitor(args.monitor), pairs)
+        scores = score_pairs(_monitor(args.monitor, args.aligner), pairs)
     except SyncheckError as error:
         sys.exit(f"stopped: {error}")
     judged = judge(scores, args.threshold)
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     contexts, relations = len({p.context_id for p in pairs}), Counter(p.relation for p in pairs)
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
-    print(f"monitor {args.monitor or 'bundled, generic'}; half {args.half}: {len(pairs)} pairs, {contexts} contexts")
+    name = args.monitor or (f"aligner {args.aligner} alone" if args.aligner else "bundled, generic")
+    print(f"monitor {name}; half {args.half}: {len(pairs)} pairs, {contexts} contexts")
     print(", ".join(f"{count} {name}" for name, count in relations.items()), end="; ")
     print(f"threshold {args.threshold:g}; {RESAMPLES} resamples of contexts, seed {args.seed}\n")
     print(*table(pairs, judged, seed=args.seed), sep="\n")

@@ -37,6 +37,7 @@ _Kind = TypeVar("_Kind", bound="MonitorParts")
 
 FORMAT = 2
 GENERIC = "generic"
+READER = "reader"
 """The bundled monitor that serves any model."""
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
@@ -77,12 +78,26 @@ def packaged_monitor(name: str) -> Path:
     return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
 
 
-def generic_parts(device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load the bundled monitor that reads text alone; it belongs to no model."""
-    directory = packaged_monitor(GENERIC)
-    config = _read_config(directory)
-    decided, schema = _decided(directory, config)
-    return decided, Aggregator.load(directory, schema=schema), load_aligner(config["aligner"], device=device)
+def generic_name(aligner: Aligner | None) -> str | None:
+    """Return the name of the bundled monitor for text alone that was trained with an aligner; None if there is none.
+
+    Without an aligner it is the one with the bundled aligner.
+    """
+    if aligner is None:
+        return GENERIC
+    name = f"{GENERIC}-{READER}"
+    own = weights_of(aligner)
+    if aligner.name != READER or own is None:
+        return None
+    return name if same_weights(own, _read_config(packaged_monitor(name))["aligner_weights_sha256"]) else None
+
+
+def generic_parts(name: str, device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
+    """Load a bundled monitor that reads text alone, and the bundled aligner; it belongs to no model."""
+    directory = packaged_monitor(name)
+    decided, schema = _decided(directory, _read_config(directory))
+    aligner = load_aligner("bundled", device=device) if name == GENERIC else None
+    return decided, Aggregator.load(directory, schema=schema), aligner
 
 
 def save(directory: Path, monitor: MonitorParts) -> None:

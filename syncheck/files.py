@@ -89,7 +89,7 @@ def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
 
 def write_digests(directory: Path, names: Iterable[str]) -> None:
     """Write the SHA-256 of these files of a folder next to them."""
-    digests = {"format": DIGESTS_FORMAT, "sha256": {name: _sha256(directory / name) for name in sorted(names)}}
+    digests = {"format": DIGESTS_FORMAT, "sha256": {name: file_sha256(directory / name) for name in sorted(names)}}
     (directory / DIGESTS).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
 
 
@@ -102,14 +102,15 @@ def check_digests(directory: Path, names: Iterable[str]) -> None:
         raise CheckpointError(f"{path} has format {saved.get('format')!r}, expected {DIGESTS_FORMAT!r}; {REMEDY}")
     for name in names:
         require_regular(directory / name)
-        if _sha256(directory / name) != digests.get(name):
+        if file_sha256(directory / name) != digests.get(name):
             raise CheckpointError(
                 f"{directory / name} is not the file that was saved, or is incomplete: its digest differs from that in "
                 f"{DIGESTS}; {REMEDY}"
             )
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

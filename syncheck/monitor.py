@@ -46,9 +46,9 @@ class Monitor(StoredMonitor):
         A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
         Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without
-        config, aggregator and LID references, the monitor scores any model's sentences by their text alone: by the
-        aligner's support if one is given, else as the bundled monitor ``generic``, which assumes that as many
-        sentences are faithful as not.
+        config, aggregator and LID references, the monitor scores any model's sentences by their text alone: as the
+        bundled monitor ``generic``, which assumes that as many sentences are faithful as not; with the packaged
+        reader as ``generic-reader``, which was trained with it; with another aligner by its support alone.
     aggregator
         Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
         ``no_aggregator``).
@@ -103,9 +103,9 @@ class Monitor(StoredMonitor):
     ) -> None:
         require_watchable(model)
         if config is None and aggregator is None and lid_references is None:
-            if aligner is None:
-                config, aggregator, aligner = checkpoint.generic_parts(model.device)
-                name = checkpoint.GENERIC
+            if (generic := checkpoint.generic_name(aligner)) is not None:
+                config, aggregator, bundled = checkpoint.generic_parts(generic, model.device)
+                aligner, name = aligner or bundled, generic
             else:
                 config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
                 aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))

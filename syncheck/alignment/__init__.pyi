@@ -11,6 +11,7 @@ from .evaluators import (
 )
 from .evidence import Chunk as Chunk, EvidenceIndex as EvidenceIndex, split_passages as split_passages
 from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
+from .reader import ReaderAligner as ReaderAligner
 from .protocol import (
     Aligner as Aligner,
     AskedAligner as AskedAligner,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Kind = Literal[
-    "none", "bundled", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
+    "none", "bundled", "reader", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
 ]
 
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
@@ -94,9 +94,10 @@ def load_aligner(
     Parameters
     ----------
     name
-        ``"bundled"``; ``"none"``, which returns None; ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``, the
-        best published checkpoint of that kind in the local cache of Hugging Face; ``"auto"``, the best of all these,
-        or the bundled one where the cache has none; for these nothing is downloaded. An AlignScore ``.ckpt``, a file or
+        ``"bundled"``; ``"reader"``, :class:`ReaderAligner`; ``"none"``, which returns None; ``"minicheck"``,
+        ``"alignscore"``, ``"hhem"`` or ``"nli"``, the best published checkpoint of that kind in the local cache of
+        Hugging Face; ``"auto"``, the best of these, or the bundled one where the cache has none; for these nothing is
+        downloaded. An AlignScore ``.ckpt``, a file or
         ``owner/repository/file.ckpt`` of the Hugging Face hub, or a converted folder; a folder of the bundled aligner's
         format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint that is asked
         for unsupported spans; ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder or name of a Hugging Face
@@ -143,8 +144,8 @@ def load_aligner(
 def _kind(name: str | Path) -> Kind:
     if name == "none":
         return "none"
-    if name == "bundled":
-        return "bundled"
+    if name in ("bundled", "reader"):
+        return "bundled" if name == "bundled" else "reader"
     if name in (AUTO, *(known.alias for known in _STRONGER)):
         return "cached"
     before, colon, _ = str(name).partition(":")
@@ -204,6 +205,8 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
     path = str(name).partition(":")[2]
     if kind == "none":
         return None
+    if kind == "reader":
+        return alignment.ReaderAligner.load(device=device)
     if kind == "minicheck":
         return alignment.ClassifierAligner.load_minicheck(path, device=device)
     if kind == "critic":

@@ -48,6 +48,7 @@ def doctor(args: argparse.Namespace) -> int:
     for area, check in (
         ("packages", packages(_requirements())),
         ("extras", extras(_requirements())),
+        ("reader", _reader()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
         ("memory", _memory()),
@@ -88,6 +89,14 @@ def extras(required: list[Requirement]) -> Iterator[Finding]:
             yield Finding("note", f"{extra}: {'; '.join(part.text for part in faults)}", command)
         else:
             yield Finding("bad", f"{extra}: {'; '.join(part.text for part in faults)}", command)
+
+
+def _reader() -> Iterator[Finding]:
+    reader = import_module("syncheck.alignment.reader")
+    if reader.can_read():
+        yield Finding("ok", "aligner reader")
+    else:
+        yield Finding("note", "aligner reader: its language model is not installed", reader.INSTALL)
 
 
 def _package_finding(requirement: Requirement) -> Finding:

@@ -36,7 +36,7 @@ CLASSIFIERS = {
     "pipeline": imputed(LogisticRegression()),
     "trees": HistGradientBoostingClassifier(max_iter=5, random_state=0),
     "forest": RandomForestClassifier(n_estimators=5, random_state=0),
-    "ours": MonotoneLogisticRegression(),
+    "ours": make_pipeline(MonotoneLogisticRegression()),
     "calibrated": CalibratedClassifierCV(imputed(LogisticRegression()), cv=2),
     "search": GridSearchCV(imputed(LogisticRegression()), {"logisticregression__C": [0.1, 1.0]}, cv=2),
 }
@@ -55,6 +55,17 @@ def test_a_loaded_classifier_scores_and_explains_as_the_trained_one(tmp_path, na
     assert loaded.score(X).tolist() == fitted.score(X).tolist()
     assert loaded.attribution(X[0]) == fitted.attribution(X[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["aggregator.json", "aggregator.skops"]
+
+
+def test_our_own_with_other_parameters_is_stored_as_its_kind_is(tmp_path):
+    X, y = sample()
+    classifier = MonotoneLogisticRegression(directions=SCHEMA.directions, prior_weights=[2.0, 0.1, 0.0])
+    fitted = Aggregator.fit(X, y, schema=SCHEMA, kind=classifier)
+    assert fitted.score(X) == pytest.approx(classifier.fit(X, y).predict_proba(X)[:, 1])
+    fitted.save(tmp_path)
+    loaded = Aggregator.load(tmp_path)
+    assert loaded.kind == "monotone"
+    assert loaded.score(X).tolist() == fitted.score(X).tolist()
 
 
 def test_the_classifier_passed_stays_untrained_and_scores_are_its_clone_s():
@@ -113,7 +124,7 @@ def test_what_skops_cannot_save_is_refused_on_saving(tmp_path):
 
 def test_a_file_of_trusted_types_that_holds_no_estimator_is_damaged(tmp_path):
     X, y = sample()
-    Aggregator.fit(X, y, schema=SCHEMA, kind=MonotoneLogisticRegression()).save(tmp_path)
+    Aggregator.fit(X, y, schema=SCHEMA, kind=make_pipeline(MonotoneLogisticRegression())).save(tmp_path)
     config = json.loads((tmp_path / "aggregator.json").read_text())
     (tmp_path / "aggregator.skops").write_bytes(b"PK no archive")
     with pytest.raises(CheckpointError, match="sha256|incomplete"):

@@ -8,17 +8,26 @@ import pytest
 import torch
 from cross_encoder import CrossEncoder, save_packed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
 )
 
-from syncheck.alignment import Aligner, AlignScoreAligner, BundledAligner, ClassifierAligner, CriticAligner
+from syncheck.alignment import (
+    Aligner,
+    AlignScoreAligner,
+    BundledAligner,
+    ClassifierAligner,
+    CriticAligner,
+    ReaderAligner,
+)
 from syncheck.alignment.int8_encoder import encoder_config
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -148,9 +157,25 @@ def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny_reader() -> ReaderAligner:
+    """A reader with random weights, of characters."""
+    torch.manual_seed(4)
+    config = LlamaConfig(
+        vocab_size=len(small_vocabulary()),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=48,
+        initializer_range=0.5,
+    )
+    return ReaderAligner(LlamaModel(config).eval(), nn.Linear(32, 3), character_tokenizer(small_vocabulary()))
+
+
 @pytest.fixture(
     scope="session",
-    params=["packaged", "bundled", "alignscore", "alignscore-split", "classifier", "minicheck", "critic"],
+    params=["packaged", "bundled", "reader", "alignscore", "alignscore-split", "classifier", "minicheck", "critic"],
 )
 def aligner(
     request: pytest.FixtureRequest,
@@ -158,8 +183,11 @@ def aligner(
     classifier_folder: Path,
     minicheck_folder: Path,
     critic_folder: Path,
+    tiny_reader: ReaderAligner,
 ) -> Aligner:
     """Every aligner in turn."""
+    if request.param == "reader":
+        return tiny_reader
     if request.param == "packaged":
         return BundledAligner.load()
     if request.param == "bundled":

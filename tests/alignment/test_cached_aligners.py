@@ -107,6 +107,6 @@ def test_an_alias_takes_no_options_and_is_no_folder(cache, classifier_folder):
     with pytest.raises(InputError, match="entailment"):
         load_aligner("auto", entailment=1)
     shutil.copytree(classifier_folder, "nli")
-    with pytest.raises(InputError, match="alias"):
+    with pytest.raises(InputError, match="published"):
         load_aligner("nli")
     assert load_aligner("./nli").name == "./nli"

@@ -1,7 +1,15 @@
-"""The starter kit's training of the aligner: hand-written claims, and which of them are held out."""
+"""The starter kit's training of the reader: written claims, those held out, and what a claim sees."""
+
+from importlib.resources import files
 
 import pytest
+import torch
 import train_reader
+from contrast_pairs import Claim, ContrastGroup
+from tokenizers import Tokenizer
+from transformers import LlamaConfig, LlamaModel
+
+from syncheck.alignment import ReaderAligner
 
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
 
@@ -33,12 +41,11 @@ def test_written_claims_have_the_passages_before_them(read):
     assert {group.source for group in (first, second)} == {"written"}
 
 
-def test_a_context_with_many_claims_is_several_groups(read):
+def test_all_claims_about_a_context_are_one_group(read):
     claims = [f"+ Claim {number}." for number in range(14)]
-    groups = read("\n".join(["P: One passage.", *claims]))
-    assert [len(group.claims) for group in groups] == [6, 6, 2]
-    assert {group.passages for group in groups} == {("One passage.",)}
-    assert [f"+ {claim.text}" for group in groups for claim in group.claims] == claims
+    (group,) = read("\n".join(["P: One passage.", *claims]))
+    assert group.passages == ("One passage.",)
+    assert [f"+ {claim.text}" for claim in group.claims] == claims
 
 
 def test_files_are_read_in_order_and_others_are_left_alone(read, tmp_path):
@@ -68,3 +75,45 @@ def test_one_context_in_twelve_is_held_out_whatever_is_claimed(read):
     assert 70 < len(held_out) < 130
     other = read("\n".join(f"P: Passage {number}.\nP: More.\n? Of something else." for number in range(1200)))
     assert [group.passages[:1] for group in other if train_reader.is_held_out(group)] == held_out
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    folder = files("syncheck") / "assets" / "reader"
+    return train_reader.Encoder(Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def tiny(encoder):
+    """A reader of two layers with random weights and random updates."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+    config = LlamaConfig(**{**train_reader.SIZES, **sizes, "num_hidden_layers": train_reader.FIRST_LAYER + 2})
+    reader = train_reader.Reader(LlamaModel(config), encoder.tokenizer, seed=0).eval()
+    for name, parameter in reader.named_parameters():
+        if name.endswith(".up"):
+            torch.nn.init.normal_(parameter)
+    return reader
+
+
+def test_it_is_trained_as_the_aligner_reads(encoder, tiny):
+    claims = [
+        Claim(text, SUPPORTED, "") for text in ("It opened in 1967.", "It opened in 1976, or so.", "Tom owns it.")
+    ]
+    groups = [
+        ContrastGroup(("The café opened in 1967.", "Tom owns it."), tuple(claims), "", ""),
+        ContrastGroup(("Rain fell.",), tuple(claims[:1]), "", ""),
+    ]
+    with torch.inference_mode():
+        found = tiny(*train_reader.collate([encoder.encode(group) for group in groups], torch.float32))
+    aligner = ReaderAligner(tiny.model, tiny.head, encoder.tokenizer)
+    expected = [s for g in groups for s in aligner.align(g.passages, [claim.text for claim in g.claims])]
+    assert train_reader.support_margin(found).tolist() == pytest.approx([s.log_odds for s in expected], abs=1e-4)
+
+
+def test_of_a_context_that_is_too_long_the_sentences_closest_to_the_claims_stay(encoder):
+    passages = tuple(f"Room {number} has a blue door and {number} chairs." for number in range(90))
+    claims = (Claim("Room 71 has 71 chairs.", SUPPORTED, ""),)
+    row = encoder.encode(ContrastGroup(passages, claims, "", ""))
+    assert len(row.premise) <= train_reader.PREMISE_TOKENS
+    assert passages[71] in encoder.tokenizer.decode(row.premise)
