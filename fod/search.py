@@ -68,7 +68,7 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
     stage 1 keeps  f >= tau_1                    f > tau_1                            f >= tau_1
     temperature    none given                    0.9; its README has 0.7              0.9, lacking the paper's
     samples        ceil(S / K) for each beam     S // K                               ceil(S / K)
-    end, stage 1   line 12: stage 2 not entered  stage 2 continues after the answer     the answer has ended
+    end, stage 1   line 12: stage 2 not entered  stage 2 continues after the text     the answer has ended
     ended sample   a beam that has ended stops   ends when a sample has no text: the  a sample that has ended is scored
                    the search, all beams may     round is thrown away, whatever had   and ranked like any other; the
                    be waited for                 passed in it, and the best beam of   search stops when one is kept,

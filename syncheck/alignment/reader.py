@@ -41,6 +41,8 @@ PREMISE_TOKENS, CLAIM_TOKENS = 640, 160
 """Most tokens that are read at once; longer contexts and claims are cut into parts."""
 BATCH_TOKENS = 512
 """Of claims that are read at once."""
+KEPT_PROMPTS = 32
+"""Prompts whose passages stay read: up to 0.05 MB a token in float32."""
 DOWN, UP = ".down.int8", ".up.int8"
 """Endings of the two factors of a weight's update, (rank, K) and (N, rank)."""
 _GGUF_NAMES = {
@@ -87,10 +89,11 @@ class ReaderAligner(OfNetwork):
 
     Notes
     -----
-    The passages are read once, and each claim after them as if it stood alone: claims do not see each other. What was
-    read is kept as long as the index of the prompt (:class:`~syncheck.alignment.protocol.IndexedAligner`), so a claim
-    costs the tokens of the claim. A context of more than ``PREMISE_TOKENS`` tokens is cut between sentences; the score
-    is the highest over its parts. A claim of more than ``CLAIM_TOKENS`` is cut too; each part needs support.
+    The passages are read once, and each claim after them as if it stood alone: claims do not see each other. What
+    was read is kept as long as the index of the prompt (:class:`~syncheck.alignment.protocol.IndexedAligner`), for
+    the last ``KEPT_PROMPTS`` of them, so a claim costs the tokens of the claim. A context of more than
+    ``PREMISE_TOKENS`` tokens is cut between sentences; the score is the highest over its parts. A claim of more
+    than ``CLAIM_TOKENS`` is cut too; each part needs support.
     """
 
     languages = frozenset({"en"})
@@ -128,14 +131,21 @@ class ReaderAligner(OfNetwork):
         """Score each claim against passages that are indexed; see :meth:`align`."""
         if not index.chunks or not claims:
             return [Support(0.0, None) for _ in claims]
-        if index not in self._read:
-            self._read[index] = [self._premise(text, chunks) for text, chunks in self._parts(index)]
-        premises = self._read[index]
+        premises = self._premises(index)
         parts = [split_to_fit(" ".join(claim.split()), self._fits) for claim in claims]
         asked = [part for of_claim in parts for part in of_claim]
         logits = torch.stack([self._logits(premise, asked) for premise in premises], dim=1)  # (claims, premises, 3)
         found = iter(zip(asked, logits.log_softmax(dim=-1), strict=True))
         return [_support(premises, [next(found) for _ in of_claim]) for of_claim in parts]
+
+    def _premises(self, index: EvidenceIndex) -> list[_Premise]:
+        """Read the passages, or return what was read of them; that of the oldest prompts is forgotten."""
+        found = self._read.get(index)
+        if found is None:
+            found = self._read[index] = [self._premise(text, chunks) for text, chunks in self._parts(index)]
+            for old in list(self._read)[:-KEPT_PROMPTS]:
+                self._read.pop(old, None)
+        return found
 
     def _parts(self, index: EvidenceIndex) -> Iterator[tuple[str, tuple[Chunk, ...]]]:
         """Yield the whole context if it fits, otherwise consecutive chunks that do, with their text."""

@@ -62,6 +62,13 @@ def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
     assert len(tiny_reader._read) == 0
 
 
+def test_only_the_last_prompts_stay_read(tiny_reader):
+    indexes = [EvidenceIndex([f"Room {number} is blue."]) for number in range(reader.KEPT_PROMPTS + 3)]
+    supports = [tiny_reader.align_indexed(index, ["Room 1 is blue."]) for index in indexes]
+    assert len(tiny_reader._read) == reader.KEPT_PROMPTS
+    assert tiny_reader.align_indexed(indexes[0], ["Room 1 is blue."]) == supports[0]
+
+
 def test_a_long_context_is_read_in_parts_of_which_the_best_counts(tiny_reader):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
     (support,) = tiny_reader.align(passages, ["Room 7 has 7 chairs."])
