@@ -52,7 +52,7 @@ class Setting:
         return make_job(subject, context=self.context, tokens=size, batch=self.batch, seed=seed)
 
     def time_ticks(self) -> int:
-        """How often :func:`measure_times` ticks."""
+        """Return the number of ticks of :func:`measure_times`."""
         return self.rounds * (len(WAYS) - len(SLOW)) + len(SLOW)
 
 

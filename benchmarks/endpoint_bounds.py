@@ -1,4 +1,4 @@
-"""How often the bounds of a score decide at a threshold, against the number of likeliest tokens a server tells.
+"""Share of sentences whose score's bounds decide at a threshold, against the number of likeliest tokens a server tells.
 
     python benchmarks/endpoint_detection.py --data ragtruth-qa --output runs/endpoint.parquet
     python benchmarks/endpoint_bounds.py --train runs/endpoint.parquet

@@ -1,4 +1,4 @@
-"""What an inference server's signals are worth: sentence AUROC of endpoint.v1 beside the full schema.
+"""Value of an inference server's signals: sentence AUROC of endpoint.v1 beside the full schema.
 
     python benchmarks/endpoint_detection.py --data ragtruth-qa --output runs/endpoint.parquet
 

@@ -1,4 +1,4 @@
-"""What no CPU can measure, in one command and about ten minutes on one GPU: a 7B shape in bfloat16.
+"""Measurements that need a GPU, in one command and about ten minutes: a 7B shape in bfloat16.
 
     python benchmarks/gpu.py --output runs/gpu
     python benchmarks/gpu.py --dry-run          # tiny shapes on the CPU, only to see that it runs

@@ -43,7 +43,7 @@ UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the ali
 TRAINED = {"lr": "SynCheck-LR", "xgb": "SynCheck-XGB", "mlp": "SynCheck-MLP", "ensemble": "LR and XGB"}
 
 LEFT_OUT = ": left out: "
-"""How ``features`` names a response that it could not measure, with exit code 2; the others are in its file."""
+"""Words of ``features`` about a response that it could not measure, with exit code 2; the others are in its file."""
 
 Scores = dict[str, tuple[float | None, float | None]]
 """By name of the row, AUROC (None where all sentences are of one kind) and its standard deviation over the seeds (None

@@ -21,7 +21,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEEP_LITTLE = {M_MMAP_THRESHOLD: 16 * 1024, M_TRIM_THRESHOLD: 16 * 1024}
 """Bytes: free blocks larger than this go back to the system at once."""
 KEEP_MUCH = {M_MMAP_THRESHOLD: 32 * 1024**2, M_TRIM_THRESHOLD: 64 * 1024**2}
-"""Where glibc itself arrives in a process that has freed large blocks (man 3 mallopt)."""
+"""The threshold that glibc itself arrives at in a process that has freed large blocks (man 3 mallopt)."""
 
 
 def can_measure(device: str) -> bool:

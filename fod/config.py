@@ -145,7 +145,7 @@ class FODConfig:
     message: str = ABSTENTION
     """Text that an abstaining answer ends with."""
     max_retries: int = 4
-    """How often one answer may ask ``on_exhausted`` for another prompt, where that is a callable."""
+    """Times that one answer may ask ``on_exhausted`` for another prompt, where that is a callable."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):

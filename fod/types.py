@@ -12,13 +12,13 @@ Handle = tuple[int, int]
 """A proposer's own key for a candidate: round and row."""
 
 CandidateStop = Literal["end_of_text", "length", "not_finite"]
-"""Why a text cannot continue; ``not_finite``: there were no scores to choose a token from, and the last sentence
-is ``failed``."""
+"""Reason that a text cannot continue; ``not_finite``: there were no scores to choose a token from, and the last
+sentence is ``failed``."""
 
 StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
-"""Why the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another beam
-than the answer's came to its end, which stops the search with ``until="any"``; ``backtracked``: a greedy sentence fell
-below tau_1 and there is no stage 2."""
+"""Reason that the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another
+beam than the answer's came to its end, which stops the search with ``until="any"``; ``backtracked``: a greedy sentence
+fell below tau_1 and there is no stage 2."""
 
 
 @dataclass(frozen=True, slots=True)

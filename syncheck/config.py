@@ -66,7 +66,7 @@ class SegmenterConfig:
     before a number. Punkt knows none of itself; :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A
     sentence that ends in one is joined with the next."""
     line_breaks: LineBreaks = "none"
-    """Where the end of a line ends a sentence. ``none``: nowhere, as Punkt. ``paragraphs``: before a blank line.
+    """Lines whose end ends a sentence. ``none``: nowhere, as Punkt. ``paragraphs``: before a blank line.
     ``lists``: also around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like),
     whose mark then stays with its text. ``lines``: at every line break."""
     cjk_stops: bool = False

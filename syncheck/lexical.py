@@ -220,7 +220,7 @@ def _is_number(word: str) -> bool:
 
 
 SURE_NATS = 4.0
-"""How much likelier another language must be than all covered ones, in nats, normalised for the length of the text.
+"""Lead that another language must have over all covered ones, in nats, normalised for the length of the text.
 
 Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
 pattern.") stay below it.

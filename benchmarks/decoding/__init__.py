@@ -1,4 +1,4 @@
-"""How faithful and how informative decoders are: the evaluation of the paper's section 4.3.
+"""Faithfulness and informativeness of decoders: the evaluation of the paper's section 4.3.
 
 Decoders answer the same prompts; each answer is cut into propositions, which a judge that the monitor does not use
 compares with the context.

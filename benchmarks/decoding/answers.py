@@ -114,7 +114,7 @@ class EvaluatedAnswer:
 
     @property
     def informativeness(self) -> int:
-        """How many propositions the answer has."""
+        """Number of propositions of the answer."""
         return len(self.verdict.propositions)
 
     def faithfulness_at(self, sentences: int) -> float | None:

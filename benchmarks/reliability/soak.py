@@ -32,7 +32,7 @@ WARM_UP = 20
 EVERY = 10
 """Answers between two readings of the memory."""
 TOLERATED_MIB = 64.0
-"""How much higher memory may be in the last third of a run than in its second."""
+"""Largest rise of memory from the second to the last third of a run."""
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 

@@ -25,7 +25,7 @@ from syncheck import Monitor
 from syncheck.kit import load_kit
 
 SWITCH_S = 1e-5
-"""How long a thread may run Python before another gets its turn; Python's own 5 ms would hide most collisions."""
+"""Time that a thread may run Python before another gets its turn; Python's own 5 ms would hide most collisions."""
 
 Key = tuple[str, int]
 

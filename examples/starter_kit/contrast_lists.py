@@ -49,7 +49,7 @@ QUANTIFIERS = pairs_of(
     "several/no,some/no,everyone/nobody,everything/nothing,frequently/seldom,mostly/hardly,completely/partly,"
     "at least/at most,more than/fewer than,up to/at least,only one/several,twice/once"
 )
-"""Where the one holds, the other does not."""
+"""Words of which only one can hold."""
 
 SYNONYMS = pairs_of(
     "began/started,located/situated,known/called,due to/because of,during/in the course of,"

@@ -246,4 +246,4 @@ KINDS_OF_VALUE: dict[str, Callable[[random.Random], Value]] = {
         "city", "country", "colour", "weekday", "animal", "drug", "material", "team", "food", "first")},
     **{kind: _listed(listed.split(",")) for kind, listed in _PHRASES.items()},
 }  # fmt: skip
-"""How to draw a value of each kind."""
+"""Functions that draw a value of each kind."""

@@ -38,7 +38,7 @@ from syncheck.alignment.int8_encoder import EncodedPair, encode_pair, encoder_co
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4
 CHUNKS = (2, 3, 4, 4, 5)
-"""How many evidence chunks a training pair shows at most; drawn for each pair."""
+"""Most evidence chunks of a training pair; drawn for each pair."""
 EVIDENCE_TOKENS = 144
 CLAIM_TOKENS = 96
 BATCH = 32

@@ -41,7 +41,7 @@ PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
 
 Chosen by leaving out one source of labelled sentences at a time."""
 CONTRAST_CEILING = 0.2
-"""What a contrast leaves, in ``monotone``, of P(faithful).
+"""Share of P(faithful) that a contrast leaves in ``monotone``.
 
 The share of supported sentences among those with a contrast, had half of all sentences support: 0.17 of one half of
 the kit's written claims, 0.19 of the other, 0.23 of the claims of six published sources."""

@@ -34,7 +34,7 @@ COVERS = (1e-6, 1e12)
 """Smallest and largest sum of hessians of a node: tree SHAP divides by them."""
 
 COVER_TOLERANCE = 1e-3
-"""How far, relatively, a node's cover may be from the sum of its children's: they are sums of float32."""
+"""Largest relative difference of a node's cover from the sum of its children's, which are sums of float32."""
 
 NO_CHILD = -1
 

@@ -51,7 +51,7 @@ class BiographyRequest:
     lent_by: str | None = None
     """The entity whose passages these were before its name was replaced (F-100-anti)."""
     replaced: int = 0
-    """How often its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
+    """Times its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
     say nothing about the topic."""
 
     @property

@@ -99,7 +99,7 @@ class ServerConfig:
 
 
 class AnswerSource(Protocol):
-    """Where checked answers come from: an upstream server, or your own model.
+    """The source of checked answers: an upstream server, or your own model.
 
     ``decoders`` are those that a request may choose from, the default first; none of an upstream.
     """

@@ -19,7 +19,7 @@ _NUMBERED = re.compile(
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
 _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
-"""Where an object in ``documents`` has its text, the first that is there."""
+"""Fields in which an object in ``documents`` may have its text; the first that is there counts."""
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for us; an upstream does not see them."""

@@ -147,7 +147,7 @@ class CheckedText:
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended; known after :meth:`close`."""
+        """Its end; known after :meth:`close`."""
         report = None if self._watch is None else self._watch.report
         return outcome_of(self.events, stopped=report is not None and report.stop is not None, reason=self._reason)
 

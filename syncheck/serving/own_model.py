@@ -230,7 +230,7 @@ class _Writing:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """How the answer and its check ended."""
+        """The end of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
         found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason)
         return {**found.to_dict(), "stop": stop}

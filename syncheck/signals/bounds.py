@@ -11,7 +11,7 @@ from syncheck.types import Bounds, Floats
 _LOWEST = -600.0
 """Nats; its exponential is not 0."""
 _PEAK = 1 / np.e
-"""Where -p ln p is largest."""
+"""The p at which -p ln p is largest."""
 
 
 def entropy_bounds(

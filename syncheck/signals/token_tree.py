@@ -25,8 +25,8 @@ _PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
 """First id of a probe, tokens of its prompt, and of each of its two rows."""
 _NEARER = {torch.float32: 0.01}
 _NEARER_ROUNDED = 0.25
-"""How near a probe's logits must be to those of each row alone, in distances to those of a row that sees the other;
-rounding decides in narrower types."""
+"""Largest distance of a probe's logits from those of each row alone, in distances to those of a row that sees the
+other; rounding decides in narrower types."""
 
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
@@ -141,7 +141,7 @@ class TokenTree:
 
     @property
     def is_alone(self) -> bool:
-        """True if one row goes on, and no column is another's."""
+        """True if one row continues, and no column is another's."""
         return len(self._fed) == 1 and self.width == self.seen.shape[1]
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -153,7 +153,7 @@ class TokenTree:
         return self.forest.place([(self, token_ids)])
 
     def was_fed(self, n: int) -> None:
-        """Count n tokens to every row that goes on."""
+        """Count n tokens to every row that continues."""
         for row in range(self.rows):
             (self._lengths if row in self._fed else self._missed)[row] += n
 
@@ -206,7 +206,7 @@ def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bo
 
 
 def _copies_for_mask(model: PreTrainedModel) -> int:
-    """Return how often attention with a mask writes each key anew, and reads it there; 0 if it reads it in place."""
+    """Return how often attention with a mask copies each key, and reads the copy; 0 if it reads it in place."""
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads
     groups = heads // (getattr(config, "num_key_value_heads", None) or heads)

@@ -96,7 +96,7 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
 
 
 _SKIPPED_BYTES = 24
-"""How much of the text may be skipped to find the next token: a clean-up of spaces adds and removes characters."""
+"""Most characters that may be skipped to find the next token: a clean-up of spaces adds and removes some."""
 
 
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ class Adapted:
     teacher: str
     sure: float
     held_out: EvaluationRow
-    """How well a monitor of this kind separates the made-up labels on held-out questions. It says nothing about real
+    """Separation of the made-up labels by a monitor of this kind, on held-out questions. It says nothing about real
     labels."""
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
