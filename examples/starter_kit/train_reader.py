@@ -21,7 +21,7 @@ import random
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
@@ -460,20 +460,27 @@ def _log(log: Any, record: dict[str, Any]) -> None:
     print(line, flush=True)
 
 
+def packed(average: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the factors of each update as integers with the value of one unit of each row, and the head."""
+    arrays: dict[str, Tensor] = {}
+    for name, value in average.items():
+        if name.startswith("head."):
+            arrays[name] = value.clone()
+            continue
+        matrix, _, factor = name.removeprefix("model.").rpartition(".")
+        place = matrix + {"down": DOWN, "up": UP}[factor]
+        step = (value.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
+        arrays[place] = (value / step).round().to(torch.int8)
+        arrays[place.replace(".int8", ".step")] = step
+    return arrays
+
+
 def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     run.model.load_state_dict(run.average, strict=False)
     logits, labels, contexts = judged(run.model, heldout)
     print(json.dumps(measured(logits, labels, contexts)))
-    arrays: dict[str, Tensor] = {}
-    for name, value in run.average.items():
-        if name.startswith("head."):
-            arrays[name] = value.clone()
-            continue
-        place = name.removeprefix("model.").replace(".down", DOWN).replace(".up", UP)
-        step = (value.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
-        arrays[place] = (value / step).round().to(torch.int8)
-        arrays[place.replace(".int8", ".step")] = step
+    arrays = packed(run.average)
     save_file(arrays, folder / "adapter.safetensors")
     base = {**BASE, "sha256": file_sha256(_base())}
     spec = {"format": FORMAT, "base": base, "model": SIZES, "update_scale": UPDATE_SCALE}

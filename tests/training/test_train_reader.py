@@ -117,3 +117,14 @@ def test_of_a_context_that_is_too_long_the_sentences_closest_to_the_claims_stay(
     row = encoder.encode(ContrastGroup(passages, claims, "", ""))
     assert len(row.premise) <= train_reader.PREMISE_TOKENS
     assert passages[71] in encoder.tokenizer.decode(row.premise)
+
+
+def test_what_is_packed_are_the_updates_of_each_matrix(tiny):
+    names = {name for name, p in tiny.named_parameters() if name.endswith((".down", ".up"))}
+    arrays = train_reader.packed({name: p.detach() for name, p in tiny.named_parameters() if p.requires_grad})
+    for name in names:
+        matrix, _, factor = name.removeprefix("model.").rpartition(".")
+        tiny.model.get_submodule(matrix)
+        value = arrays[f"{matrix}.{factor}.int8"] * arrays[f"{matrix}.{factor}.step"]
+        assert value.numpy() == pytest.approx(tiny.get_parameter(name).detach().numpy(), abs=0.05)
+    assert len(arrays) == 2 * len(names) + 2
