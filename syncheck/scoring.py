@@ -13,8 +13,9 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrast import contrast_with, side_of
+from syncheck.features.contrast import contrast_with
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
+from syncheck.features.parsing import parse
 from syncheck.features.sentence import EarlierSentences, sentence_features, statement, text_features
 from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
 from syncheck.schemas import TEXT_FEATURES
@@ -70,7 +71,7 @@ class SentenceScorer:
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
-        self._read = lru_cache(TEXTS_KEPT)(side_of)
+        self._read = lru_cache(TEXTS_KEPT)(parse)
         self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 
     @property

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
-from syncheck.features.contrast import Contrasted, Side, contrast_with
+from syncheck.features.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
+from syncheck.features.parsing import ParsedText, parse
 from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
 from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
@@ -184,7 +185,7 @@ def text_features(
     best: Sequence[int],
     lexicon: ContextLexicon,
     rarity: Rarity,
-    read: Callable[[str], Side] | None = None,
+    read: Callable[[str], ParsedText] = parse,
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 

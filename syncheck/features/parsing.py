@@ -1,0 +1,185 @@
+"""Shallow parsing of a text: words and numbers in order, clauses, what is denied or excepted. English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+
+from syncheck.features.groundedness import NUMBER_WORDS
+from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING
+from syncheck.lexical import content_words, stem, words
+
+AFTER_NEGATOR = 5
+"""Words after a negator of which it denies the first content word."""
+LONG = 4
+"""Letters of a word that is no abbreviation."""
+IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower greater".split())
+"""Words between "no" and "than" in a bound such as "no more than", which denies nothing."""
+BE = frozenset("is are was were be been being".split())
+ARTICLES = frozenset("a an the".split())
+
+_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
+_STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or number: as written, normalised, its stem, and whether it is a content word and looks like a name."""
+
+    text: str
+    word: str
+    stem: str
+    content: bool
+    name: bool
+    start: int
+    clause: int
+    """Number of stops, colons and semicolons before it."""
+
+    @property
+    def number(self) -> bool:
+        """True if it is a number, in figures or spelled out."""
+        return self.word[0].isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A negator and the word that it denies."""
+
+    negator: str
+    head: Token
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text with its tokens in order, what it denies, and what it takes out with "unless" and the like."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    stems: frozenset[str]
+    words: frozenset[str]
+    denials: tuple[Denial, ...]
+    negative_clauses: frozenset[int]
+    exceptions: frozenset[str]
+    """Stems that occur in an exception alone."""
+
+    @property
+    def denied_clauses(self) -> frozenset[int]:
+        """Clauses of the words that are denied."""
+        return frozenset(denial.head.clause for denial in self.denials)
+
+    def denies(self, token: Token) -> bool:
+        """Return whether a negator comes shortly before a token."""
+        return any(token == denial.head for denial in self.denials)
+
+    def written(self, first: int, second: int) -> str:
+        """Return the text from one token to another as it was written."""
+        tokens = self.tokens[first : second + 1]
+        last = max(tokens, key=lambda token: token.start)
+        return self.text[min(token.start for token in tokens) : last.start + len(last.text)]
+
+
+def parse(text: str) -> ParsedText:
+    """Read a text; a passive with an agent is put into the active."""
+    written = list(_tokens(text))
+    denials = [found for place in range(len(written)) if (found := _denial(text, written, place))]
+    blocked = {token.clause for token in written if token.word in BLOCKERS}
+    tokens = _active(written)
+    excepted = _excepted(written)
+    stated = {token.stem for token in written if token.start not in excepted}
+    return ParsedText(
+        text,
+        tuple(tokens),
+        stems=frozenset(token.stem for token in tokens),
+        words=frozenset(token.word for token in tokens),
+        denials=tuple(denials),
+        negative_clauses=frozenset(blocked | {token.clause for token in written if _negates(token)}),
+        exceptions=frozenset(token.stem for token in written if token.content) - stated,
+    )
+
+
+def _negates(token: Token) -> bool:
+    return token.word in NEGATORS or token.word.endswith("n't")
+
+
+def _denial(text: str, tokens: Sequence[Token], place: int) -> Denial | None:
+    """Return what the negator at a place denies: the first content word soon after it."""
+    negator = tokens[place]
+    if not _negates(negator) or starts_bound(tokens, place):
+        return None
+    answers = negator.word == "no" and text[negator.start + len(negator.text) :].startswith(",")
+    before = tokens[max(0, place - 1) : place]
+    if negator.word == "failed" and any(token.word in ARTICLES for token in before):
+        return None
+    hypothetical = any(t.word == "if" and t.clause == negator.clause for t in tokens[:place])
+    if answers or hypothetical:
+        return None
+    for later in tokens[place + 1 : place + 1 + AFTER_NEGATOR]:
+        if later.clause != negator.clause or later.word in NOT_DENYING:
+            return None
+        if later.content and later.word not in IN_BOUNDS:
+            return Denial(negator.text, later)
+    return None
+
+
+def _excepted(tokens: Sequence[Token]) -> set[int]:
+    """Return the starts of the tokens after a word such as "unless" in their clause."""
+    found, clause = set(), -1
+    for token in tokens:
+        if token.clause == clause:
+            found.add(token.start)
+        elif token.word in EXCEPT:
+            clause = token.clause
+    return found
+
+
+def starts_bound(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a token is the "no" of a bound such as "no more than"."""
+    after = tokens[place + 1 : place + 3]
+    is_bound = len(after) == 2 and after[0].word in IN_BOUNDS and after[1].word == "than"
+    return is_bound and tokens[place].word in {"no", "not"}
+
+
+def _active(tokens: list[Token]) -> list[Token]:
+    """Put the agent of a passive first and its subject last: "B was beaten by A" becomes "A was beaten B"."""
+    if sum(token.word == "by" for token in tokens) > 1:
+        return tokens
+    for by, token in enumerate(tokens[:-1]):
+        verbs = [place for place in range(max(0, by - 4), by) if tokens[place].word in BE]
+        if token.word == "by" and verbs and not tokens[by + 1].number:
+            stop = by + 1
+            while stop < len(tokens) and (tokens[stop].content or stop == by + 1):
+                stop += 1
+            return [*tokens[by + 1 : stop], *tokens[verbs[0] : by], *tokens[: verbs[0]], *tokens[stop:]]
+    return tokens
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """Read the words and numbers; a short capitalised word before a full stop, such as "Dr.", ends no clause."""
+    found, start, clause, end, last = list(_TOKEN.finditer(text)), True, 0, 0, ""
+    for match, following in zip_longest(found, found[1:]):
+        written = match.group()
+        stop = _STOP.search(text, end, match.start() + 1)
+        if stop and not (stop.group() == "." and last.istitle() and len(last) < LONG):
+            clause, start = clause + 1, True
+        word, root, content = _word_of(written)
+        begins_name = start and following is not None and following.group()[0].isupper()
+        name = written[0].isupper() and content and (begins_name or not start)
+        yield Token(written, word, root, content, name, match.start(), clause)
+        start, end, last = False, match.end(), written
+
+
+def _time(found: str) -> str:
+    """Return a time of day without leading zero and full hour; "" for anything else."""
+    return found.lstrip("0").removesuffix(":00") if ":" in found and found[0].isdigit() else ""
+
+
+@lru_cache(4096)
+def _word_of(found: str) -> tuple[str, str, bool]:
+    """Return the normalised form of a word as written, its stem, and whether it is a content word."""
+    known = SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or _time(found)
+    word = known or next(iter(words(found.replace("\u2019", "'"))), found)
+    return word, stem(IRREGULAR.get(word, word)), bool(content_words(word)) and word not in NEGATORS
