@@ -1,4 +1,4 @@
-"""Watch a retrieval-augmented language model while it generates, and score every sentence for faithfulness."""
+"""Watches a retrieval-augmented language model while it generates, and scores every sentence for faithfulness."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Watching a generation loop of the caller's: ``model.generate`` or one written by hand."""
+"""Watches around a generation loop of the caller: ``model.generate`` or one written by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-"""Keyword arguments of a hook that is removed while another thread runs a forward; torch then passes none."""
+"""Keyword arguments of a hook that is removed while another thread runs the model; torch then passes none."""
 
 
 class _FollowIds(LogitsProcessor):  # type: ignore[misc]
@@ -52,11 +52,16 @@ class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
 class BatchWatch(Scoped):
     """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one per row.
 
-    Like :class:`Watch`, but a row's sentences are scored once every row has one, or after some tokens. The rows are
-    padded on the left and keep their places: beam search, which moves text between rows, is refused.
+    As :class:`Watch`, but sentences are scored once every row has one, or after 64 tokens. Rows are padded on the left
+    and keep their places; beam search, which moves text between rows, is refused.
 
-    A row is over when a stopping criterion of ``generate`` says so, whatever fills it afterwards; in a loop written by
-    hand at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
+    A row is over when a stopping criterion of ``generate`` says so, whatever fills it afterwards. In a loop written by
+    hand, it is over at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
+
+    Attributes
+    ----------
+    processors : LogitsProcessorList
+        For ``generate(logits_processor=...)``: changes no score, but checks the ids.
     """
 
     def __init__(
@@ -91,23 +96,25 @@ class BatchWatch(Scoped):
 
     @property
     def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
-        """Sentences of each row scored so far."""
+        """The sentences of each row that are scored so far."""
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def stop_below(self, threshold: float) -> StoppingCriteriaList:
-        """Return the criterion that ends a row once a sentence of it falls below a score.
+        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold.
 
-        For ``generate(stopping_criteria=...)``, or to ask in a loop of your own: called with the ids, it returns for
-        each row whether it is over. A sentence is scored when the next one has begun, so that the ids continue for a
+        Pass it to ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,)
+        bool, True for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a
         token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
 
         Parameters
         ----------
         threshold
-            In [0, 1]; a sentence that claims something and has no score counts as below.
+            In [0, 1]; a sentence that makes a claim and has no score counts as below.
 
         Raises
         ------
+        InputError
+            If the threshold is outside [0, 1].
         NotReadyError
             If the monitor has no aggregator, so that no sentence has a score.
         """
@@ -116,7 +123,7 @@ class BatchWatch(Scoped):
         return StoppingCriteriaList([_FallsBelow(self, threshold)])
 
     def check_sequence(self, input_ids: Tensor) -> None:
-        """Refuse, by an InputError, ids other than those fed: of another prompt, or of text moved between rows."""
+        """Refuse, with an InputError, ids that the model was not fed: of another prompt, or moved between rows."""
         if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those that the watched model was fed; generate from prompt.inputs() of "
@@ -124,17 +131,19 @@ class BatchWatch(Scoped):
             )
 
     def end(self, row: int = 0, *, tokens: int) -> None:
-        """Declare that a row is over, in a loop written by hand; tokens the loop feeds to it afterwards are not text.
+        """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.
 
         Parameters
         ----------
+        row
+            Index of the row.
         tokens
-            Tokens of its response, all but the last of which may have been fed.
+            Length of its response in tokens; no more may have been fed yet.
 
         Raises
         ------
         InputError
-            If more has been fed.
+            If more tokens of the response have been fed.
         """
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:
@@ -148,13 +157,22 @@ class BatchWatch(Scoped):
         Parameters
         ----------
         output_ids
-            The final ids, prompt and padding included, as ``generate`` returns them (or its output object).
-            ``generate`` never feeds the last token, so it is fed now.
+            The final ids, prompt and padding included, as ``generate`` returns them (or its output object). Tokens
+            that the loop has not fed, such as the last one of ``generate``, are fed now.
+
+        Returns
+        -------
+        list of Report
+            One for each row.
 
         Raises
         ------
         InputError
             If the ids do not continue the watched ones.
+        NotReadyError
+            If another thread is inside the ``with`` block.
+        WrongTypeError
+            If the ids are neither a tensor nor lists of integers.
         """
         ids = _ids_of(output_ids)
         n = len(self._seen[0])
@@ -175,11 +193,11 @@ class BatchWatch(Scoped):
 
     @property
     def _end_tokens(self) -> tuple[int, ...]:
-        """Those of ``generate``; in a loop written by hand those of the model and its tokenizer."""
+        """End tokens of ``generate``; in a loop written by hand, those of the model and its tokenizer."""
         return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
 
     def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
-        """Return how many columns of the final ids have text, and the reason why there are no more."""
+        """Return up to which column the final ids have text, and why the text ends there."""
         over, limit = self._stops.over[row], self._stops.limit
         for column in range(self._width, len(ids) if over is None else min(over, len(ids))):
             if ids[column] in self._end_tokens:
@@ -189,7 +207,7 @@ class BatchWatch(Scoped):
         return min(over, len(ids)), "criteria" if limit is None or over < limit else "length"
 
     def _end_rows(self) -> None:
-        """End the rows that were over with the tokens fed so far."""
+        """End the rows that are over with the tokens fed so far."""
         for row, seen, over in zip(self._session.rows, self._seen, self._stops.over, strict=True):
             if over is not None and over <= len(seen):
                 row.end()
@@ -251,7 +269,7 @@ class BatchWatch(Scoped):
             layer.clear()
 
     def _past(self, cache: Any, width: int) -> int:  # noqa: ANN401 - any cache of transformers
-        """Columns that the loop has fed before and does not feed again."""
+        """Number of columns that the loop has fed before and does not feed again."""
         if cache is None:
             return 0
         if isinstance(cache, QuantizedCache):
@@ -304,8 +322,8 @@ class Watch(BatchWatch):
     """Scores sentences while another loop generates; made by ``Monitor.attach``, used as a context manager.
 
     Forward hooks read the raw logits, the hidden states and the ids that are fed, however the loop chooses its tokens.
-    A sentence is scored when the first token after it is fed, before that token's own successor can be chosen. The
-    hooks are removed on exit. Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
+    A sentence is scored when the first token after it is fed, before the next token can be chosen. The hooks are
+    removed on exit. Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
 
     Attributes
     ----------
@@ -315,11 +333,11 @@ class Watch(BatchWatch):
 
     @property
     def sentences(self) -> tuple[SentenceScore, ...]:
-        """Sentences scored so far; a hand-written loop can stop or take text back by them."""
+        """The sentences scored so far, by which a loop written by hand can stop or take text back."""
         return self.rows[0]
 
     def report(self, output_ids: Any) -> Report:  # noqa: ANN401 - a tensor, a list or what generate returns
-        """Finish and return the report; see :meth:`BatchWatch.reports`."""
+        """Finish and return the report; arguments and errors as in :meth:`BatchWatch.reports`."""
         return self.reports(output_ids)[0]
 
 

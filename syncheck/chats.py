@@ -1,8 +1,8 @@
-"""Chats written by a tokenizer's template, a program by whoever made the tokenizer, run with bounds.
+"""Chats written by a tokenizer's template, which is a program from an unknown author and runs within limits.
 
 The template runs in a separate process, which is this module run as a program: one JSON object per line in, one out.
-It is started with the first chat and kept. A loop or a product inside Python's own code can be stopped in no other way,
-on whatever thread it runs.
+It is started with the first chat and kept. There is no other way to stop a loop or a product inside Python's own code,
+on whichever thread it runs.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MAX_SECONDS = 5.0
-"""Longest that one chat may take to write; ordinary ones take less than a millisecond."""
+"""Time limit for writing one chat; ordinary ones take less than a millisecond."""
 
 MAX_CHARACTERS = 10_000_000
-"""Longest chat that is accepted."""
+"""Length of the longest chat that is accepted."""
 
 START_SECONDS = 60.0
-"""Longest that the process may take to start; one to two seconds are usual."""
+"""Time limit for starting the process; one to two seconds are usual."""
 
 MAX_MEMORY_BYTES = 2 << 30
-"""Address space of the process, on systems that can limit it (not Windows)."""
+"""Limit of the process's address space, on systems that can limit it (not Windows)."""
 
 ORPHAN_SECONDS = 60
-"""Time on one chat after which the process ends itself if nobody is left to stop it."""
+"""Time on one chat after which the process ends itself, in case its parent is gone and cannot stop it."""
 
 REMEDY = "leave the system prompt out, use template='plain', or write prompts of your own with prompt_from_texts"
 
 
 def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
-    """Return turns as the tokenizer's chat template writes them, with the beginning of the answer.
+    """Return a chat as the tokenizer's template writes it, up to the beginning of the answer.
 
     The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``.
 
@@ -69,14 +69,14 @@ def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, 
 
 
 class _Worker:
-    """The process and its pipes; one question at a time, from any thread."""
+    """The process and its pipes; takes one request at a time, from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: bytes) -> dict[str, Any]:
-        """Send a line and return the answer, with ``error`` if the process had to be stopped or ended by itself."""
+        """Send a line and return the answer; it has ``error`` if the process had to be stopped or ended by itself."""
         with self._lock:
             try:
                 process = self._started()

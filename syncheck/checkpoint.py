@@ -1,6 +1,6 @@
-"""A monitor on disk: ``config.json``, the aggregator's files, LID references, the digests of all these. No pickle.
+"""Monitors on disk: ``config.json``, the aggregator's files, LID references, and the digests of all these. No pickle.
 
-A folder may come from anybody, digests included, so every value is checked before it is used.
+A folder may come from anyone, digests included, so every value is checked before it is used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Kind = TypeVar("_Kind", bound="MonitorParts")
 FORMAT = 2
 GENERIC = "generic"
 READER = "reader"
-"""The bundled monitor that serves any model."""
+"""The bundled monitor that scores answers of any model."""
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -79,9 +79,9 @@ def packaged_monitor(name: str) -> Path:
 
 
 def generic_name(aligner: Aligner | None) -> str | None:
-    """Return the name of the bundled monitor for text alone that was trained with an aligner; None if there is none.
+    """Return the name of the bundled monitor for text alone that was trained with this aligner; None if none was.
 
-    Without an aligner it is the one with the bundled aligner.
+    Without an aligner, it is the one that was trained with the bundled aligner.
     """
     if aligner is None:
         return GENERIC
@@ -93,7 +93,7 @@ def generic_name(aligner: Aligner | None) -> str | None:
 
 
 def generic_parts(name: str, device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load a bundled monitor that reads text alone, and the bundled aligner; it belongs to no model."""
+    """Load config, aggregator and aligner of a bundled monitor that reads text alone; they belong to no model."""
     directory = packaged_monitor(name)
     decided, schema = _decided(directory, _read_config(directory))
     aligner = load_aligner("bundled", device=device) if name == GENERIC else None
@@ -101,7 +101,7 @@ def generic_parts(name: str, device: torch.device) -> tuple[MonitorConfig, Aggre
 
 
 def save(directory: Path, monitor: MonitorParts) -> None:
-    """Write a monitor; the digests come last, so that a half-written folder is not taken for a monitor."""
+    """Write a monitor to a folder; the digests come last, so that a half-written folder is not taken for a monitor."""
     directory.mkdir(parents=True, exist_ok=True)
     if monitor.aggregator is not None:
         monitor.aggregator.save(directory)
@@ -207,7 +207,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
 
 
 def _parts(config: dict[str, Any]) -> list[str]:
-    """Return the files that belong to a monitor."""
+    """Return the names of the files that belong to a monitor."""
     aggregator = [] if config["aggregator"] is None else file_names(config["aggregator"])
     return [CONFIG, *aggregator, *([REFERENCES] if config["lid_references"] else [])]
 

@@ -1,4 +1,4 @@
-"""Every default of the package, once, with its source."""
+"""Configuration of a monitor and its segmenter, and the defaults of the package with their sources."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MAX_SENTENCE_TOKENS = 256
 """A sentence that has not ended by then is cut there and marked ``truncated``."""
 
 LID_REFERENCES = 2000
-"""Most reference activations kept for LID (the published code keeps the first 2,000)."""
+"""Largest number of reference activations kept for LID (the published code keeps the first 2,000)."""
 
 PAPER_LAYERS = (15, 16, 17)
-"""Decoder blocks whose activations the paper measures, of 32."""
+"""Decoder blocks, of 32, whose activations the paper measures."""
 
 BACKTRACK_THRESHOLD = 0.7
 PRUNE_THRESHOLD = 0.85
@@ -55,27 +55,32 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 class SegmenterConfig:
     """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
 
-    A monitor keeps the config it was trained with, so that it cuts new text in the same way. Other values than those
-    listed raise InputError.
+    A monitor keeps the config it was trained with, so that it segments new text in the same way.
+
+    Raises
+    ------
+    InputError
+        If a value is outside the range described here.
     """
 
     max_tokens: int = MAX_SENTENCE_TOKENS
-    """Longest sentence (or sentences taken as one) in tokens, at least 1; longer ones are cut there and marked."""
+    """Longest sentence (or sentences taken as one) in tokens, at least 1; longer ones are cut there and marked
+    ``truncated``."""
     abbreviations: tuple[str, ...] = ()
-    """Words whose full stop ends no sentence, as written (``"Dr."``), in any case; with a ``#`` (``"No.#"``) only
-    before a number. Punkt knows none of itself; :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A
-    sentence that ends in one is joined with the next."""
+    """Words whose full stop ends no sentence, with the stop (``"Dr."``), in any case; with a ``#`` (``"No.#"``), only
+    before a number. Untrained Punkt knows none; :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A
+    sentence that ends in an abbreviation is joined with the next."""
     line_breaks: LineBreaks = "none"
-    """Lines whose end ends a sentence. ``none``: nowhere, as Punkt. ``paragraphs``: before a blank line.
-    ``lists``: also around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like),
-    whose mark then stays with its text. ``lines``: at every line break."""
+    """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
+    ``lists``: also those around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the
+    like), whose mark then stays with its text. ``lines``: every line break."""
     cjk_stops: bool = False
-    """True ends a sentence at Chinese and Japanese full stops and the closing quotes and brackets after them, with or
-    without white space."""
+    """True ends a sentence after a Chinese or Japanese full stop, and the closing quotes and brackets that follow it,
+    with or without white space."""
     clauses: bool = False
-    """True also ends one at commas, semicolons and colons before white space (full-width ones anywhere)."""
+    """True also ends a sentence at commas, semicolons and colons before white space (full-width ones anywhere)."""
     sentences: int = 1
-    """Sentences (clauses, with that option) that are taken together as one, at least 1."""
+    """Number of sentences (or clauses, with that option) that are taken together as one, at least 1."""
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "sentences"):
@@ -103,24 +108,24 @@ class MonitorConfig:
     Raises
     ------
     InputError
-        If the schema is unknown, or has LID features and ``layers`` is empty, or a threshold is outside [0, 1].
+        If the schema is unknown, if it has LID features and ``layers`` is empty, or if a threshold is outside [0, 1].
     WrongTypeError
-        If a threshold is not a number, or ``layers`` not a sequence.
+        If a threshold is not a number, or ``layers`` is not a sequence.
     """
 
     schema: str = DEFAULT_SCHEMA
     """Version of the feature schema."""
     layers: tuple[int, ...] | None = None
-    """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID. None leaves the choice to the
-    monitor: :func:`default_layers` of its model, if the schema has LID."""
+    """Decoder blocks tapped for LID, counted from 0; empty when the schema has no LID. None takes
+    :func:`default_layers` of the monitor's model, if the schema has LID."""
     segmenter: SegmenterConfig = SegmenterConfig()
-    """The rules that divide text into sentences."""
+    """Rules by which text is cut into sentences."""
     template: Template = "auto"
     """Prompt template; see :func:`syncheck.build_prompt`."""
     backtrack_threshold: float = BACKTRACK_THRESHOLD
-    """Suggested tau_1: a sentence below it is taken back."""
+    """Suggested tau_1 in [0, 1]: a sentence that scores lower is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD
-    """Suggested tau_2: a sampled sentence below it is dropped."""
+    """Suggested tau_2 in [0, 1]: a sampled sentence that scores lower is dropped."""
 
     def __post_init__(self) -> None:
         if self.layers is not None:
@@ -137,5 +142,5 @@ class MonitorConfig:
             )
 
     def for_blocks(self, num_blocks: int) -> MonitorConfig:
-        """Return this config with layers, for a model of so many decoder blocks."""
+        """Return this config with its layers chosen for a model of ``num_blocks`` decoder blocks."""
         return self if self.layers is not None else replace(self, layers=default_layers(num_blocks))

@@ -1,4 +1,4 @@
-"""Errors that a caller can act on. Each message says what was expected, what was found and what to do.
+"""Errors that a caller can act on; each message says what was expected, what was found and what to do.
 
 SyncheckError
 ├── InputError (ValueError)           a value the caller passed cannot be used
@@ -60,7 +60,7 @@ class InputError(SyncheckError, ValueError):
 class InsufficientDataError(InputError):
     """The labelled sentences are too few, or too often unfaithful.
 
-    ``more_needed`` says how many more would be enough at the observed rate; None if no number would.
+    ``more_needed`` is how many more would suffice at the observed rate of unfaithful ones; None if no number would.
     """
 
     def __init__(self, message: str, *, more_needed: int | None) -> None:
@@ -115,13 +115,13 @@ class UnsupportedModelError(SyncheckError, ValueError):
 
 
 class TextGeneratorError(SyncheckError, RuntimeError):
-    """A model that was asked for a judgement could not be reached, or its answer has an unexpected form."""
+    """A model that was prompted for a judgement could not be reached, or its answer has an unexpected form."""
 
 
 class EndpointError(SyncheckError, RuntimeError):
-    """An inference server could not be reached in time, refused a request, or answered in another form.
+    """An inference server could not be reached in time, refused a request, or answered in an unexpected form.
 
-    ``status`` is the HTTP status it answered with; None without an answer.
+    ``status`` is the HTTP status of its answer; None without an answer.
     """
 
     def __init__(self, message: str, *, status: int | None) -> None:
@@ -134,7 +134,10 @@ class NotReadyError(SyncheckError, RuntimeError):
 
 
 class MissingExtraError(SyncheckError, ImportError):
-    """An optional ``package`` is not installed; ``extra`` is the extra of ``syncheck`` that installs it."""
+    """An optional package is not installed; the message has the command that installs it.
+
+    ``package`` is its name, and ``extra`` the extra of ``syncheck`` that installs it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")
@@ -142,7 +145,7 @@ class MissingExtraError(SyncheckError, ImportError):
     @classmethod
     @contextmanager
     def unless(cls, package: str, extra: str) -> Iterator[None]:
-        """Raise this error in place of the ImportError of a block that imports the package."""
+        """Replace the ImportError of a block that imports the package with this error."""
         try:
             yield
         except ImportError as error:
@@ -150,17 +153,17 @@ class MissingExtraError(SyncheckError, ImportError):
 
 
 class LeftOutWarning(UserWarning):
-    """Labelled responses are not trained on, because they cannot be measured or get no score."""
+    """Labelled responses are left out of training, because they cannot be measured or get no score."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 SHOWN = 400
-"""Characters of a foreign message that are shown; some quote a whole file."""
+"""Characters shown of another library's message; some quote a whole file."""
 
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""Words of torch's plain ``RuntimeError`` when the memory of a CPU ran out."""
+"""Wording of torch's plain ``RuntimeError`` when a CPU's memory runs out."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -171,7 +174,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return an error on one line; for foreign errors with the type, and with advice if memory ran out."""
+    """Return an error on one line: with its type if it is not this package's, and with advice if memory ran out."""
     if isinstance(error, SyncheckError):
         return str(error)
     said = printable(" ".join(str(error).split()))

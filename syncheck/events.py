@@ -13,7 +13,7 @@ from syncheck.types import SentenceScore
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """A token was decoded; ``text`` is what it completed, possibly nothing. Decoders of :mod:`fod` emit none."""
+    """A token was decoded; ``text`` is the text that it completed, which may be empty. :mod:`fod` emits none."""
 
     token_id: int
     text: str
@@ -33,9 +33,9 @@ class SentenceEvent:
     token_ids : tuple of int
         Its tokens.
     marked : bool
-        Kept by a search although it did not pass, ``on_exhausted="annotate"`` of :class:`fod.FODConfig`.
+        True if a search kept it although it did not pass; see ``on_exhausted="annotate"`` of :class:`fod.FODConfig`.
     lead : str
-        White space between the sentence before and this one.
+        The white space before it.
     """
 
     sentence: SentenceScore
@@ -46,7 +46,7 @@ class SentenceEvent:
 
     @classmethod
     def of(cls, sentence: SentenceScore, token_ids: Sequence[int], text: str, *, marked: bool = False) -> SentenceEvent:
-        """Return the event of a sentence in a response of these tokens and this text."""
+        """Return the event of a sentence in a response with these tokens and this text."""
         before = text[: sentence.start]
         tokens = tuple(token_ids[sentence.token_start : sentence.token_end])
         return cls(sentence, tokens, marked, before[len(before.rstrip()) :])
@@ -66,7 +66,7 @@ class RetractEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvent:
-    """Text without a score that the model did not write: an abstention's message, or a caller's own."""
+    """Text that the model did not write and that has no score, such as the message of an abstention."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -82,7 +82,7 @@ class EndEvent:
     report : Report
         The response with its scores.
     output : fod.GeneratorOutput or None
-        As ``generate(return_dict_in_generate=True)`` returns it; None in a monitor's stream.
+        What the decoder's ``generate(return_dict_in_generate=True)`` returns; None in a monitor's stream.
     """
 
     report: Report

@@ -1,7 +1,8 @@
-"""Files: new ones that exist complete or not at all, JSON Lines by record, and the checked files of a checkpoint.
+"""Files: atomic writes, JSON Lines by record, and checked reads of checkpoints.
 
-A checkpoint may come from anybody: its files are regular and not too large, their JSON finite, their digests kept. A
-digest that lies in the folder reveals damage and half-written copies, not intent, so whatever is read is validated too.
+A checkpoint may come from anyone: its files must be regular and not too large, numbers in its JSON finite, and its
+digests must match. Digests in the same folder reveal damage and half-written copies but no intent, so everything that
+is read is validated too.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MAX_BYTES = 2 << 30
 """Largest file of weights that is read into memory."""
 
 MAX_JSON_BYTES = 64 << 20
-"""Largest JSON file. A monitor's config has 100 bytes for each question that it was trained on."""
+"""Largest JSON file that is read. A monitor's config has 100 bytes for each question that it was trained on."""
 
 MAX_INTEGER = 1 << 53
-"""Largest whole number in a file, either sign: what every reader of JSON can hold."""
+"""Largest absolute value of a whole number in a file; every reader of JSON can represent it."""
 
 DIGESTS = "digests.json"
 DIGESTS_FORMAT = "syncheck.digests.v1"
@@ -39,7 +40,7 @@ REMEDY = "copy the folder again or train it again"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
-    """Refuse, by a CheckpointError, what is not a file, too large, or cannot be read to its end, as a pipe or a device.
+    """Refuse, with a CheckpointError, anything but a regular file of at most ``most`` bytes, a pipe for example.
 
     A symbolic link counts as its target.
     """
@@ -64,7 +65,7 @@ def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
 
 
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
-    """Return a JSON object with finite numbers, whole ones at most 2^53; CheckpointError, with the path, otherwise."""
+    """Parse a JSON object with finite numbers, whole ones at most 2^53; anything else raises CheckpointError."""
     try:
         found = json.loads(content, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
@@ -80,7 +81,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays, by name, of a file in the safetensors format; CheckpointError, naming ``what``, otherwise."""
+    """Parse the arrays, by name, of a safetensors file; anything else raises a CheckpointError that names ``what``."""
     try:
         return dict(safetensors.numpy.load(content))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:  # KeyError: a type that numpy does not have
@@ -88,13 +89,13 @@ def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
 
 
 def write_digests(directory: Path, names: Iterable[str]) -> None:
-    """Write the SHA-256 of these files of a folder next to them."""
+    """Write the SHA-256 of each of these files into their folder."""
     digests = {"format": DIGESTS_FORMAT, "sha256": {name: file_sha256(directory / name) for name in sorted(names)}}
     (directory / DIGESTS).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
 
 
 def check_digests(directory: Path, names: Iterable[str]) -> None:
-    """Raise CheckpointError unless these files are those that :func:`write_digests` saw."""
+    """Raise CheckpointError unless these files have the digests that :func:`write_digests` wrote."""
     path = directory / DIGESTS
     saved = read_object(path)
     digests = saved.get("sha256")
@@ -132,16 +133,15 @@ def _whole(text: str) -> int:
 
 
 UNFINISHED = ".unfinished-"
-"""In the name of a file that is still being written, or was when its process ended."""
+"""Part of the name of a file that is still being written, or was when its process ended."""
 
 
 @contextmanager
 def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
-    It is on the disk before it replaces the old one, so that a crash of the machine leaves the old file or the new one.
-    Otherwise it is removed. It is made for this block alone: no existing file or link is followed or opened. Its mode
-    follows the umask.
+    Otherwise it is removed. It is flushed to the disk before it replaces the old file, so that a crash of the machine
+    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
     file = path.open("x+b")  # exclusively
@@ -165,9 +165,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def enter_run(note: Path, facts: Mapping[str, str]) -> None:
-    """Make the folder of a run with a note of the facts that determine its values, or check that it is of this run.
+    """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
 
-    Raises MismatchError if the folder is of another run, or holds parts and no note.
+    Raises MismatchError if the folder belongs to another run, or holds parts but no note.
     """
     folder = note.parent
     if not note.exists():
@@ -211,13 +211,14 @@ _CALLED_HERE: Mapping[str, str] = {
     "source_documents": "context",
     "user_input": "question",
 }
-"""Ragas has ``user_input``, ``retrieved_contexts`` and ``response``, before 0.2 ``question``, ``contexts`` and
-``answer``; LettuceDetect ``context``, ``question`` and ``answer``, in its data ``prompt`` and ``answer``."""
+"""Names of fields here by their names in other tools. Ragas has ``user_input``, ``retrieved_contexts`` and
+``response``, before 0.2 ``question``, ``contexts`` and ``answer``; LettuceDetect has ``context``, ``question`` and
+``answer``, in its data ``prompt`` and ``answer``."""
 _SHOWN = 12
 
 
 def fields_found(name: str, found: Collection[str]) -> str:
-    """Describe the fields of a record that lacks this one, and which of them to rename."""
+    """Describe the fields of a record that lacks the field ``name``, and which of them to rename."""
     others = [other for other in found if other != name]
     listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
     renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
@@ -232,7 +233,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """A record that could not be used: ``reason`` says what was expected, what was found and what to do.
+    """A record that could not be used, with the reason: what was expected, what was found and what to do.
 
     ``source`` is the file (``-`` for standard input), ``line`` counts from 1, and ``id`` is empty if unknown.
     """
@@ -249,7 +250,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file, without byte-order marks and blank ones, with their numbers from 1."""
+    """Yield the lines of a file with their numbers from 1, leaving out byte-order marks and blank lines."""
     for number, line in enumerate(lines, 1):
         text = line.removeprefix(_BOM).strip()
         if text:
@@ -257,7 +258,7 @@ def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
-    """Return a field of this type, or the default if it is absent or null; InputError otherwise."""
+    """Return a field, or the default if it is absent or null; another type, or no default, raises InputError."""
     value = record.get(name)
     if value is None:
         if default is ...:
@@ -270,7 +271,10 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 
 
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
-    """Return the object of a line of JSON Lines; ``source`` and ``number``, from 1, are for the message."""
+    """Return the object in a line of JSON Lines; anything else raises RecordError.
+
+    ``source`` and ``number``, the line from 1, are for the message.
+    """
     try:
         record = json.loads(line.decode() if isinstance(line, bytes) else line)
     except (ValueError, RecursionError) as error:

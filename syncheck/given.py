@@ -16,7 +16,7 @@ _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 
 def has_both_labels(y: ArrayLike) -> bool:
-    """Return True if there are labels 1 (faithful) and 0 (unfaithful), and no others."""
+    """Return True if both labels occur, 1 (faithful) and 0 (unfaithful), and no others."""
     return set(np.unique(np.asarray(y)).tolist()) == set(_NAMES)
 
 
@@ -38,7 +38,7 @@ _HALF = re.compile(r"[\ud800-\udfff]")
 
 
 def check_text(text: object, name: str) -> None:
-    """Refuse what is not a string (WrongTypeError), or holds a lone surrogate (InputError)."""
+    """Refuse anything but a string (WrongTypeError), and a string with a lone surrogate (InputError)."""
     if not isinstance(text, str):
         raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
     half = _HALF.search(text)
@@ -50,14 +50,14 @@ def check_text(text: object, name: str) -> None:
 
 
 def check_texts(texts: object, name: str) -> None:
-    """Refuse what is not a sequence of strings (WrongTypeError), or holds a lone surrogate (InputError)."""
+    """Refuse anything but a sequence of strings (WrongTypeError), and a lone surrogate in one (InputError)."""
     check_sequence(texts, name, of="strings")
     for index, text in enumerate(texts):  # type: ignore[var-annotated,arg-type]
         check_text(text, f"{name}[{index}]")
 
 
 def check_sequence(values: object, name: str, *, of: str) -> None:
-    """Refuse, by a WrongTypeError, what is a string or cannot be read more than once, as a generator cannot.
+    """Refuse, with a WrongTypeError, a string and anything that cannot be read more than once, such as a generator.
 
     The message says that ``name`` must be a list ``of`` something.
     """
@@ -67,9 +67,9 @@ def check_sequence(values: object, name: str, *, of: str) -> None:
 
 
 def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return values as an array of real numbers, of the type they have.
+    """Return values as an array of real numbers, with the dtype they have.
 
-    Values that form no array raise InputError; complex numbers, strings and other objects WrongTypeError.
+    Values that form no array raise InputError; complex numbers, strings and other objects raise WrongTypeError.
     """
     try:
         array = np.asarray(values)
@@ -85,7 +85,10 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return P(faithful) of sentences and their labels, 1 faithful and 0 unfaithful, both (N,); refuse others."""
+    """Return P(faithful) of sentences, (N,) float64 in [0, 1], and their labels, (N,) int64, 1 for faithful.
+
+    Other shapes and values raise InputError.
+    """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     if values.ndim != 1 or values.shape != labels.shape:
         raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
@@ -97,7 +100,7 @@ def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
 
 
 def check_share(value: object, name: str) -> None:
-    """Refuse what is not a number (WrongTypeError) in [0, 1] (InputError)."""
+    """Refuse anything but a number (WrongTypeError) in [0, 1] (InputError)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a number in [0, 1]; found {value!r}")
     if not 0.0 <= float(value) <= 1.0:

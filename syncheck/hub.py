@@ -1,4 +1,4 @@
-"""Monitors on the Hugging Face Hub: fetched only by the name of a repository, pushed with a card; never any code."""
+"""Monitors on the Hugging Face Hub: fetched by the name of a repository, pushed with a card, without any code."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ def fetched(
     cache_dir: str | Path | None = None,
     local_files_only: bool = False,
 ) -> Path:
-    """Return a monitor's folder: the one named, or that of a repository ``owner/name``, fetched into the Hub's cache.
+    """Return a monitor's folder: the one named, or that of a repository ``owner/name`` in the Hub's cache.
 
-    A text is taken for a repository only if it is no folder and does not begin with one.
+    A string is taken for a repository only if neither it nor its first part is a folder. A revision of a folder raises
+    InputError; a repository that cannot be fetched raises CheckpointError.
     """
     if not _is_repository(name):
         if revision is not None:
@@ -104,7 +105,7 @@ def model_card(
     base_model: str | None = None,
     licence: str | None = None,
 ) -> str:
-    """Return the card of a monitor, with metadata, from what it is and how it was evaluated."""
+    """Return the model card of a monitor, with metadata and the tables of its evaluation."""
     from huggingface_hub import ModelCardData
 
     if needs_signals(monitor.config.schema):
@@ -151,7 +152,7 @@ def _repository_of_model(monitor: MonitorParts) -> str:
 
 
 def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
-    """Return a table in Markdown for each set of an evaluation, of all its sentences."""
+    """Return a Markdown table for each set of an evaluation, over all sentences of the set."""
     if isinstance(evaluation, str | Path):
         evaluation = read_object(Path(evaluation))
     if not isinstance(evaluation, Mapping):
@@ -195,10 +196,13 @@ def _figure(row: Mapping[str, Any], name: str, prefix: str) -> str:
 
 
 class StoredMonitor(MonitorParts):
-    """Base of :class:`syncheck.Monitor`: a monitor's folder, on this machine or on the Hub."""
+    """Base of :class:`syncheck.Monitor`: saves to and loads from a folder, on this machine or on the Hub."""
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Write config, aggregator and LID references to a folder; the model and the aligner are named, not copied."""
+        """Write config, aggregator and LID references to a folder, which is made if needed.
+
+        The model and the aligner are named, not copied.
+        """
         checkpoint.save(Path(directory), self)
 
     def push_to_hub(
@@ -213,40 +217,42 @@ class StoredMonitor(MonitorParts):
         commit_message: str | None = None,
         token: str | bool | None = None,
     ) -> str:
-        """Upload to the Hugging Face Hub what :meth:`save_pretrained` writes, and a card.
+        """Upload the files that :meth:`save_pretrained` writes, with a model card, to the Hugging Face Hub.
 
         Parameters
         ----------
         repo_id
-            ``owner/name``; made if it does not exist.
+            ``owner/name``; created if it does not exist.
         evaluation
-            For the card: the JSON of ``syncheck evaluate --output``, or its file.
+            For the card: the JSON of ``syncheck evaluate --output``, or the path of its file.
         base_model
-            For the card: the repository of the monitored model; None takes the name that it was loaded by, and for a
-            monitor that reads text alone names none.
+            For the card: the repository of the monitored model. None takes the name by which the model was loaded, and
+            no name for a monitor that reads text alone.
         licence
-            For the card: an identifier of the Hub's, such as ``apache-2.0``.
+            For the card: an identifier known to the Hub, such as ``apache-2.0``.
         private
-            Whether a new repository is private; None takes the owner's default.
+            True makes a new repository private; None takes the owner's default.
         revision
-            A branch, made if it does not exist; None is the main one.
+            A branch, created if it does not exist; None is the main one.
         commit_message
             None takes "Upload monitor".
         token
-            None takes that of ``hf auth login``.
+            Access token; None takes that of ``hf auth login``.
 
         Returns
         -------
         str
-            The commit, which :meth:`from_pretrained` takes as ``revision``.
+            Hash of the commit, which :meth:`from_pretrained` takes as ``revision``.
 
         Raises
         ------
         CheckpointError
-            If the Hub cannot be reached or refuses.
+            If the Hub cannot be reached or refuses the upload.
         InputError
-            If the model's repository is not known, the aligner is a folder of this machine, or the evaluation has no
+            If the model's repository is not known, the aligner is a folder on this machine, or the evaluation has no
             table.
+        WrongTypeError
+            If the evaluation has the wrong type.
         """
         import huggingface_hub
 
@@ -284,18 +290,18 @@ class StoredMonitor(MonitorParts):
         revision: str | None = None,
         **hub_options: Any,
     ) -> Self:
-        """Load what :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
+        """Load a monitor that :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
 
         Parameters
         ----------
         directory
-            The folder; or a repository ``owner/name`` of the Hugging Face Hub, where that is no folder here.
+            The folder, or a repository ``owner/name`` of the Hugging Face Hub if there is no folder of that name.
         model, tokenizer
-            Those the monitor was trained with.
+            The model that the monitor was trained with, and its tokenizer.
         aligner
-            An instance of the saved aligner; None loads it.
+            An instance of the aligner that the monitor was trained with; None loads it.
         trusted
-            Types that a scikit-learn classifier of your own may be made of; see
+            Full names of types that a saved scikit-learn classifier of your own may consist of; see
             :meth:`~syncheck.aggregators.Aggregator.load`.
         revision
             Branch, tag or commit of a repository; None is its main branch.
@@ -305,7 +311,7 @@ class StoredMonitor(MonitorParts):
         Raises
         ------
         UntrustedTypesError
-            If such a classifier has other types; lists them.
+            If such a classifier has other types; the error lists them.
         CheckpointError
             If a file is missing or damaged, or a repository cannot be fetched.
         InputError

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 KitPurpose = Literal["generation", "generic"]
-"""``generation``: trained on the kit's own answers. ``generic``: reads text alone, and serves any model."""
+"""``generation``: trained on the answers of the kit's own model. ``generic``: reads text alone, of any model."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
 
 @dataclass(frozen=True, slots=True)
 class DemoQuestion:
-    """A question with passages of Wikipedia that the kit's model was not trained on (CC BY-SA 4.0)."""
+    """A question with Wikipedia passages (CC BY-SA 4.0) that the kit's model was not trained on."""
 
     question: str
     passages: tuple[str, ...]
@@ -54,13 +54,13 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
 
 
 def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
-    """Load the bundled monitor; nothing is downloaded.
+    """Load a bundled monitor with its model; nothing is downloaded.
 
     Parameters
     ----------
     purpose
-        ``generation`` to watch or steer the kit's own model, ``generic`` to score answers of other models from their
-        text alone, as ``Monitor(model, tokenizer)`` does for your own model.
+        ``generation`` watches or steers the kit's own model. ``generic`` scores answers of other models from their
+        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own.
     device
         ``cpu`` or ``cuda``.
 
@@ -77,7 +77,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
 
 
 def demo_questions() -> Sequence[DemoQuestion]:
-    """Return the bundled questions."""
+    """Return the questions of the demo."""
     return tuple(
         DemoQuestion(entry["question"], tuple(entry["passages"]), tuple(entry["titles"]))
         for entry in read_json(ASSETS / "demo" / "questions.json")

@@ -1,6 +1,6 @@
-"""Overlap of a sentence's wording with the context: words, word pairs, numbers and names; and a text's language.
+"""Overlap of a sentence's wording with the context (words, word pairs, numbers, names), and the language of a text.
 
-Shares are in [0, 1]; NaN means that the sentence has nothing of the kind to count (no number, no name).
+Shares are in [0, 1]; NaN means that the sentence has nothing of the kind to count, such as no number.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _STEM = 5
-"""Characters of a word that count as its stem."""
+"""Number of a word's first characters that count as its stem."""
 _NEAR = 8
-"""Words within which two words of a passage are near each other."""
+"""Distance, in words, up to which two words of a passage are near each other."""
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Kana and Han are written without spaces, so that each character counts as a word."""
+"""Kana and Han, which are written without spaces, so that each character counts as a word."""
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""So are Thai, Lao, Burmese and Khmer, in which each letter with its marks does."""
+"""Thai, Lao, Burmese and Khmer, also without spaces, in which each letter with its marks counts as a word."""
 
 _LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
@@ -43,7 +43,7 @@ _STOP_WORDS = frozenset(
     according answer based context given information mentioned passage passages provided text
     """.split()
 )
-"""English function words, and the words with which answers speak of their sources."""
+"""English function words, and the words with which answers refer to their sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class ContextLexicon:
 
     words: frozenset[str]
     bigrams: frozenset[tuple[str, str]]
-    """Neighbouring words of one passage, function words included."""
+    """Pairs of neighbouring words in one passage, function words included."""
     numbers: frozenset[str]
-    """Those of the normalised ``words`` that are numbers."""
+    """The numbers among the normalised ``words``."""
     stems: frozenset[str]
-    """The words without their endings; see :func:`stem`."""
+    """The stems of the words; see :func:`stem`."""
     places: Mapping[str, tuple[int, ...]]
     """Positions of each word, with a gap between one passage and the next."""
     stem_places: Mapping[str, tuple[int, ...]]
@@ -64,7 +64,7 @@ class ContextLexicon:
 
     @classmethod
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
-        """Read the passages; without any, every share is 0."""
+        """Read the passages; without passages, every share is 0."""
         texts = [words(passage) for passage in passages]
         held = frozenset(word for text in texts for word in text)
         bigrams = frozenset(pair for text in texts for pair in pairwise(text))
@@ -76,9 +76,9 @@ class ContextLexicon:
 
 @dataclass(frozen=True, slots=True)
 class LexicalShares:
-    """Shares of one sentence's wording that the context holds, each in [0, 1]; NaN where there is nothing to count.
+    """Shares of one sentence's wording that occur in the context, each in [0, 1]; NaN where there is nothing to count.
 
-    ``novel_words`` alone is not a share: ln(1 + distinct stems of content words that the context lacks).
+    Only ``novel_words`` is not a share: it is ln(1 + distinct stems of content words that the context lacks).
     """
 
     content_overlap: float = nan
@@ -92,12 +92,12 @@ class LexicalShares:
 
 
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
-    """Return the share of a sentence's content words, word pairs, numbers and names that the context holds.
+    """Return the shares of a sentence's content words, word pairs, numbers and names that occur in the context.
 
     Names are the capitalised words after the first word or number, except a lone "I" ("I'm" and "I've" count); the
     context may have them in any case. A word that occurs twice counts twice. ``pair_overlap`` is the share of pairs of
-    neighbouring content words whose stems are within eight words of each other in a passage, in either order;
-    ``copied_run`` is that of the longest run of words that a passage repeats.
+    neighbouring content words whose stems are within eight words of each other in a passage, in either order.
+    ``copied_run`` is the share of the words that are in the longest run of words copied from a passage.
     """
     written = _raw_words(sentence)
     found = [_normalised(word) for word in written]
@@ -119,9 +119,10 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
 
 
 def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
-    """Return ln(1 + pairs of neighbouring content words whose stems are near each other in no passage).
+    """Return ln(1 + number of pairs of neighbouring content words whose stems are near each other in no passage).
 
-    Unlike ``pair_overlap`` it ignores the length: one wrong pair in a long sentence is as wrong as in a short one.
+    Unlike ``pair_overlap``, it does not depend on the sentence's length: a wrong pair counts as much in a long sentence
+    as in a short one.
     """
     pairs = _held_pairs([stem(word) for word in content_words(sentence)], lexicon)
     return log1p(len(pairs) - sum(pairs))
@@ -129,7 +130,7 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
 
 @lru_cache(maxsize=1)
 def _word_pattern() -> re.Pattern[str]:
-    """Return the pattern of words and numbers, made at first use since it looks at 130,000 characters."""
+    """Return the pattern of words and numbers, built at first use since it scans 130,000 characters."""
     # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
@@ -167,7 +168,7 @@ def share(items: Collection[object], known: AbstractSet[object]) -> float:
 
 
 def stem(word: str) -> str:
-    """Return the first five characters of a longer word that is not a number: a stem that is right often enough."""
+    """Return the first five characters of a longer word that is not a number, which approximate its stem."""
     return word if _is_number(word) else word[:_STEM]
 
 
@@ -182,7 +183,7 @@ def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 
 def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:
-    """Return for each pair of neighbours whether they are near each other in a passage."""
+    """Return one flag for each pair of neighbours: True if they are near each other in a passage."""
     return [_are_near(pair, lexicon) for pair in pairwise(stems)]
 
 
@@ -226,9 +227,9 @@ Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris,
 pattern.") stay below it.
 """
 NO_LANGUAGE = frozenset({"ext", "zxx"})
-"""Labels of the identifier for text in no language."""
+"""Labels with which the identifier marks text in no language."""
 LONGEST_READ = 4000
-"""Characters of a text that are looked at."""
+"""Number of characters at the beginning of a text from which its language is identified."""
 
 
 @lru_cache(maxsize=1)
@@ -239,7 +240,7 @@ def _identifier() -> LanguageIdentifier:
 
 
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
-    """Return the language of a text that is in none of the covered ones, None where that is uncertain.
+    """Return the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
 
     Examples
     --------

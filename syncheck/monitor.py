@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from syncheck.streams import ProtocolEvent
 
 Teacher: TypeAlias = 'Monitor | Aligner | TextGenerator | Literal["generic"]'
-"""Labels sentences: a monitor, an aligner, a language model that is asked, or the bundled monitor ``generic``."""
+"""Source of labels for :meth:`Monitor.adapt`: a monitor, an aligner, a language model that is prompted for judgements,
+or ``"generic"``, the bundled monitor for text alone."""
 
 
 class Monitor(StoredMonitor):
@@ -45,41 +46,41 @@ class Monitor(StoredMonitor):
     model, tokenizer
         A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
-        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. Without
-        config, aggregator and LID references, the monitor scores any model's sentences by their text alone: as the
-        bundled monitor ``generic``, which assumes that as many sentences are faithful as not; with the packaged
-        reader as ``generic-reader``, which was trained with it; with another aligner by its support alone.
+        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. If config,
+        aggregator and LID references are all None, the monitor scores any model's sentences from their text alone: as
+        the bundled monitor ``generic``, which assumes that half of the sentences are faithful; with the packaged
+        reader as aligner, as ``generic-reader``, which was trained with it; with another aligner, by its support alone.
     aggregator
         Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
         ``no_aggregator``).
     lid_references
-        Reference activations for LID; needed when the schema has LID features and there is an aggregator.
+        Reference activations for LID. Without them LID is not measured; a warning is logged if the aggregator expects
+        it.
     aligner
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
     trained_on
-        Digests of the questions that the aggregator has seen, so that an evaluation can refuse them; see
+        Digests of the questions that the aggregator was trained on, so that an evaluation can refuse them; see
         :func:`syncheck.training.question_digests`. Monitors saved by earlier versions store ids of records.
     name
-        Shown in reports; that of a bundled monitor.
+        Name of a bundled monitor, shown in reports.
 
     Raises
     ------
     UnsupportedModelError
         If the model is compiled or has an encoder; see :func:`syncheck.signals.require_watchable`.
     MismatchError
-        If the aggregator reads other features than the config's schema has, or in another order.
+        If the aggregator expects features other than those of the config's schema, or another order.
 
     Notes
     -----
-    Threads may share a monitor, or a model, and get the answers that one thread would get, to the last bit.
-    A stream may be advanced by another thread each time, but by one at a time. A watch belongs to the thread, or the
-    asyncio task, that enters its ``with`` block, or to a worker that is given its context, as ``asyncio.to_thread``
-    does.
+    Threads may share a monitor or a model; results are the same, to the last bit, as in a single thread. Different
+    threads may advance a stream, but only one at a time. A watch belongs to the thread or asyncio task that enters its
+    ``with`` block, or to a worker that runs in its context, as ``asyncio.to_thread`` arranges.
 
     While threads run, the model (weights, ``config``, device) and the truncation, padding and ``split_special_tokens``
-    of the tokenizer must not change. Pass a ``generator`` to each call that samples: threads take turns by chance in
-    torch's global source. Load models before threads start, since loading changes torch's default dtype for all of
-    them.
+    of the tokenizer must not change. Pass a ``generator`` to each call that samples: threads draw from torch's global
+    source in an unpredictable order. Load models before threads start, since loading changes torch's default dtype for
+    all of them.
 
     Examples
     --------
@@ -132,7 +133,20 @@ class Monitor(StoredMonitor):
         Parameters
         ----------
         prompts
-            The loop's prompt, or a list with that of each row: each n times with ``num_return_sequences=n``.
+            The loop's prompt, or a list with the prompt of each row; with ``num_return_sequences=n``, repeat each
+            prompt n times.
+
+        Returns
+        -------
+        Watch or BatchWatch
+            A context manager to run the loop in; a BatchWatch for a list.
+
+        Raises
+        ------
+        PromptError
+            If a prompt does not fit the model's window.
+        InputError
+            If the list is empty.
         """
         rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
@@ -169,7 +183,7 @@ class Monitor(StoredMonitor):
         stop_below: float | None = None,
         **kwargs: Any,
     ) -> Report | list[Report]:
-        """Generate responses and score their sentences as they come.
+        """Generate responses and score their sentences as they are completed.
 
         Parameters
         ----------
@@ -180,8 +194,8 @@ class Monitor(StoredMonitor):
         generator
             Source of randomness for sampling; None uses torch's global one.
         stop_below
-            A score in [0, 1]: a response ends with the first sentence that does not reach it, or that claims something
-            and has no score; its ``stop`` is then ``below_threshold``. None never ends one.
+            A score in [0, 1]: a response ends with the first sentence that scores lower, or that makes a claim and has
+            no score; its ``stop`` is then ``below_threshold``. None ends no response early.
         **kwargs
             Arguments of ``model.generate``: ``max_new_tokens``, ``do_sample``, ``generation_config``,
             ``logits_processor``, ``stopping_criteria``, ``streamer``, ...
@@ -189,16 +203,18 @@ class Monitor(StoredMonitor):
         Returns
         -------
         Report or list of Report
-            A list for a list of prompts or several responses, those to one prompt together; ``seconds`` is then that of
-            the batch.
+            A list for a list of prompts or several responses, with the responses to one prompt next to each other;
+            ``seconds`` is then the time of the whole batch.
 
         Raises
         ------
         PromptError
             If a prompt does not fit the model's window.
         InputError
-            For beam search, another cache and outputs that are not collected; see
-            :func:`syncheck.decoding.prepare_generation`.
+            For an empty list, ``stop_below`` outside [0, 1], beam search, a cache of your own, or outputs that are not
+            collected; see :func:`syncheck.decoding.prepare_generation`.
+        NotReadyError
+            If ``stop_below`` is given and the monitor has no aggregator.
         """
         started = time.perf_counter()
         given = rows_of(prompts)
@@ -221,12 +237,14 @@ class Monitor(StoredMonitor):
         stop_below: float | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
-        """Generate and yield events as they happen: a sentence's before the next sentence's second token is decoded.
+        """Generate one response and yield events as they happen.
+
+        The event of a sentence comes before the second token of the next sentence is decoded.
 
         Parameters
         ----------
         prompt
-            From :meth:`prompt`; a single one.
+            From :meth:`prompt`.
         reveal
             ``verified``: the tokens of a sentence come after its score. ``immediate``: tokens come as they are decoded.
         generator, stop_below, **kwargs
@@ -235,6 +253,14 @@ class Monitor(StoredMonitor):
         Yields
         ------
         TokenEvent, SentenceEvent, EndEvent
+            One EndEvent, the last.
+
+        Raises
+        ------
+        PromptError, NotReadyError
+            As in :meth:`generate`.
+        InputError
+            As in :meth:`generate`; also if ``reveal`` is unknown or several sequences are requested.
         """
         started = time.perf_counter()
         require_prompt(prompt)
@@ -272,7 +298,7 @@ class Monitor(StoredMonitor):
             yield EndEvent(report)
 
     def watch_text(self, prompt: RagPrompt, **options: Any) -> watching.TextWatch:  # noqa: ANN401
-        """Check an answer while its text arrives, whoever writes it; a context manager.
+        """Score an answer while its text arrives, whichever model writes it.
 
         Parameters
         ----------
@@ -281,6 +307,11 @@ class Monitor(StoredMonitor):
         **options
             ``reveal``, ``stop_below``, ``signals``, ``at_once``, ``passage_ids``; see
             :class:`syncheck.streams.TextWatch`.
+
+        Returns
+        -------
+        TextWatch
+            A context manager that takes the text and returns events.
 
         Examples
         --------
@@ -298,14 +329,26 @@ class Monitor(StoredMonitor):
         prompt: RagPrompt,
         **options: Any,  # noqa: ANN401
     ) -> Iterator[ProtocolEvent]:
-        """Check a stream of text, and close it at its end, or where ``stop_below`` stops it.
+        """Score the answer in a stream of text, to its end or until ``stop_below`` ends it; then close the stream.
 
         Parameters
         ----------
         stream
-            The pieces of an answer, each alone or with the generator's tokens.
+            The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports.
         prompt, **options
             As in :meth:`watch_text`.
+
+        Yields
+        ------
+        ProtocolEvent
+            See :mod:`syncheck.streams`.
+
+        Raises
+        ------
+        WrongTypeError
+            If the stream or a piece has another type.
+        InputError, NotReadyError, PromptError
+            As in :class:`syncheck.streams.TextWatch` and its ``feed``.
         """
         return watching.watch(self, stream, prompt, **options)
 
@@ -315,9 +358,9 @@ class Monitor(StoredMonitor):
         prompt: RagPrompt,
         **options: Any,  # noqa: ANN401
     ) -> AsyncIterator[ProtocolEvent]:
-        """Check an asynchronous stream of text; otherwise as :meth:`watch`.
+        """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`.
 
-        It is read on while a sentence is scored, and sentences that arrive meanwhile are scored together.
+        Reading continues while a sentence is scored; sentences that arrive meanwhile are scored together.
         """
         return watching.watch_async(self, stream, prompt, **options)
 
@@ -330,7 +373,7 @@ class Monitor(StoredMonitor):
         sentences: Sequence[str] | None = None,
         signals: bool = False,
     ) -> Report:
-        """Score a given response; its signals are those of the monitored model, whoever wrote it.
+        """Score a given response; its signals are those of the monitored model, whichever model wrote it.
 
         Parameters
         ----------
@@ -339,12 +382,13 @@ class Monitor(StoredMonitor):
         response
             The text, tokenised once, without special tokens.
         response_token_ids
-            Its token ids instead. An end-of-text token ends the response and is not part of it.
+            The token ids of the response, instead of its text. An end-of-text token ends the response and is not part
+            of it.
         sentences
-            The response cut into sentences, with all white space; joined they are the response.
+            The sentences of the response with all white space: joined, they are the response.
         signals
-            Whether to measure the model's signals even if the schema needs none. Without them such a monitor does not
-            run the model, and every token's signals are NaN. A monitor without an aggregator always measures them.
+            True measures the model's signals even if the schema needs none. False does not run the model in that case,
+            and all signals of tokens are NaN. A monitor without an aggregator always measures them.
 
         Raises
         ------
@@ -355,7 +399,7 @@ class Monitor(StoredMonitor):
             If prompt and response do not fit the model's window or cross a length at which it encodes every token again
             (see :func:`syncheck.signals.check_one_encoding`), or a slow tokenizer rewrites the text.
         WrongTypeError
-            If an argument has another type.
+            If an argument has the wrong type.
         """
         started = time.perf_counter()
         wanted = signals or self.aggregator is None
@@ -373,7 +417,7 @@ class Monitor(StoredMonitor):
         signals: bool = False,
         batch_size: int = 16,
     ) -> list[Report]:
-        """Score many given responses in padded batches; otherwise like :meth:`score`.
+        """Score many given responses in padded batches; otherwise as :meth:`score`.
 
         Parameters
         ----------
@@ -384,17 +428,19 @@ class Monitor(StoredMonitor):
         signals
             As in :meth:`score`.
         batch_size
-            Responses replayed at once; those of like length go together.
+            Most responses that are replayed at once; responses of similar length are batched together.
 
         Returns
         -------
         list of Report
-            In the order of ``prompts``; ``seconds`` is that of a response's batch.
+            In the order of ``prompts``; ``seconds`` is the time of the response's batch.
 
         Raises
         ------
         InputError
-            If there are not as many responses as prompts, or ``batch_size`` is below 1.
+            If there are not as many responses as prompts, or ``batch_size`` is below 1; also as in :meth:`score`.
+        PromptError, WrongTypeError
+            As in :meth:`score`.
         """
         wanted = signals or self.aggregator is None
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences, signals=wanted)
@@ -410,7 +456,7 @@ class Monitor(StoredMonitor):
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> ScoredAnswer:
-        """Measure and score a given response like :meth:`score`, and return the signals as well."""
+        """Measure and score a given response as :meth:`score` does, and return the signals of its sentences as well."""
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
         return replay.replay(self, [prompt], [given], signals=True)[0]
 
@@ -425,7 +471,7 @@ class Monitor(StoredMonitor):
         batch_size: int = 16,
         on_failure: Callable[[int, str], None] | None = None,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
-        """Measure and score many given responses like :meth:`score_batch`, and return the signals as well.
+        """Measure and score many given responses as :meth:`score_batch` does, and return their signals as well.
 
         Parameters
         ----------
@@ -434,17 +480,18 @@ class Monitor(StoredMonitor):
         responses
             Texts, or responses from :meth:`read`.
         on_failure
-            None raises the error of a forward. Otherwise a batch that fails, for lack of memory say, is replayed in
-            halves, and this is called with the index and the reason of a response that fails alone.
+            None lets an error of the model's forward pass propagate. Otherwise a batch that fails, for example for
+            lack of memory, is replayed in halves, and this function is called with the index of each response that
+            fails alone and the reason.
 
         Returns
         -------
         iterator of (int, ScoredAnswer)
-            The index among ``prompts`` and the answer of each response, as soon as its batch is replayed.
+            Index among ``prompts`` and answer of each response, as soon as its batch is replayed.
 
         Raises
         ------
-        InputError
+        InputError, PromptError, WrongTypeError
             As in :meth:`score_batch`, before anything is replayed.
 
         Examples
@@ -467,9 +514,9 @@ class Monitor(StoredMonitor):
         sentences: Sequence[str] | None = None,
         signals: bool = True,
     ) -> GivenResponse:
-        """Return the tokens and sentences of a given response without a forward; arguments as in :meth:`score`.
+        """Return the tokens and sentences of a given response without running the model; arguments as in :meth:`score`.
 
-        Where neither ``signals`` nor the schema asks the model, the response may exceed its window.
+        If neither ``signals`` nor the schema needs the model, the response may exceed its window.
         """
         return replay.read_response(
             self, prompt, response, response_token_ids=response_token_ids, sentences=sentences, signals=signals

@@ -1,4 +1,4 @@
-"""The parts of a monitor, and the prompts, sessions and scorers that they make."""
+"""Parts of a monitor, and the prompts, sessions and scorers that they make."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 
 class MonitorParts:
-    """Base of :class:`syncheck.Monitor`, which has its arguments: holds what measures and scores sentences.
+    """Base of :class:`syncheck.Monitor`, which describes the arguments: holds all that measures and scores sentences.
 
-    What stores a monitor, replays responses, checks text or labels sentences takes any object of this class.
+    Code that stores a monitor, replays responses, checks text or labels sentences takes any object of this class.
     """
 
     def __init__(
@@ -74,20 +74,21 @@ class MonitorParts:
         Parameters
         ----------
         prior
-            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score; their order, the
-            thresholds of ``config`` and the guarantee of a calibrated threshold stay.
+            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
+            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
 
         Raises
         ------
         InputError
-            If the monitor has no aggregator, or it is not known for which share its probabilities hold.
+            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
+            not known.
         """
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))
 
     def replaced(self, **parts: Any) -> Self:  # noqa: ANN401
-        """Return this monitor with other parts: keyword arguments of the class."""
+        """Return a copy of this monitor with other parts, given as keyword arguments of the class."""
         own = ("config", "aggregator", "lid_references", "aligner", "trained_on", "name")
         return type(self)(self.model, self.tokenizer, **{name: getattr(self, name) for name in own} | parts)
 
@@ -125,7 +126,10 @@ class MonitorParts:
         Raises
         ------
         InputError
-            If neither a question nor messages are given, or ``system`` or ``without`` goes with the other of the two.
+            If neither a question nor messages are given, or ``system`` is given with messages, or ``without`` with a
+            question alone; also as in these functions.
+        PromptError, WrongTypeError
+            As in these functions.
         """
         if messages is not None:
             if system is not None:
@@ -145,24 +149,39 @@ class MonitorParts:
         Parameters
         ----------
         prompts
-            From :meth:`prompt`, or its arguments by name.
+            From :meth:`prompt`, or mappings of its arguments.
 
         Returns
         -------
         PromptBatch
             A sequence of prompts, whose ``inputs(device)`` are padded on the left.
+
+        Raises
+        ------
+        InputError
+            If there are no prompts.
+        WrongTypeError
+            If one is neither a prompt nor a mapping.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
-        """Open a session for a decoder of your own, with one row for each prompt; a context manager."""
+        """Return a session for a decoder of your own, with one row for each prompt; a context manager.
+
+        Raises
+        ------
+        PromptError
+            If a prompt does not fit the model's window.
+        InputError
+            If there are no prompts, or the model encodes some of them in another way, because they are longer.
+        """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
         return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
-        """Return the scorer of one prompt's sentences."""
+        """Return the scorer for sentences of answers to one prompt."""
         return SentenceScorer(
             prompt,
             schema=self.schema,
@@ -175,17 +194,17 @@ class MonitorParts:
 
     @property
     def _measuring(self) -> dict[str, Any]:
-        """Keyword arguments of a session: its measurements."""
+        """Keyword arguments of a session that say what it measures."""
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-        """Return the prompt of each row; refuses one that does not fit the window before its passages are read."""
+        """Return the prompt of each row, after checking that it fits the window and before its passages are read."""
         rows = rows_of(prompts)
         check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
         return rows
 
     def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
-        """Return the scorer of each row; rows of one prompt share theirs."""
+        """Return the scorer of each row; rows with the same prompt share one."""
         scorers = {prompt: self.scorer(prompt) for prompt in rows}
         return [scorers[prompt] for prompt in rows]
 
@@ -197,7 +216,7 @@ def require_prompt(prompt: object) -> None:
 
 
 def rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    """Return one prompt, or several, as a list of at least one."""
+    """Return one or several prompts as a list, which must not be empty."""
     rows = [prompts] if isinstance(prompts, RagPrompt) or not isinstance(prompts, Sequence) else list(prompts)
     if not rows:
         raise InputError("expected at least one prompt; found an empty list")

@@ -1,5 +1,4 @@
-"""Checkpoints of transformers: loaded without running their code, with one kind of error, identified by weights."""
-
+"""Checkpoints of transformers: loaded without running their code, with one error class, and identified by weights."""
 from __future__ import annotations
 
 import hashlib
@@ -20,14 +19,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 SAMPLED_WEIGHTS = 1024
-"""Values of each weight matrix, evenly spaced, that distinguish one model's weights from another's."""
+"""Number of evenly spaced values of each weight matrix that enter the digest of a model."""
 
 WORDS = "the water of 1 年 и"
-"""A genuine tokenizer knows some of them, at least by their letters."""
+"""Words of which a genuine tokenizer knows some, at least by their letters."""
 
 MAX_LAYERS = 512
-"""Most layers that a config may ask for, in any part of a model: each takes milliseconds to make, before any weight is
-read. Widths need no limit, since weights of other shapes are refused before anything of that size is made."""
+"""Largest number of layers that a config may ask for, in any part of a model: each takes milliseconds to make, before
+any weight is read. Widths need no limit, since weights of other shapes are refused before anything of that size is
+made."""
 
 MAX_FILE_BYTES = 1 << 40
 """Largest file of a checkpoint; weights are mapped, not read into memory at once."""
@@ -36,14 +36,14 @@ _HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token
 _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 _HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
-"""Hexadecimal ones, of each half of a digest."""
+"""Hexadecimal digits of each half of a digest."""
 
 
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
-    """Load by one of transformers' Auto classes; code in a checkpoint is neither run nor asked about.
+    """Load with one of transformers' Auto classes; code in a checkpoint is never run, nor is the user asked about it.
 
     ``name`` is a folder or the name of a model, and ``what`` is for the message: ``"a causal language model"``. Options
-    are passed on to ``from_pretrained``.
+    are passed on to ``from_pretrained``. A checkpoint that cannot be loaded raises CheckpointError.
     """
     require_plain_folder(Path(name))
     try:
@@ -65,7 +65,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
 
 
 def require_plain_folder(folder: Path) -> None:
-    """Refuse, by a CheckpointError, a folder with a file that is not regular; a name that is not a folder passes."""
+    """Refuse, with a CheckpointError, a folder with a file that is not regular; a name that is no folder passes."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():
@@ -74,7 +74,7 @@ def require_plain_folder(folder: Path) -> None:
 
 
 def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
-    """Refuse, by a CheckpointError, a config that asks for too many layers; a missing config is left to the loader."""
+    """Refuse, with a CheckpointError, a config that asks for too many layers; the loader reports a missing one."""
     given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
     try:
         config, _ = PreTrainedConfig.get_config_dict(name, **given)
@@ -89,7 +89,7 @@ def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = Non
 
 
 def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
-    """Yield the counts of layers in a config and its parts, with their names."""
+    """Yield the name and value of each count of layers in a config and its parts."""
     if isinstance(config, list):
         for part in config:
             yield from _counts(part)
@@ -114,8 +114,8 @@ def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrained
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; see :func:`load_pretrained`.
 
-    Also refused is a folder without a tokenizer's files, for which transformers invents a tokenizer that knows no
-    words.
+    A folder without a tokenizer's files, for which transformers makes up a tokenizer that knows no words, is refused
+    too.
     """
     from transformers import AutoTokenizer
 
@@ -136,12 +136,12 @@ def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 def weights_sha256(model: nn.Module) -> str | None:
-    """Return a digest of the shapes and sampled values of a model's weights; None if some are on the disk ("meta").
+    """Return a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
 
     It is independent of the folder, the device, and the names of weights, which differ between versions of
-    transformers. Its first half is of the values in bfloat16, its second in float16; see :func:`same_weights`. A
-    quantised copy has another digest. Where a model is split over processes, each of them must ask for it: they put the
-    weights together.
+    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. A
+    quantised copy has another digest. If a model is split over processes, each of them must call this function, since
+    they gather the weights together.
     """
     weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):
@@ -150,7 +150,7 @@ def weights_sha256(model: nn.Module) -> str | None:
 
 
 def _plain(value: object) -> Iterator[Tensor]:
-    """Yield the ordinary tensors in an entry of a state: whole where it is split over processes, dequantised."""
+    """Yield the tensors in an entry of a state dict as ordinary ones: gathered from all processes, and dequantised."""
     if isinstance(value, tuple):  # the packed weight and bias of torch's quantised layers
         for part in value:
             yield from _plain(part)
@@ -165,10 +165,10 @@ def _plain(value: object) -> Iterator[Tensor]:
 
 
 def same_weights(first: str, second: str) -> bool:
-    """Return True if two digests are of one checkpoint, whatever floating-point type it was loaded in.
+    """Return True if two digests are of the same checkpoint, whatever floating-point types it was loaded in.
 
-    A checkpoint in half precision is recognised in every type. One in float32 is recognised in float32 against either
-    half precision, but not in bfloat16 against float16, which round it differently.
+    A checkpoint in half precision is recognised in every type. One in float32 is recognised if either digest is of
+    float32, but not in bfloat16 against float16, which round it differently.
     """
     return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
 

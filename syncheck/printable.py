@@ -1,4 +1,4 @@
-"""Text of others made safe for a terminal, and objects on one line."""
+"""Text made safe for a terminal, and one-line summaries of objects."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HARMFUL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Escape what would steer a terminal, or reorder the text around it, as ``\u001b``.
+    r"""Escape characters that would control a terminal or reorder the text around them, as in ``\u001b``.
 
-    Tabs and line breaks stay. JSON keeps its value: such characters occur in its strings only, where it escapes them
-    alike.
+    Tabs and line breaks stay. JSON keeps its value: such characters occur only in its strings, where this is its own
+    escape.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def summary(value: object, *parts: object) -> str:
-    """Return an object's ``repr`` on one line: its class and these parts, without None and ``""``.
+    """Return the one-line ``repr`` of an object: its class and these parts, without None and ``""``.
 
     Examples
     --------

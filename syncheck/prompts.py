@@ -1,4 +1,4 @@
-"""A question and its passages as the pair of prompts, with and without the passages."""
+"""Prompts: a question and its passages written as a pair, with and without the passages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."
 REVIEWS = "review_info"
-"""Key of the customers' reviews in RAGTruth's business records."""
+"""Key of the customer reviews in RAGTruth's business records."""
 
 
 def plain_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write the prompt for a model without a chat template; no passages leaves the question alone."""
+    """Write the prompt for a model without a chat template; without passages, it has the question alone."""
     numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
     return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
 
 
 def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write RAGTruth's QA prompt; no passages gives its question-only counterpart."""
+    """Write RAGTruth's QA prompt; without passages, its question-only counterpart."""
     if not passages:
         return f"Briefly answer the following question:\n{question}\noutput:"
     numbered = "\n\n".join(f"passage {i}:{passage}" for i, passage in enumerate(passages, 1))
@@ -43,9 +43,9 @@ def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
 
 
 def ragtruth_summary_prompt(instruction: str, article: str) -> str:
-    """Write RAGTruth's prompt for a summary; its counterpart has the :func:`first_sentence` of the article alone.
+    """Write RAGTruth's prompt for a summary; its counterpart has only the :func:`first_sentence` of the article.
 
-    The instruction is one line: ``Summarize the following news within 60 words:``.
+    The instruction is one line, such as ``Summarize the following news within 60 words:``.
     """
     return f"{instruction}\n{article}\noutput:"
 
@@ -53,7 +53,8 @@ def ragtruth_summary_prompt(instruction: str, article: str) -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, by NLTK's untrained Punkt; a blank text gives ``""``.
 
-    The published code uses NLTK's English model, which has to be downloaded; this one ends at an abbreviation.
+    The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
+    end the sentence at an abbreviation.
     """
     text = text.strip()
     from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -62,10 +63,10 @@ def first_sentence(text: str) -> str:
 
 
 def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:
-    """Write RAGTruth's prompt for an overview of a business; without ``reviews`` its counterpart of the published code.
+    """Write RAGTruth's prompt for an overview of a business, or its counterpart without ``reviews``.
 
-    That is shorter and lacks the record's ``review_info``. The corpus calls the data JSON but writes Python's notation:
-    single quotes, ``True``, ``None``; so does this.
+    The counterpart, from the published code, is shorter and lacks the record's ``review_info``. The corpus calls the
+    data JSON but writes them in Python's notation (single quotes, ``True``, ``None``), and so does this function.
     """
     opening = (
         "Instruction:\nWrite an objective overview about the following local business based only on the provided "
@@ -81,9 +82,9 @@ def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True)
 
 
 def biography_prompt(question: str, passages: Sequence[str]) -> str:
-    """Write the published code's prompt for a biography; no passages gives its counterpart, the instruction alone.
+    """Write the published code's prompt for a biography; without passages, its counterpart: the instruction alone.
 
-    The question is ``Tell me a bio of Ada Lovelace.``; each passage is a title, a new line and a text.
+    The question reads like ``Tell me a bio of Ada Lovelace.``; each passage is a title, a line break and a text.
     """
     if not passages:
         return f"### Instruction:\n{question}\n\n### Response:\n"
@@ -103,9 +104,10 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 
 
 def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the passages of a context as a tuple; one string is one passage, and blank ones are left out.
+    """Return the passages of a context as a tuple; a string is one passage, and blank passages are left out.
 
-    A lone surrogate raises InputError; a context that is neither a string nor a sequence of strings WrongTypeError.
+    A lone surrogate raises InputError; a context that is neither a string nor a sequence of strings raises
+    WrongTypeError.
     """
     if isinstance(context, str):
         context = (context,)
@@ -139,15 +141,17 @@ def build_prompt(
         passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it is. ``biography``: the
         paper's prompt for biographies. ``auto``: ``chat`` if the tokenizer has a chat template, ``plain`` otherwise.
     system
-        A system prompt: its own turn in a chat template, otherwise a paragraph before the prompt. Both prompts have it.
+        A system prompt for both prompts: its own turn in a chat template, otherwise a paragraph before the prompt.
 
     Raises
     ------
     InputError
-        If the template is unknown, ``chat`` is requested without a chat template, the chat template takes no system
-        prompt, or a text holds a lone surrogate.
+        If the template is unknown, ``chat`` is requested without a chat template, the chat template fails or takes no
+        system prompt, or a text holds a lone surrogate.
+    PromptError
+        If the question is blank.
     WrongTypeError
-        If question or context have another type.
+        If the question, the context or the system prompt has the wrong type.
     """
     check_text(question, "question")
     if not question.strip():
@@ -185,18 +189,20 @@ def prompt_from_texts(
     tokenizer
         The monitored model's tokenizer.
     question, context
-        The question, and the passages that sentences are compared with.
+        The question, and the passages that sentences are checked against.
+    with_context, without_context
+        The two prompts.
     user_turns
-        Whether each prompt becomes one user turn of the tokenizer's chat template, if it has one.
+        True makes each prompt one user turn of the tokenizer's chat template, if there is one.
 
     Raises
     ------
     InputError
-        If a text holds a lone surrogate.
+        If a text holds a lone surrogate, or the chat template fails.
     PromptError
-        If the two are equal although there is a context.
+        If a prompt is empty, or the two are equal although there is a context.
     WrongTypeError
-        If one of them is not a string.
+        If an argument has the wrong type.
     """
     for name, text in (("question", question), ("with_context", with_context), ("without_context", without_context)):
         check_text(text, name)
@@ -216,31 +222,31 @@ def prompt_from_messages(
     without: Sequence[Mapping[str, str]] | None = None,
     question: str | None = None,
 ) -> RagPrompt:
-    """Build the pair from a chat of your own: system prompt, history, and the passages where you put them.
+    """Build the pair from a chat of your own, with system prompt, history, and the passages where you put them.
 
     Parameters
     ----------
     tokenizer
         The monitored model's tokenizer, with a chat template.
     messages
-        The chat with the passages, as ``apply_chat_template`` takes it: each has a ``role`` and a ``content``.
+        The chat with the passages, as ``apply_chat_template`` takes it: each message has a ``role`` and a ``content``.
     context
-        The passages that sentences are compared with.
+        The passages that sentences are checked against.
     without
-        The chat without the passages. None takes them out of ``messages``, wherever they occur as given, and leaves out
-        a message of which nothing remains; headings such as ``Passage 1:`` stay.
+        The chat without the passages. None removes them from ``messages`` wherever they occur word for word, and leaves
+        out a message of which nothing remains; headings such as ``Passage 1:`` stay.
     question
-        What the answer is to; None takes the last user message without the passages.
+        The question that is answered; None takes the last user message, without the passages.
 
     Raises
     ------
     InputError
-        If there is no chat template, or it refuses the messages.
+        If there is no chat template, or it refuses the messages, or a text holds a lone surrogate.
     PromptError
-        If a passage is not found in the messages, nothing remains of them, there is no question, or the two prompts are
-        equal although there is a context.
+        If there are no messages, a passage is not found in them, nothing but passages is, there is no question, or the
+        two prompts are equal although there is a context.
     WrongTypeError
-        If the messages are not a list of roles with texts.
+        If the messages are not a list of mappings with a role and a text.
     """
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
@@ -272,7 +278,7 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
 
 
 def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
-    """Take the passages out of the messages, the longest first, and leave out messages that held nothing else."""
+    """Remove the passages from the messages, the longest first, and messages that held nothing else."""
     places = {passage: _places(passage) for passage in passages}
     for number, passage in enumerate(passages, 1):
         if not any(places[passage].search(message["content"]) for message in messages):
@@ -293,7 +299,7 @@ def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str
 
 
 def _places(passage: str) -> re.Pattern[str]:
-    """Return a pattern of a passage as it was given; one without white space does not stand inside a longer word."""
+    """Return a pattern of a passage, word for word; one without white space is not found inside a longer word."""
     before, after = (r"(?<!\w)", r"(?!\w)") if re.fullmatch(r"\w(\S*\w)?", passage, re.ASCII) else ("", "")
     return re.compile(before + re.escape(passage) + after, re.ASCII)
 

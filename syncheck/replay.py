@@ -1,4 +1,4 @@
-"""Given responses, as text, token ids or sentences: read, then measured and scored in batches of like length."""
+"""Replay of given responses (text, token ids or sentences): read, then measured and scored in batches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Failed = Callable[[int, str], None]
-"""Is told the place of a response that failed, and the reason."""
+"""Function that is called with the index of a response that failed, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenResponse:
-    """Tokens of a response without an end-of-text token, its sentences, which partition them, and its text."""
+    """A response as it is replayed: its tokens without end-of-text token, its sentences, and its text.
+
+    Attributes
+    ----------
+    token_ids : list of int
+    spans : list of SentenceSpan
+        The sentences, which partition the tokens.
+    transcript : Transcript
+        The text, and the characters of each token.
+    """
 
     token_ids: list[int]
     spans: list[SentenceSpan]
@@ -49,7 +58,7 @@ def read_response(
     sentences: Sequence[str] | None = None,
     signals: bool = True,
 ) -> GivenResponse:
-    """Read a response as :meth:`syncheck.Monitor.score` takes it; the window only counts where the model reads it."""
+    """Read a response as :meth:`syncheck.Monitor.score` takes it; it must fit the window if the model is to read it."""
     require_prompt(prompt)
     model = monitor.model
     bounded = signals or needs_signals(monitor.config.schema)
@@ -92,9 +101,9 @@ def read_responses(
     *,
     signals: bool = True,
 ) -> list[GivenResponse]:
-    """Read one response for each prompt, unless it is read already.
+    """Read one response for each prompt, except those that are read already.
 
-    Another number of responses raises InputError; arguments that are not sequences raise WrongTypeError.
+    A different number of responses raises InputError; arguments that are not sequences raise WrongTypeError.
     """
     check_sequence(prompts, "prompts", of="prompts")
     columns = {"responses": responses, "response_token_ids": response_token_ids, "sentences": sentences}
@@ -124,7 +133,7 @@ def read_responses(
 def replay(
     monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
 ) -> list[ScoredAnswer]:
-    """Score responses in one batch; the model runs if its signals are wanted or the schema needs them."""
+    """Score responses in one batch; the model runs only if its signals are wanted or the schema needs them."""
     if signals or needs_signals(monitor.config.schema):
         with monitor.session(prompts) as watched:
             watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
@@ -143,7 +152,7 @@ def replay_batches(
     batch_size: int,
     on_failure: Failed | None = None,
 ) -> Iterator[tuple[int, ScoredAnswer, float]]:
-    """Score many responses; yield the place, the answer and the seconds of its batch, as each batch is done."""
+    """Score many responses; yield the index and answer of each, and the seconds of its batch, batch by batch."""
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1; found {batch_size}")
     batches = list(_batches_of_like_length(monitor.model, prompts, given, batch_size))
@@ -179,9 +188,9 @@ def replay_batches(
 def _batches_of_like_length(
     model: PreTrainedModel, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
 ) -> Iterator[list[int]]:
-    """Yield the indices of up to ``size`` responses at once, from the shortest with their prompts to the longest.
+    """Yield the indices of up to ``size`` responses at once, in the order of their length with the prompt.
 
-    Responses that the model would encode differently together than alone are kept apart.
+    Responses that the model would encode differently in a batch than alone are kept apart.
     """
     switches = switches_of(model)
     order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
@@ -203,11 +212,11 @@ def _batches_of_like_length(
 
 
 def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
-    """Tokenize a text without its first ``cut`` characters, up to an end-of-text token that is written in it.
+    """Tokenise a text from character ``cut`` on, up to an end-of-text token that is written in it.
 
     A text that the model does not read (``bounded`` is false) has no such end. Characters are counted in the whole
-    text. Llama-2's tokenizer puts a space before a text, and so its answers begin with one; such an answer is tokenized
-    without it.
+    text. Llama-2's tokenizer puts a space before a text, so its answers begin with one; such an answer is tokenised
+    without the space.
     """
     model, tokenizer = monitor.model, monitor.tokenizer
     # verbose=False: check_window reports a text that is too long.
@@ -250,7 +259,7 @@ def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int]) -> 
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:
-    """Return the sentences of a text that was cut off after so many characters."""
+    """Return the sentences of a text that was cut off at ``length`` characters."""
     starts = accumulate(map(len, sentences), initial=0)
     pairs = zip(sentences, starts, strict=False)
     return [s[: length - start] if start <= length < start + len(s) else s for s, start in pairs]

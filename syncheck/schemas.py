@@ -1,4 +1,4 @@
-"""Features with their meaning, and their formula if the tokens alone give it; their schemas and groups."""
+"""Features: their meaning, units and directions, formulas of the tokens' signals, groups and schemas."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from syncheck.errors import InputError
 from syncheck.types import FeatureSchema, FloatArray, SentenceSignals
 
 LID = "lid_layer_{k}"
-"""Stands for one feature per tapped decoder block k, counted from 0."""
+"""Name of one feature for each tapped decoder block k, counted from 0."""
 LARGE_KL_NATS = 3.0
-"""A token's KL above this counts in ``large_kl_pos`` (paper, appendix A.1)."""
+"""KL above which a token counts in ``large_kl_pos`` (paper, appendix A.1)."""
 LIMIT_NATS = 100.0
-"""Log-probabilities and KL beyond this count as this, so that one impossible token leaves features finite."""
+"""Limit of log-probabilities and KL, in absolute value, so that features stay finite despite an impossible token."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceTokens:
-    """The tokens of a sentence as formulas read them: at least one, signals in nats, (T,); NaN is not measured."""
+    """Signals of a sentence's T >= 1 tokens as the formulas read them, each (T,), in nats; NaN means not measured."""
 
     text: str
     prob: NDArray[np.float64]
@@ -54,16 +54,16 @@ class Feature:
 
     name: str
     group: str
-    """The signal it comes from; see :data:`FEATURE_GROUPS`."""
+    """Signal that it comes from; see :data:`FEATURE_GROUPS`."""
     meaning: str
     unit: str
     """Unit and range."""
     direction: int
-    """+1 if higher means more faithful, -1 if less, 0 if neither is expected."""
+    """+1 if a higher value is expected to be more faithful, -1 if a lower one, 0 if neither."""
     cost: str
     """Computation needed in addition to the model's own forward pass."""
     formula: Formula | None = None
-    """From the sentence's tokens; None where it takes the question, the passages or other sentences."""
+    """Formula of the sentence's tokens; None if it needs the question, the passages or other sentences."""
 
 
 _SHARE = "share, [0, 1]"
@@ -199,8 +199,8 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(feature.name for feature in FEATURES if feature.group == group)
     for group in dict.fromkeys(feature.group for feature in FEATURES)
 }
-"""Features by signal. The first five are the paper's (Table 4), whose "uncertainty" is entropy and LID; KL and the gain
-in log-probability both compare with no context."""
+"""Features by signal. The first five groups are the paper's (Table 4), whose "uncertainty" is entropy and LID; KL and
+the gain in log-probability both compare with no context."""
 _WITHOUT_MODEL = (
     *("aligner", "lexical", "question and length", "earlier sentences", "phrasing", "groundedness", "contrast"),
 )
@@ -237,13 +237,13 @@ TEXT_FEATURES = (
 """Features of text, context and aligner, without a language model; they carry over to unseen sources."""
 
 ALIGNER_ALONE: Final = "aligner.v1"
-"""Schema of a monitor whose score is its aligner's."""
+"""Schema of a monitor whose score is the support of its aligner."""
 
 _BEYOND_ENDPOINTS = (
     *(LID, "max_entropy", "mean_entropy"),
     *("mean_contrastive_kl", "large_kl_pos", "max_contrastive_kl"),
 )
-"""Features that take the whole vocabulary or hidden states, which inference servers do not tell."""
+"""Features that need the whole distribution or hidden states, which inference servers do not report."""
 
 SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "paper.v1": _PAPER,  # Table 4
@@ -257,11 +257,20 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
 }
 """Features of each released version, in column order; a released version never changes.
 
-Features are tried by their names after one: ``syncheck.v3+novel_pairs`` has those of ``syncheck.v3``, then this."""
+For experiments, features can be added to a version by name: ``syncheck.v3+novel_pairs`` has the features of
+``syncheck.v3``, then this one."""
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
-    """Return the schema of a version of :data:`SCHEMAS`, with LID features of the given decoder blocks in this order.
+    """Return the feature schema of a version.
+
+    Parameters
+    ----------
+    version
+        One of :data:`syncheck.schemas.SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
+        ``"syncheck.v3+novel_pairs"``.
+    layers
+        Decoder blocks, counted from 0, in the order of their LID features; has no effect on a schema without LID.
 
     Raises
     ------
@@ -283,24 +292,27 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def signal_features(signals: SentenceSignals) -> dict[str, float]:
-    """Return the features with a formula, of at least one token; all that are of entropy or KL rise with it."""
+    """Return the features that have a formula, for a sentence of at least one token.
+
+    Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
+    """
     tokens = SentenceTokens.of(signals)
     return {feature.name: feature.formula(tokens) for feature in FEATURES if feature.formula is not None}
 
 
 def needs_signals(version: str) -> bool:
-    """Return whether a schema version has features of the language model's signals, which take a forward pass."""
+    """Return True if a schema version has features of the language model's signals, which need a forward pass."""
     without = {name for group in _WITHOUT_MODEL for name in FEATURE_GROUPS[group]}
     return not without.issuperset(_names_of(version))
 
 
 def needs_lid(version: str) -> bool:
-    """Return whether a schema version has LID features, and so needs reference activations."""
+    """Return True if a schema version has LID features, and so needs reference activations."""
     return LID in _names_of(version)
 
 
 def beyond_endpoints(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that an inference server does not measure exactly: entropy, KL and LID."""
+    """Return the columns that no inference server reports exactly: entropy, KL and LID."""
     return tuple(name for name in names if _belongs(name, _BEYOND_ENDPOINTS))
 
 
@@ -317,7 +329,10 @@ def _names_of(version: str) -> tuple[str, ...]:
 
 
 def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Group the columns of a schema by signal: groups in the order of :data:`FEATURE_GROUPS`, none of them empty."""
+    """Group the columns of a schema by signal, in the order of :data:`FEATURE_GROUPS`; no group is empty.
+
+    An unknown column raises InputError.
+    """
     unknown = [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]
     if unknown:
         raise InputError(

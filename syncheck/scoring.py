@@ -1,4 +1,4 @@
-"""From measured sentences to scores: features, support, aggregator, status."""
+"""Scoring of measured sentences: features, support, aggregator and status."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ from syncheck.types import (
 )
 
 CONTRADICTED_ABOVE = 0.5
-"""P(contradicted) above which a sentence below the threshold has the verdict ``contradicted``."""
+"""P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``."""
 SMALLEST_SUPPORT = 1e-6
-"""Supports of aligners without log-odds of their own are kept so far from 0 and 1."""
+"""Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
-"""Sentences and chunks of a prompt whose words are kept as the rules for contrasts read them."""
+"""Number of sentences and chunks of a prompt whose words are cached in the form that the contrast rules read."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
 class SentenceScorer:
     """Scores the sentences of answers to one prompt.
 
-    Without an aggregator they get the status ``no_aggregator``, without an aligner ``align_score`` is not measured;
-    ``doubtful_below`` and ``unsupported_below`` are thresholds of verdicts, see :class:`~syncheck.types.SentenceScore`.
+    Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
+    measured. ``doubtful_below`` and ``unsupported_below`` are the thresholds of verdicts, see
+    :class:`~syncheck.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
     """
 
     def __init__(
@@ -92,10 +93,16 @@ class SentenceScorer:
         earlier: Sequence[Sequence[SentenceScore]],
         since: float | None = None,
     ) -> list[list[SentenceScore]]:
-        """Score the next sentences of several answers together, with one batch for the aligner.
+        """Score the next sentences of several answers together, in one batch of the aligner.
 
-        ``earlier`` are the scores of each answer's earlier sentences, and ``since`` is the ``time.perf_counter()`` at
-        which these were known to be complete, None for given responses.
+        Parameters
+        ----------
+        answers
+            The next sentences of each answer, as measured.
+        earlier
+            Scores of all earlier sentences of each answer.
+        since
+            Value of ``time.perf_counter()`` when the sentences were known to be complete; None for given responses.
         """
         sentences = [sentence for answer in answers for sentence in answer]
         if not sentences:
@@ -168,7 +175,7 @@ class SentenceScorer:
         earlier: Sequence[Sequence[SentenceScore]],
         supports: Sequence[Support | None],
     ) -> list[EarlierSentences]:
-        """Return what came before each sentence in its answer."""
+        """Return the earlier sentences of the answer for each sentence."""
         found = []
         own = iter(supports)
         for answer, scored in zip(answers, earlier, strict=True):
@@ -184,7 +191,7 @@ class SentenceScorer:
         return self._not_read("\n".join(self.prompt.passages), "context")
 
     def _foreign(self, sentence: str) -> str | None:
-        """Return the language of the sentence or the context if the aligner does not read it."""
+        """Return the reason if the aligner does not read the language of the sentence or the context, else None."""
         if self._languages is None or not is_checkable(sentence):
             return None
         return self._foreign_context or self._not_read(sentence, "sentence")
@@ -197,7 +204,7 @@ class SentenceScorer:
     def _supports(
         self, texts: Sequence[str], foreign: Sequence[str | None]
     ) -> tuple[list[Support | None], list[str | None]]:
-        """Align what can be checked; return the support of each text, and the reason why a requested one is missing."""
+        """Return the support of each text that can be checked, and the reason where the aligner found none."""
         supports: list[Support | None] = [None] * len(texts)
         unaligned: list[str | None] = [None] * len(texts)
         wanted = [i for i, text in enumerate(texts) if is_checkable(text) and foreign[i] is None]
@@ -230,7 +237,7 @@ class SentenceScorer:
         return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
 
     def _contrasts_with(self, sentence: str, score: float | None) -> tuple[Contrast, ...]:
-        """Return what contradicts a sentence that is not supported, in the words of both sides."""
+        """Return the contrasts between a sentence whose verdict is below ``supported`` and the context."""
         if score is None or score >= max(self._thresholds) or says_not_stated(sentence):
             return ()
         if foreign_language(sentence, {"en"}):
@@ -284,11 +291,11 @@ def _log_odds(support: Support) -> float:
 
 
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
-    """Return which of the model's outputs for a sentence are not finite, so that no score may rest on them.
+    """Return which of the model's outputs for a sentence are not finite, so that it gets no score; None if all are.
 
-    All is finite, and None returned, where each token was predicted, in both branches if there is a context, by a row
-    of logits that is a distribution (no NaN or +inf; -inf only excludes entries, as padding of the vocabulary, but not
-    the token itself), and the tapped hidden states have no NaN or infinity.
+    All are finite if each token was predicted by a row of logits that is a distribution, in both branches if there is a
+    context, and the tapped hidden states have no NaN or infinity. A distribution has no NaN or +inf; -inf may exclude
+    entries, such as padding of the vocabulary, but not the token itself.
     """
     branches = {"": sentence.log_prob}
     if has_context:

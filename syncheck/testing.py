@@ -1,8 +1,8 @@
-"""Doubles with exact behaviour, for tests of code that uses a monitor: no download, no training, no randomness.
+"""Test doubles with exact behaviour, for code that uses a monitor: no download, no training, no randomness.
 
-Start with :func:`scripted_monitor`. Its model writes given answers, with probabilities that can be worked out on paper,
-and its sentences have the scores that the test gives. The other doubles go with any model: processors that let it write
-one text (:class:`Script`) or some text in sentences (:class:`SentenceGrammar`), aligners, and an aggregator by formula.
+Start with :func:`scripted_monitor`. Its model writes given answers with probabilities that can be worked out on paper,
+and its sentences have the scores that the test gives. The other doubles work with any model: processors that let it
+write one text (:class:`Script`) or sentences (:class:`SentenceGrammar`), aligners, and an aggregator with a formula.
 """
 
 from __future__ import annotations
@@ -56,9 +56,15 @@ def scripted_monitor(
     Parameters
     ----------
     answers, probabilities
-        As for :class:`ScriptedModel`.
+        As in :class:`ScriptedModel`.
     supports
-        Score of each sentence, see :class:`ScriptedAligner`.
+        Sentences with their scores in [0, 1]; the score of any other sentence is the share of its words that occur in
+        the passages. See :class:`ScriptedAligner`.
+
+    Raises
+    ------
+    InputError
+        As in :class:`ScriptedModel`.
 
     Examples
     --------
@@ -81,7 +87,7 @@ def scripted_monitor(
 def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     """Return a tokenizer with one token for each word of these texts, including the space before it.
 
-    Any other text is written byte by byte, so that every text can be encoded and decoded again.
+    Other text is encoded byte by byte, so that every text can be encoded and decoded again.
     """
     split = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words = dict.fromkeys(word for text in texts for word, _ in split.pre_tokenize_str(text))
@@ -95,20 +101,21 @@ def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
 class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
     """A causal language model of two small blocks that writes given answers after any prompt.
 
-    It continues the longest end of the text that begins an answer: with the next token of that answer, or of those
-    answers by their weights, and after the last token with the end of text. A text that begins none is followed by the
-    beginnings of all.
+    It finds the longest end of the text so far that is the beginning of an answer and continues that answer: with its
+    next token, or, if several answers begin so, with their next tokens by weight; after the last token, with the end
+    of text. If no end of the text begins an answer, all answers begin.
 
     Parameters
     ----------
     tokenizer
-        Made by :func:`word_tokenizer`, or any with an end-of-text token.
+        From :func:`word_tokenizer`, or any tokenizer with an end-of-text token.
     answers
-        Answers with their weights; a text alone is the only answer.
+        Answers with their weights, above 0; a string is the only answer.
     seen, unseen
-        Probability of the answers' next token if it is in the text before it, the passages and the question
-        included, and if it does not. The rest goes to all V tokens evenly, so that the token of a single answer has the
-        probability ``seen + (1 - seen) / V``. What only the passages say is thus likelier with them.
+        Probability, between 0 and 1, of the answer's next token: ``seen`` if the token occurs in the text before it,
+        passages and question included, ``unseen`` if it does not. The rest is spread evenly over all V tokens, so that
+        the token of a single answer has the probability ``seen + (1 - seen) / V``. Tokens that occur only in the
+        passages are therefore likelier with the context.
 
     Raises
     ------
@@ -117,8 +124,8 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
 
     Notes
     -----
-    It is a Llama with cache, masks and hooks. The keys and values of its first block are the ids of the
-    tokens, so that the text before a token is read from the cache, however that was cut back, forked or padded.
+    It is a Llama with cache, masks and hooks. The keys and values of its first block are the ids of the tokens, so that
+    the text before a token is read from the cache, however the cache was cut back, forked or padded.
     """
 
     def __init__(
@@ -175,7 +182,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         logits_to_keep: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Run the Llama and replace its logits with the script's; arguments and result are those of a Llama."""
+        """Run the Llama and replace its logits with scripted ones; arguments and result are those of a Llama."""
         output = super().forward(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -199,7 +206,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         return output
 
     def next_logits(self, token_ids: Sequence[int]) -> list[float]:
-        """Return ln p of each token of the vocabulary after a text, nats, < 0."""
+        """Return the log-probability of each of the V tokens after a text, in nats, below 0."""
         expected = self._expected(tuple(token_ids))
         total = sum(expected.values())
         size = self.config.vocab_size
@@ -211,7 +218,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         return [log(probability) for probability in found]
 
     def _expected(self, ids: tuple[int, ...]) -> dict[int, float]:
-        """Weights of the tokens that the answers say next."""
+        """Return the next tokens of the answers, with their weights."""
         longest = max(len(script) for script, _ in self._scripts) - 1
         for length in range(min(longest, len(ids)), -1, -1):
             end = ids[len(ids) - length :]
@@ -225,7 +232,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
 
 
 def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
-    """Return the columns that a token sees, as indices: up to its own, except those that the mask hides."""
+    """Return the indices of the columns that a token sees: up to its own, except those that the mask hides."""
     if mask is None:
         return torch.arange(last + 1)
     shown = mask[row, 0, query] if mask.ndim == 4 else mask[row]
@@ -233,14 +240,22 @@ def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
 
 
 class Script(LogitsProcessor):  # type: ignore[misc]
-    """Leaves one token possible at each step: the next of ``token_ids``, from ``prompt_tokens`` tokens on."""
+    """Logits processor that allows one token at each step: the next of ``token_ids``, after a prompt of given length.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Tokens of the prompt, padding included.
+    token_ids
+        The text to write.
+    """
 
     def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
         self.prompt_tokens = prompt_tokens
         self.token_ids = list(token_ids)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return scores (B, V) that are 0 for the wanted token and -inf for all others."""
+        """Return scores (B, V): 0 for the wanted token and -inf for all others."""
         wanted = self.token_ids[input_ids.shape[1] - self.prompt_tokens]
         forced = torch.full_like(scores, -torch.inf)
         forced[:, wanted] = 0.0
@@ -248,11 +263,11 @@ class Script(LogitsProcessor):  # type: ignore[misc]
 
 
 class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
-    """Lets a random model choose words, but only such as form sentences.
+    """Logits processor that lets a model with random weights write sentences.
 
-    A sentence is a capitalised word, words, and a full stop after ``shortest`` to ``longest`` words. Between sentences
-    the text may end, once there are ``least_sentences`` of them. The grammar looks at the ids after the prompt's last
-    one, which it never allows, so rows may be padded on the left.
+    A sentence is a capitalised word, further words, and a full stop after ``shortest`` to ``longest`` words. The text
+    may end between sentences, once there are ``least_sentences`` of them. The grammar reads the ids after the last id
+    of the prompt, which it never allows, so rows may be padded on the left.
     """
 
     def __init__(
@@ -275,7 +290,7 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         self.least_sentences = least_sentences
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return the scores (B, V) with -inf for tokens that the grammar excludes."""
+        """Return the scores (B, V), with -inf for tokens that the grammar excludes."""
         allowed = torch.full_like(scores, -torch.inf)
         for row, ids in enumerate(input_ids.tolist()):
             columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
@@ -294,14 +309,23 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class FormulaAggregator:
-    """P(faithful) by a formula of the features' values by name; not saved."""
+    """Aggregator whose score is a formula of the features; cannot be saved.
+
+    Attributes
+    ----------
+    schema : FeatureSchema
+    formula : callable
+        Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured.
+    kind : str
+        Kind of aggregator that it stands for in reports.
+    """
 
     schema: FeatureSchema
     formula: Callable[[dict[str, float]], float]
     kind: str = "lr"
 
     def score(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Return the formula's value for each row, (N,) float64."""
+        """Return the formula's value for each row of features (N, F), (N,) float64."""
         return np.array([self.formula(dict(zip(self.schema.names, row, strict=True))) for row in np.asarray(rows)])
 
     def attribution(self, row: ArrayLike) -> dict[str, float]:
@@ -310,12 +334,12 @@ class FormulaAggregator:
 
 
 class WordAligner:
-    """Support is the share of the claim's words that the passages hold."""
+    """Aligner whose support is the share of the claim's words that occur in the passages."""
 
     name = "words"
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Return the share, with the first passage as evidence."""
+        """Return the share of each claim, in [0, 1], with the first passage as evidence."""
         known = set(re.findall(r"\w+", " ".join(passages).lower()))
         found = [[word in known for word in re.findall(r"\w+", claim.lower())] for claim in claims]
         return [Support(sum(f) / len(f), Evidence(0, passages[0], sum(f) / len(f))) for f in found]
@@ -323,9 +347,9 @@ class WordAligner:
 
 @dataclass
 class ScriptedAligner(WordAligner):
-    """Support is given by ``supports``, claim to support in [0, 1], or else that of :class:`WordAligner`.
+    """Aligner with given supports: ``supports`` maps claims to [0, 1]; others get that of :class:`WordAligner`.
 
-    ``asked`` has the claims of each call so far; a claim is a sentence's text as it is in a report.
+    ``asked`` has the claims of each call so far; a claim is the text of a sentence as it is in a report.
     """
 
     supports: Mapping[str, float]
@@ -334,7 +358,7 @@ class ScriptedAligner(WordAligner):
     name = "scripted"
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Return what is scripted, with the first passage as evidence."""
+        """Return the support of each claim, with the first passage as evidence."""
         self.asked.append(tuple(claims))
         scores = [
             self.supports.get(claim, found.score)
@@ -344,7 +368,7 @@ class ScriptedAligner(WordAligner):
 
 
 class BrokenAligner:
-    """Raises whenever it is called."""
+    """Aligner that raises RuntimeError whenever it is called, for tests of failures."""
 
     name = "broken"
 

@@ -40,12 +40,19 @@ __all__ = [
 ]
 
 Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsupported_language", "failed"]
-"""Only ``scored`` has a score. ``no_context``: the context is empty. ``not_checkable``: no letter or digit, or no token
-of its own. ``unsupported_language``: the sentence or the context is in a language that the aligner does not read."""
+"""Only ``scored`` has a score. ``no_aggregator``: the monitor has no aggregator, so only features were measured.
+``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own.
+``unsupported_language``: the sentence or the context is in a language that the aligner does not read. ``failed``: the
+model or the aligner gave no usable result."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
+"""A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
 BoundsKind = Literal["exact", "bounded", "missing"]
+"""``exact``: the value is known. ``bounded``: it lies in an interval. ``missing``: it was not measured, or nothing is
+known of it."""
 ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier", "order"]
+"""Kinds of disagreement in wording between a sentence and a passage."""
 Remark = Literal["says_not_stated", "no_passage_touches"]
+"""Remarks on a sentence that are independent of its score; see :class:`SentenceScore`."""
 
 FloatArray = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -55,10 +62,20 @@ Floats = NDArray[np.float64]
 class RagPrompt:
     """A question with its passages as two prompts, with and without the passages.
 
+    Attributes
+    ----------
+    question : str
+    passages : tuple of str
+        The retrieved passages, which sentences are checked against; empty for an empty context.
+    with_context, without_context : str
+        The two prompts.
+    with_context_ids, without_context_ids : tuple of int
+        Their token ids.
+
     Raises
     ------
     PromptError
-        If the prompts are equal although there are passages, since every KL would be 0, or one has no tokens.
+        If a prompt has no tokens, or the two are equal although there are passages: every KL would then be 0.
     """
 
     question: str
@@ -95,14 +112,15 @@ class RagPrompt:
 
 
 class PromptBatch(tuple[RagPrompt, ...]):
-    """Prompts of one batch, from ``Monitor.prompts``; goes wherever a list of prompts does."""
+    """Prompts of one batch, from ``Monitor.prompts``; accepted wherever a list of prompts is."""
 
     __slots__ = ()
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
-        """Return ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with context, padded left.
+        """Return ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with the context.
 
-        A row is padded with its own first token, which the mask leaves out: the model need not have a padding token.
+        Shorter rows are padded on the left with their own first token, which the mask hides, so that the model needs
+        no padding token.
         """
         import torch
 
@@ -124,11 +142,11 @@ class GeneratorToken:
     ----------
     text : str
     log_prob : float
-        Of the token, nats, finite, <= 0.
+        Log-probability of the token in nats, finite and <= 0.
     top : mapping of str to float
-        Log-probabilities of the likeliest tokens in its place.
+        The likeliest tokens at its position, with their log-probabilities in nats.
     start : int
-        First character of the answer; set when the answer is watched.
+        Position of its first character in the answer; set when the answer is watched.
     """
 
     text: str
@@ -139,7 +157,7 @@ class GeneratorToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenSignals:
-    """Signals of each token of a response.
+    """Signals of each token of a response; NaN where no language model was run.
 
     Attributes
     ----------
@@ -173,9 +191,9 @@ class TokenSignals:
     def concatenate(
         cls, parts: Sequence[TokenSignals | SentenceSignals], *, text: str, char_spans: ArrayLike
     ) -> TokenSignals:
-        """Join the signals of consecutive parts, such as sentences, of a response; none for an empty one.
+        """Join the signals of consecutive parts of a response, such as its sentences; no parts give no tokens.
 
-        ``char_spans`` (T, 2) has the characters of all T tokens in ``text``, the response.
+        ``char_spans``, (T, 2), are the characters of all T tokens in ``text``, the response.
         """
 
         def column(name: str, dtype: type[np.generic]) -> NDArray[Any]:
@@ -200,7 +218,16 @@ class TokenSignals:
 class SentenceSpan:
     """Characters and tokens of one sentence; the sentences of a response partition its tokens.
 
-    ``truncated`` means that the sentence was cut at the limit of tokens rather than at its end.
+    Attributes
+    ----------
+    index : int
+        Position of the sentence in the response, from 0.
+    start, end : int
+        Its characters, half-open, without the white space around it.
+    token_start, token_end : int
+        Its tokens, half-open.
+    truncated : bool
+        True if the sentence was cut at the token limit, before its end.
     """
 
     index: int
@@ -226,9 +253,10 @@ class SentenceSignals:
     activations : mapping of int to ndarray of shape (H,), float32
         Output of each tapped decoder block at the last token that carries text of the sentence.
     lid : mapping of int to float
-        Their local intrinsic dimension by decoder block, NaN where undefined; empty where it was not measured.
+        Local intrinsic dimension of these activations, >= 0, by decoder block; NaN where undefined, empty if it was
+        not measured.
     measured : bool
-        False where no language model was asked: the signals are then NaN.
+        False if no language model was run; the signals are then NaN.
     """
 
     text: str
@@ -253,13 +281,13 @@ class Bounds:
     Attributes
     ----------
     low, high : ndarray of one shape, float64
-        ``low <= value <= high``; equal where the value is exact, NaN in both where it was not measured, -inf and inf
-        where nothing is known of it, not even whether it was measured.
+        ``low <= value <= high``: equal where the value is exact, both NaN where it was not measured, -inf and inf where
+        nothing is known of it, not even whether it was measured.
 
     Raises
     ------
     InputError
-        If the shapes differ, low is above high, or one of them alone is NaN.
+        If the shapes differ, or a low value is above its high one, or only one of the two is NaN.
     """
 
     low: NDArray[np.float64]
@@ -282,7 +310,7 @@ class Bounds:
 
     @classmethod
     def exact(cls, values: ArrayLike) -> Bounds:
-        """Return the bounds of values that are known; NaN is missing."""
+        """Return the bounds of known values; NaN is ``missing``."""
         found = np.asarray(values, np.float64)
         return cls(found, found)
 
@@ -317,7 +345,7 @@ class FeatureSchema:
 
 @dataclass(frozen=True, slots=True)
 class SentenceFeatures:
-    """The features of one sentence: ``values`` is (F,) float64; NaN means not measured, 0 measured as 0."""
+    """The features of one sentence: ``values`` is (F,) float64; NaN means not measured, and 0 is a measured 0."""
 
     schema: FeatureSchema
     values: NDArray[np.float64]
@@ -327,7 +355,7 @@ class SentenceFeatures:
         return summary(self, f"{self.schema.version}, {measured} of {len(self.values)} measured")
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return name -> value with None for what was not measured."""
+        """Return the values by name, with None for those that were not measured."""
         return {n: None if np.isnan(v) else float(v) for n, v in zip(self.schema.names, self.values, strict=True)}
 
 
@@ -342,15 +370,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Words of a sentence that stand in the place of others of a passage; those of one side may be absent.
+    """A disagreement in wording: words of a sentence where a passage has others, or none.
 
     Attributes
     ----------
     kind : ContrastKind
     sentence : str
-        As the sentence has it; ``""`` if only the passage has such a word, a negation for instance.
+        The words of the sentence; ``""`` if only the passage has such words, for instance a negation.
     evidence : str
-        As the passage has it; ``""`` if only the sentence has such a word.
+        The words of the passage; ``""`` if only the sentence has such words.
     passage : int
         Index of the passage, from 0.
     """
@@ -363,7 +391,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """An aligner's finding on one claim.
+    """An aligner's result for one claim.
 
     Attributes
     ----------
@@ -374,7 +402,8 @@ class Support:
     log_odds : float or None
         Log-odds of support, in nats, before any calibration; None if the aligner has none.
     contradicted : float or None
-        P(contradicted by the evidence) in [0, 1]; None if the aligner does not tell this from not stated.
+        P(contradicted by the evidence) in [0, 1]; None if the aligner does not distinguish "contradicted" from "not
+        stated".
     """
 
     score: float
@@ -385,41 +414,42 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """The verdict on one sentence.
+    """One sentence of a response with its score.
 
     Attributes
     ----------
     text : str
+        The sentence without the white space around it.
     start, end : int
-        Characters of the response.
+        Its characters in the response, half-open.
     token_start, token_end : int
-        Tokens of the response.
+        Its tokens in the response, half-open.
     score : float or None
         P(faithful) in [0, 1]; None unless ``status`` is ``scored``.
     status : Status
     features : mapping of str to float or None
         Values by name; None means not measured.
     reason : str or None
-        The reason why there is no score, when there is none.
+        Why there is no score; None with a score, or if only the aggregator is missing.
     attribution : mapping of str to float
         What each feature contributes to the score, in nats of log-odds, above 0 for faithful; see
         ``Aggregator.attribution``. Empty without an aggregator.
     evidence : Evidence or None
     latency_ms : float or None
-        Time from when the sentence was known to be complete to its score, in milliseconds, the no-context pass
-        included; that of the whole batch where several were scored together. None for a given response.
+        Milliseconds from the moment the sentence was known to be complete to its score, including the no-context pass;
+        that of the whole batch if several sentences were scored together. None for a given response.
     truncated : bool
-        Whether the sentence was cut at the limit of tokens.
+        True if the sentence was cut at the token limit.
     verdict : Verdict or None
-        The score in words, by the monitor's thresholds: ``supported`` from the higher one up, ``doubtful`` down to the
-        lower one, below it ``contradicted`` where there are contrasts or the aligner finds that the evidence says
-        otherwise, else ``unsupported``. None without a score.
+        The score in words, by the monitor's two thresholds: ``supported`` at or above the higher one, ``doubtful``
+        between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds that the
+        evidence says otherwise, else ``unsupported``. None without a score.
     remarks : tuple of Remark
         ``says_not_stated``: the sentence is a refusal or says that the passages do not tell something.
         ``no_passage_touches``: no passage holds any of its content words.
     contrasts : tuple of Contrast
-        Where the sentence says otherwise than the part of the context that agrees best with it, found word by word;
-        looked for in English sentences with a verdict below ``supported``.
+        Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
+        looked for only in English sentences whose verdict is below ``supported``.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Answers being decoded: choosing tokens, keeping their text, and measuring their sentences."""
+"""Decoding: chooses tokens, keeps their text, and measures their sentences."""
 
 import lazy_loader
 

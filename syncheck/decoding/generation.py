@@ -1,4 +1,4 @@
-"""The arguments of ``generate``, prepared once, and the stopping criteria of an observed ``generate``."""
+"""Arguments of ``generate``, prepared once, and stopping criteria of a ``generate`` that is observed."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tok
 
 @dataclass(frozen=True, slots=True)
 class GenerationSetup:
-    """The arguments of ``generate``, prepared.
+    """The arguments of ``generate`` in prepared form.
 
     Attributes
     ----------
-    processors
-        Applied to a float32 copy of the raw logits, in order; the signals never see their output.
-    criteria
-        Any that fires ends the response.
-    config
-        The merged generation config.
-    end_tokens
+    processors : LogitsProcessorList
+        Applied in order to a float32 copy of the raw logits; signals do not depend on them.
+    criteria : StoppingCriteriaList
+        A response ends as soon as one of them says so.
+    config : GenerationConfig
+        The generation config, merged with the keyword arguments.
+    end_tokens : tuple of int
         Token ids that end a response; may be empty.
-    streamer
-        Receives the prompt's ids, then each token's; or None.
+    streamer : BaseStreamer or None
+        Receives the ids of the prompt, then the id of each token.
     """
 
     processors: LogitsProcessorList
@@ -60,7 +60,7 @@ class GenerationSetup:
 
     @property
     def pad_token(self) -> int:
-        """Id that fills finished rows."""
+        """Id of the token that fills finished rows."""
         pad = self.config.pad_token_id
         return int(pad) if pad is not None else (self.end_tokens[0] if self.end_tokens else 0)
 
@@ -71,11 +71,11 @@ class GenerationSetup:
         return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
 
     def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
-        """Return scores (B, V) from which every row can choose a token, and which rows are lost and have to end there.
+        """Return scores (B, V) from which every row can choose a token, and for each row whether it is lost.
 
-        A row is lost if its scores, which the processors made of the raw ``logits`` (B, V), hold NaN or +inf, or
-        exclude every token as the logits do. It is left one token that does not end the text, so that it belongs to a
-        sentence, which gets no score.
+        A row is lost, and has to end, if its scores, which the processors made of the raw ``logits`` (B, V), hold NaN
+        or +inf, or exclude every token as the logits do. It is left one token that does not end the text, so that the
+        token belongs to a sentence, which gets no score.
         """
         best = scores.amax(-1)  # NaN where there is one
         lost = ~best.isfinite() & ~(best.isneginf() & logits.amax(-1).isfinite())
@@ -94,12 +94,13 @@ def generation_setup(
     stopping_criteria: StoppingCriteriaList,
     streamer: BaseStreamer | None,
 ) -> GenerationSetup:
-    """Check the arguments of a custom decoding callable of ``generate`` and wrap them.
+    """Return a setup from the arguments with which ``generate`` calls a ``custom_generate`` callable.
 
     Raises
     ------
     InputError
-        For beam search, a cache of another kind than ours, and outputs that are not collected.
+        For ``num_beams`` above 1, a ``cache_implementation`` other than ``"dynamic"``, or requested outputs that are not
+        collected: attentions, hidden states, logits, scores.
     """
     beams = generation_config.num_beams
     if beams is not None and beams > 1:
@@ -115,7 +116,7 @@ def generation_setup(
 
 
 def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the tokens that end a response, by the model's generation config and the tokenizer."""
+    """Return the ids of the tokens that end a response, from the model's generation config and the tokenizer."""
     own = tokenizer.eos_token_id
     return frozenset((*_configured_ends(model.generation_config), *(() if own is None else (int(own),))))
 
@@ -142,26 +143,28 @@ def prepare_generation(
     stop_strings: str | list[str] | None = None,
     **kwargs: Any,  # noqa: ANN401
 ) -> GenerationSetup:
-    """Let ``model.generate`` turn keyword arguments into processors, criteria and a config.
+    """Return a setup from keyword arguments, which ``model.generate`` turns into processors, criteria and a config.
 
     Parameters
     ----------
+    model
+        The model that will generate.
     prompts
-        Its prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
+        A prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
     streamer
         Kept in the setup.
     tokenizer, stop_strings
         Strings that end a response, and the tokenizer to find them with.
     **kwargs
-        Any other argument of ``model.generate``.
+        Any other arguments of ``model.generate``.
 
     Raises
     ------
     InputError
-        For ``num_beams`` above 1, a cache or an assistant of the caller's, outputs that are not collected, and
-        ``stop_strings`` without ``tokenizer``.
+        For ``num_beams`` above 1, a cache or an assistant model of your own, requested outputs that are not collected,
+        or ``stop_strings`` without ``tokenizer``.
     PromptError
-        If a prompt does not fit the model's window, or :func:`check_reach` refuses.
+        If a prompt does not fit the model's window, or as in :func:`check_reach`.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
     check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns about it
@@ -206,13 +209,17 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 
     Parameters
     ----------
+    model
+        The model that will generate.
+    prompts
+        One for each row of the batch.
     max_length
-        Most tokens of prompt and response together, of the longest prompt.
+        Limit, in tokens, of prompt and response together for the longest prompt.
 
     Raises
     ------
     PromptError
-        If a response may, with or without the context.
+        If a response may grow past such a length, with or without the context.
     """
     room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
     for prompt in prompts:
@@ -223,20 +230,27 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 _lock = Lock()
 _listeners: WeakKeyDictionary[PreTrainedModel, int] = WeakKeyDictionary()
 _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", default=())
-"""Listeners of this context: a thread, or an asyncio task, observes its own ``generate`` alone."""
+"""Listeners of this context: a thread or an asyncio task observes only its own ``generate``."""
 
 
 class OverheardStops:
-    """Records where ``model.generate`` considers each row over; loops written by hand report nothing to it.
+    """Records where ``model.generate`` considers each row over; it hears nothing of a loop written by hand.
+
+    Parameters
+    ----------
+    model
+        The model whose ``generate`` is observed.
+    rows
+        Number of rows.
 
     Attributes
     ----------
     end_tokens : tuple of int or None
         Token ids that end a row; None until ``generate`` has begun.
     over : list of int or None
-        Columns of each row, prompt and padding included, when it was over; None while it is not.
+        For each row, its length in columns, prompt and padding included, when it was over; None until then.
     limit : int or None
-        Columns that end every row.
+        Length in columns at which every row ends; None without a limit.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int) -> None:
@@ -247,7 +261,7 @@ class OverheardStops:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Observe a ``generate`` that is called inside, from this thread or asyncio task."""
+        """Observe a ``generate`` that this thread or asyncio task calls inside the ``with`` block."""
         if not self.model.can_generate():
             yield  # only loops written by hand
             return
@@ -261,14 +275,14 @@ class OverheardStops:
             _end(self.model)
 
     def begin(self, criteria: StoppingCriteriaList) -> None:
-        """Take the criteria that ``generate`` begins with."""
+        """Record the stopping criteria with which ``generate`` begins."""
         ends = [criterion.eos_token_id for criterion in criteria if isinstance(criterion, EosTokenCriteria)]
         self.end_tokens = tuple(int(token) for tokens in ends for token in tokens.flatten().tolist())
         self.over = [None] * len(self.over)
         self.limit = criteria.max_length
 
     def hear(self, columns: int, fired: Tensor) -> None:
-        """Take the verdict (B,) of the criteria on rows of so many columns."""
+        """Record which rows, (B,) bool, the criteria end at a length of so many columns."""
         for row, has_fired in enumerate(fired.tolist()[: len(self.over)]):
             if has_fired and self.over[row] is None:
                 self.over[row] = columns
@@ -289,7 +303,7 @@ class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
 
 
 def _begin(model: PreTrainedModel) -> None:
-    """Make a model's ``generate`` observable; transformers has no public place to see its criteria at work."""
+    """Make a model's ``generate`` observable; transformers has no public hook for its stopping criteria."""
     with _lock:
         _listeners[model] = _listeners.get(model, 0) + 1
         if _listeners[model] > 1:

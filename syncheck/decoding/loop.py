@@ -1,4 +1,4 @@
-"""The step shared by all decoders, and the loop of plain decoding."""
+"""The decode step that all decoders share, and the loop of plain decoding."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from syncheck.decoding.session import DecodingSession
 logger = logging.getLogger(__name__)
 
 StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
-"""An end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores that no token can be
-chosen from, see :meth:`GenerationSetup.choosable`."""
+"""Why a row ended: an end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores from
+which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -25,14 +25,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of B rows.
+    """One decode step of B rows; each field has B entries.
 
     Attributes
     ----------
     token_ids : tuple of int
         The chosen tokens; padding for rows that took no part.
     texts : tuple of str
-        Text that each row's token completed; empty for an end-of-text token.
+        The text that each row's token completed; empty for an end-of-text token.
     stops : tuple of StopReason or None
         Why each row is over; None if it continues or took no part.
     """
@@ -55,24 +55,27 @@ def take_step(
 
     Parameters
     ----------
+    session
+        The session whose rows are continued.
     plan
         Processors, stopping criteria and end-of-text tokens.
     choose
-        Returns a token (b,) for each row of scores (b, V), which are float32.
+        Returns the chosen tokens, (b,) int64, from scores (b, V) float32.
     rows
-        Those that take part. Processors are then shown rows of unequal length separately, since padding would count as
-        text, and criteria each row alone. None shows them all rows at once, padded as ``generate`` does, feeds the
-        streamer, and chooses for rows that are over as well, without effect.
+        Indices of the rows that take part. Processors then get rows of unequal length separately, since padding would
+        count as text, and criteria get each row alone. None passes all rows at once, padded as ``generate`` does, feeds
+        the streamer, and chooses for rows that are over as well, without effect.
     one_sentence
-        As for :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
+        As in :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
         is not part of the sentence.
     adjust
-        Makes of the raw logits (b, V) of these rows what the processors are given, which must be a new tensor, float32.
+        Returns the scores that the processors get, a new float32 tensor, from the raw logits (b, V) and the indices of
+        their rows.
 
     Returns
     -------
     Step
-        ``end_of_text`` for a row that took part although it was over.
+        Its ``stops`` have ``end_of_text`` for a row that took part although it was over.
     """
     logits = session.next_logits if rows is None else session.next_logits[rows]
     taking = list(range(len(session.rows)) if rows is None else rows)
@@ -107,8 +110,17 @@ def decode(
 
     Pauses after each token, before it is fed to the model, so that the caller can look at ``session.rows`` and measure
     a sentence before the next step costs anything. A row that a stopping criterion ends is filled with the padding
-    token, as in ``generate``. The first logits of a row that are not finite are logged; the row ends there,
-    ``not_finite``, unless processors leave it a token.
+    token, as in ``generate``. If the logits of a row are not finite, this is logged once, and the row ends there with
+    ``not_finite`` unless processors leave a token to choose.
+
+    Parameters
+    ----------
+    session
+        The session whose rows are continued.
+    plan
+        Processors, stopping criteria and end-of-text tokens.
+    generator
+        Source of randomness for sampling; None uses torch's global one.
 
     Yields
     ------
@@ -129,7 +141,7 @@ def decode(
 
 
 class Returning(Generic[S, R]):
-    """Iterates over a generator and keeps its return value as ``value``."""
+    """Iterator over a generator that keeps the generator's return value as ``value``."""
 
     value: R
 
@@ -149,7 +161,7 @@ def drain(steps: Generator[object, None, R]) -> R:
 
 
 def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
-    """Return the scores (b, V) that the processors make of those of these rows."""
+    """Return the scores (b, V) of these rows after the processors."""
     if rows is None:
         whole: Tensor = plan.processors(session.sequences(), scores)
         return whole
@@ -168,7 +180,7 @@ def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) 
 
 
 def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
-    """Log, once, each row that continues with logits (B, V) that are not a distribution."""
+    """Log each row, once, that continues although its logits (B, V) are not a distribution."""
     for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
         if not is_finite and stops[row] is None and row not in warned:
             warned.add(row)

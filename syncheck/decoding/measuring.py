@@ -1,4 +1,4 @@
-"""Signals of sentences, from the logits and hidden states of a run of tokens."""
+"""Measuring: signals of sentences from the logits and hidden states of a run of tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncheck.types import SentenceSignals, SentenceSpan
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A response's text and the (start, stop) characters of each of its tokens."""
+    """Text of a response, and the characters ``(start, stop)`` of each of its tokens, half-open."""
 
     text: str
     char_spans: Sequence[tuple[int, int]]
@@ -27,7 +27,7 @@ class Transcript:
 class TokenRun:
     """A run of n tokens: ids (n,), the logits (n, V) that predicted them in both branches, states (n, H) per layer.
 
-    ``start`` is the place of the first in the response.
+    ``start`` is the position of the first token in the response.
     """
 
     ids: Tensor
@@ -44,10 +44,10 @@ def measure_tokens(
     layers: Sequence[int],
     lid_references: LidReferences | None,
 ) -> list[SentenceSignals]:
-    """Measure the sentences of a run of tokens, from the first token of the first to the last of the last one.
+    """Measure the sentences of a run, which begins with the first sentence's first token and ends with the last one's.
 
     ``spans`` count tokens of the whole response, and at least one has a token. ``layers`` are the decoder blocks of
-    ``tokens.states``; without references LID is not measured.
+    ``tokens.states``; without references, LID is not measured.
     """
     statistics = token_statistics(tokens.logits, tokens.contrast, tokens.ids)
     values = torch.stack(
@@ -78,7 +78,7 @@ def measure_tokens(
 def _transferred(
     values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
 ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Copy everything that is kept from the device at once."""
+    """Copy all values that are kept to the CPU at once."""
     tensors = [values, *states, *lids]
     flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])
@@ -87,14 +87,14 @@ def _transferred(
 
 
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
-    """Return the signals of a sentence that lies within the token of another: none."""
+    """Return empty signals, for a sentence that lies within a token of another sentence."""
     return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
 
 
 def unmeasured(
     token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, start: int = 0
 ) -> list[SentenceSignals]:
-    """Return sentences of the tokens from ``start`` on without running a language model: every signal is NaN."""
+    """Return the sentences of the tokens from ``start`` on with every signal NaN, without running a language model."""
     table = np.full((4, len(token_ids)), np.nan, np.float32)
     ids = np.asarray(token_ids, np.int64)
     return [replace(_sentence(span, transcript, ids, table, {}, {}, start), measured=False) for span in spans]
@@ -125,7 +125,7 @@ def _sentence(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """State of a row's open sentence when the row was cut within it: by token its id (), logits (V,), states (H,)."""
+    """State of the open sentence of a row that was cut within it: for each token its id (), logits (V,), states (H,)."""
 
     ids: list[Tensor]
     logits: list[Tensor]
@@ -139,11 +139,11 @@ class Head:
 class Columns:
     """Logits, ids and states of the tokens decoded since the last measured sentence, on the model's device.
 
-    Columns are counted from the first that all rows have; those of a row's head are the ones before 0.
+    Columns are counted from the first one that all rows have; the columns of a row's head are negative.
 
-    ``logits[j]`` (B, V) predicted ``ids[j]`` (B,), and so did ``contrast[j]`` without the context; of both there is one
-    more than their branch has read. ``next_logits`` is None if the first are still to come, ``contrast`` if there is no
-    such branch, and ``heads`` are what each row begins with.
+    ``logits[j]`` (B, V) predicted ``ids[j]`` (B,), and so did ``contrast[j]`` without the context; each of the two has
+    one entry more than its branch has read. ``next_logits`` is None if the first logits are still to come, ``contrast``
+    is None if there is no branch without the context, and ``heads`` are the beginnings of the rows.
     """
 
     def __init__(
@@ -158,16 +158,16 @@ class Columns:
 
     @property
     def fed(self) -> int:
-        """Columns that the branch with the context has read."""
+        """Number of columns that the branch with the context has read."""
         return self._fed
 
     @property
     def contrasted(self) -> int:
-        """Columns that the branch without the context has read."""
+        """Number of columns that the branch without the context has read."""
         return max(len(self.contrast) - 1, 0)
 
     def was_fed(self, logits: Tensor, states: Sequence[Tensor], *, rows: Sequence[int] | None = None) -> None:
-        """Add the logits (B, n, V) and states (B, n, H) by layer that followed the next columns.
+        """Add the logits (B, n, V), and the states (B, n, H) of each layer, that follow the next n columns.
 
         ``rows`` are the rows that these belong to, None for all; the others get zeros, which must not be used.
         """
@@ -179,17 +179,17 @@ class Columns:
         self._fed += logits.shape[1]
 
     def was_contrasted(self, logits: Tensor, *, rows: Sequence[int] | None = None) -> None:
-        """Add (B, n, V) logits that followed the next columns without the context; ``rows`` as :meth:`was_fed`."""
+        """Add the logits (B, n, V) that follow the next columns without the context; ``rows`` as in :meth:`was_fed`."""
         if rows is not None:
             logits = _spread(logits, rows, len(self.ids[0]))
         self.contrast += logits.unbind(1)
 
     def unread(self, stop: int) -> Tensor:
-        """(B, n) ids before ``stop`` that the branch without the context has not read."""
+        """Return the ids (B, n) before ``stop`` that the branch without the context has not read."""
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
 
     def run(self, row: int, start: int, stop: int, *, first: int, with_contrast: bool) -> TokenRun:
-        """Return columns ``start`` to ``stop`` of one row, at least one: its response's tokens from ``first`` on."""
+        """Return columns ``start`` to ``stop`` of one row, at least one; ``first`` is the first token's position."""
         head = self.head(row, stop, start=start)
         return TokenRun(
             ids=torch.stack(head.ids),
@@ -200,7 +200,7 @@ class Columns:
         )
 
     def head(self, row: int, stop: int, *, start: int | None = None) -> Head:
-        """Return what a row holds from a column, its head's first for None, to another; copies nothing."""
+        """Return a row's values from column ``start`` (None: from its head) to ``stop``, without copying."""
         known = self._heads[row] if self._heads else None
         first = start if start is not None else -len(known or ())
 
@@ -216,7 +216,7 @@ class Columns:
         )
 
     def after(self, row: int, stop: int) -> tuple[Tensor, Tensor | None]:
-        """Return the logits (V,) of what follows the columns before ``stop``, with and without the context."""
+        """Return the logits (V,) of the token after the columns before ``stop``, with and without the context."""
         if stop >= 0:
             return self.logits[stop][row], self.contrast[stop][row] if self.contrast else None
         assert self._heads is not None

@@ -1,4 +1,4 @@
-"""The rows of a session: their ids, text and sentences."""
+"""Rows of a session: their ids, text and sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Scoped(ABC):
-    """A context manager that leaves what it has entered in reverse order, even if entering fails midway."""
+    """Context manager that exits the parts it has entered in reverse order, even if entering fails midway."""
 
     _scope: ExitStack
 
@@ -43,9 +43,17 @@ _SPARE_COLUMNS = 64
 
 
 class Sequences:
-    """(B, n) ids that grow by a column without being copied; shorter rows are padded on the left.
+    """Token ids (B, n) int64 that grow by a column without being copied; shorter rows are padded on the left.
 
-    Padding repeats the row's own first token, so that a processor which counts tokens sees no new one. No row is empty.
+    Padding repeats the row's own first token, so that a processor which counts tokens sees no new one. No row may be
+    empty.
+
+    Parameters
+    ----------
+    rows
+        The first ids of each row.
+    device
+        Where the ids are kept.
     """
 
     def __init__(self, rows: Sequence[Sequence[int]], device: torch.device) -> None:
@@ -55,22 +63,22 @@ class Sequences:
         self._buffer = self._widened(torch.tensor(filled, device=device))
 
     def append(self, token_ids: Tensor) -> None:
-        """Add a column of (B,) ids."""
+        """Add a column of ids (B,)."""
         if self._width == self._buffer.shape[1]:
             self._buffer = self._widened(self._buffer)
         self._buffer[:, self._width] = token_ids
         self._width += 1
 
     def padded(self) -> Tensor:
-        """(B, n) ids of all rows; a view."""
+        """Return the ids (B, n) of all rows; a view."""
         return self._buffer[:, : self._width]
 
     def mask(self) -> Tensor:
-        """(B, n) int64: 0 where a row is padded."""
+        """Return the attention mask (B, n) int64: 0 where a row is padded, 1 elsewhere."""
         return self._mask(self._width)
 
     def mask_and_positions(self, columns: int) -> tuple[Tensor | None, Tensor]:
-        """Return the mask of a forward over so many columns, None if nothing is padded, and the positions."""
+        """Return the mask of a forward pass over so many columns, None if nothing is padded, and the positions."""
         mask = self._mask(columns)
         return mask if any(self._pads) else None, (mask.cumsum(-1) - 1).clamp_min(0)
 
@@ -79,7 +87,7 @@ class Sequences:
         return (torch.arange(columns, device=pads.device) >= pads[:, None]).long()
 
     def of_row(self, row: int) -> Tensor:
-        """(1, n) ids of one row without its padding; a view."""
+        """Return the ids (1, n) of one row without its padding; a view."""
         return self._buffer[row : row + 1, self._pads[row] : self._width]
 
     @staticmethod
@@ -101,7 +109,7 @@ class Row:
     end_token : int or None
         The end-of-text token that ended it, if one did.
     start, sentences : int
-        Tokens and sentences of the response when the round began.
+        Number of tokens and of sentences in the response when the round began.
     closed : list of SentenceSpan
         Sentences closed in this round.
     """
@@ -131,23 +139,23 @@ class Row:
 
     @property
     def char_spans(self) -> list[tuple[int, int]]:
-        """Characters of each token."""
+        """The characters ``(start, stop)`` of each token, half-open."""
         return self._segmenter.char_spans
 
     @property
     def measured_tokens(self) -> int:
-        """Tokens of the sentences closed since the session last advanced."""
+        """Number of tokens of the sentences closed since the session last advanced."""
         return self.closed[-1].token_end - self.start if self.closed else 0
 
     def push(self, token_id: int) -> str:
-        """Append a token; returns the text that it completed."""
+        """Append a token and return the text that it completed."""
         text = self._detokenizer.push(token_id)
         self.token_ids.append(token_id)
         self.closed += self._segmenter.push(text)
         return text
 
     def end(self, end_token: int | None = None) -> None:
-        """Close the open sentence: the continuation is over, by this token if one is given."""
+        """Close the open sentence and end the continuation, with an end-of-text token if one is given."""
         if not self.ended:
             self.ended = True
             self.end_token = end_token
@@ -160,14 +168,14 @@ class Row:
         self.closed = []
 
     def stop_after(self, *, tokens: int, sentences: int) -> None:
-        """End this row after so many tokens, which are these sentences; what it holds after them is forgotten."""
+        """End this row after so many tokens and sentences, and forget what comes after them."""
         self._segmenter = self._segmenter.rewound(tokens, sentences=sentences)
         del self.token_ids[tokens:]
         self.start, self.sentences, self.closed = tokens, sentences, []
         self.ended, self.end_token = True, None
 
     def fork(self, *, keep_closed: bool) -> Row:
-        """Copy this row cut back to the end of its closed sentences, or to their start."""
+        """Return a copy of this row, cut back to the end of its closed sentences or to their start."""
         tokens = self.start + (self.measured_tokens if keep_closed else 0)
         sentences = self.sentences + (len(self.closed) if keep_closed else 0)
         segmenter = self._segmenter.rewound(tokens, sentences=sentences)
@@ -178,7 +186,7 @@ class Row:
         return row
 
     def cut(self, tokens: int) -> Row:
-        """Copy this row with the first tokens of this round; sentences that these close are closed."""
+        """Return a copy of this row with only the first tokens of this round; sentences that they close are closed."""
         end = self.start + tokens
         segmenter = self._segmenter.rewound(self.start, sentences=self.sentences)
         row = Row(self._tokenizer, self.prompt, segmenter, self.token_ids[:end])
@@ -188,7 +196,7 @@ class Row:
         return row
 
     def kept(self) -> Row:
-        """Copy this row with its closed sentences, which stay closed in this round."""
+        """Return a copy of this row with its closed sentences, which stay closed in this round."""
         row = self.fork(keep_closed=True)
         row.start, row.sentences, row.closed = self.start, self.sentences, list(self.closed)
         return row
