@@ -269,7 +269,7 @@ class BatchWatch(Scoped):
             layer.clear()
 
     def _past(self, cache: Any, width: int) -> int:  # noqa: ANN401 - any cache of transformers
-        """Number of columns that the loop has fed before and does not feed again."""
+        """Return the number of columns that the loop has fed before and does not feed again."""
         if cache is None:
             return 0
         if isinstance(cache, QuantizedCache):

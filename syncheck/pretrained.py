@@ -1,4 +1,5 @@
 """Checkpoints of transformers: loaded without running their code, with one error class, and identified by weights."""
+
 from __future__ import annotations
 
 import hashlib

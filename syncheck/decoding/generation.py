@@ -99,8 +99,8 @@ def generation_setup(
     Raises
     ------
     InputError
-        For ``num_beams`` above 1, a ``cache_implementation`` other than ``"dynamic"``, or requested outputs that are not
-        collected: attentions, hidden states, logits, scores.
+        For ``num_beams`` above 1, a ``cache_implementation`` other than ``"dynamic"``, or requested outputs that are
+        not collected: attentions, hidden states, logits, scores.
     """
     beams = generation_config.num_beams
     if beams is not None and beams > 1:

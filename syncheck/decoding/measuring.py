@@ -125,7 +125,7 @@ def _sentence(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """State of the open sentence of a row that was cut within it: for each token its id (), logits (V,), states (H,)."""
+    """Open sentence of a row that was cut within it: for each token its id (), logits (V,) and states (H,)."""
 
     ids: list[Tensor]
     logits: list[Tensor]

@@ -1,4 +1,4 @@
-"""Answers that are scored while they grow: a decoding session with a scorer for each row."""
+"""Scored sessions: answers that are scored while they grow, with a scorer for each row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSi
 
 
 class ScoredAnswer:
-    """One answer as scored so far: its ``scorer``, its ``sentences``, and the ``signals`` of each."""
+    """One answer as scored so far.
+
+    Attributes
+    ----------
+    scorer : SentenceScorer
+    sentences : list of SentenceScore
+    signals : list of SentenceSignals
+        Signals of each sentence.
+    """
 
     def __init__(self, scorer: SentenceScorer) -> None:
         self.scorer = scorer
@@ -33,12 +41,16 @@ class ScoredAnswer:
         return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.prompt.question)}")
 
     def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> None:
-        """Add scored sentences."""
+        """Add sentences with their signals and scores."""
         self.signals += signals
         self.sentences += sentences
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
-        """Return the answer as scored so far."""
+        """Return the report of the answer as scored so far.
+
+        ``transcript`` is its text with the characters of its tokens; ``stop`` and ``seconds`` are as in
+        :class:`syncheck.Report`.
+        """
         count = sum(len(signals.token_ids) for signals in self.signals)
         return Report(
             prompt=self.scorer.prompt,
@@ -54,7 +66,7 @@ class ScoredAnswer:
 
 
 def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
-    """Refuse an invalid threshold, or one that no sentence could be compared with."""
+    """Refuse a threshold outside [0, 1] (InputError), or any threshold without scores (NotReadyError)."""
     if stop_below is None:
         return
     check_share(stop_below, "stop_below")
@@ -63,7 +75,7 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
-    """Return whether a sentence claims something and has a score below the threshold, or none."""
+    """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
     if sentence.status == "not_checkable":
         return False
     return sentence.score is None or sentence.score < threshold
@@ -72,7 +84,7 @@ def falls_below(sentence: SentenceScore, threshold: float) -> bool:
 def scored_unmeasured(
     scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
 ) -> list[ScoredAnswer]:
-    """Score given answers without running a language model; those of one scorer together."""
+    """Score given answers without running a language model; answers of one scorer are scored together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
     _score(answers, dict(enumerate(measured)), since=None)
     return answers
@@ -84,7 +96,7 @@ class ScoredSession(Scoped):
     Parameters
     ----------
     scorers
-        One for each row; rows of one prompt share theirs, and their sentences are scored together.
+        One for each row. Rows with the same prompt should share one: their sentences are then scored together.
 
     Attributes
     ----------
@@ -101,23 +113,23 @@ class ScoredSession(Scoped):
 
     @property
     def scorer(self) -> SentenceScorer:
-        """The scorer of a session of one prompt."""
+        """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
 
     def decode(
         self, plan: GenerationSetup, *, generator: torch.Generator | None = None, stop_below: float | None = None
     ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
-        """Decode until every row is over, or has a sentence that falls below a score; see :func:`decode`.
+        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
 
         Yields
         ------
         list of list of SentenceScore
-            Sentences that each row has closed in a round.
+            The sentences that each row has closed in a round.
 
         Returns
         -------
-        sequence of StopReason
-            Reason why each row has stopped.
+        sequence of StopReason or None
+            Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
         """
         stops: Sequence[StopReason | None] = ()
         for step in decode(self.decoding, plan, generator=generator):
@@ -128,7 +140,7 @@ class ScoredSession(Scoped):
         return stops
 
     def cut_below(self, threshold: float | None) -> bool:
-        """End each row with its first sentence that falls below a score; return whether any row ended so.
+        """End each row after its first sentence that falls below a score; return True if any row has ended so by now.
 
         A row that ended by itself with that sentence stays as it is.
         """
@@ -150,7 +162,10 @@ class ScoredSession(Scoped):
         return self.decoding.due()
 
     def score_round(self) -> list[list[SentenceScore]]:
-        """Measure and score the sentences that the rows closed in this round, and continue; a list for each row."""
+        """Measure and score the sentences that the rows closed in this round, and begin the next round.
+
+        Returns the scores of each row's sentences.
+        """
         since = self._due_since or time.perf_counter()
         measured = self.decoding.measure()
         self.decoding.advance()
@@ -163,7 +178,7 @@ class ScoredSession(Scoped):
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
     ) -> None:
-        """Measure and score a given response of each row."""
+        """Measure and score a given response for each row; see :meth:`DecodingSession.replay`."""
         found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
             found[row] += sentences
@@ -176,7 +191,7 @@ class ScoredSession(Scoped):
         return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
 
     def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
-        """Return the report of each row, as scored so far."""
+        """Return the report of each row as scored so far; ``stops`` has the reason why each row is over."""
         return [
             answer.report(
                 Transcript(row.text, row.char_spans),
@@ -193,7 +208,7 @@ class ScoredSession(Scoped):
 def _score(
     answers: Sequence[ScoredAnswer], measured: dict[int, Sequence[SentenceSignals]], *, since: float | None
 ) -> list[list[SentenceScore]]:
-    """Score the next sentences of each answer and keep them; answers of one scorer are scored together."""
+    """Score and keep the next sentences of each answer; answers of one scorer are scored together."""
     scored: list[list[SentenceScore]] = [[] for _ in answers]
     for scorer in dict.fromkeys(answer.scorer for answer in answers):
         rows = [row for row, answer in enumerate(answers) if answer.scorer is scorer]

@@ -1,6 +1,6 @@
-"""Continuations being decoded: their token ids, both branches, the taps and the sentence boundaries.
+"""Decoding sessions: continuations with their token ids, both branches, taps and sentence boundaries.
 
-Live decoding, search and replay all go through here, so that every sentence is measured by the same code.
+Live decoding, search and replay all use a session, so that every sentence is measured by the same code.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ HELD_TOKENS = 64
 """Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""
 
 REPLAYED_BYTES = 64 * 2**20
-"""Logits of given responses that a branch computes at once; the fewer passes, the less a replay costs."""
+"""Size of the logits of given responses that a branch computes at once; fewer passes make a replay cheaper."""
 
 CLEAR_LEAD = 4
-"""By how many of the last steps those that ask for the logits without the context must outnumber the others, for both
-branches to read a token in one forward."""
+"""Lead of recent steps that ask for the logits without the context over the other steps, from which both branches read
+a token in one forward pass."""
 
 FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
 """Tokens of each row that are fed at once, whatever the size of the logits."""
@@ -43,7 +43,7 @@ class DecodingSession(Scoped):
     """B continuations, decoded in lockstep and measured sentence by sentence.
 
     Use as a context manager: hidden-state hooks are attached inside and removed on exit. A round lasts from one
-    :meth:`advance` or :meth:`select` to the next; what is not in this table raises ``NotReadyError``:
+    :meth:`advance` or :meth:`select` to the next. Any call that is not in this table raises ``NotReadyError``:
 
     ========  ================================  =============================================================
     state     may be called                     what follows
@@ -61,23 +61,27 @@ class DecodingSession(Scoped):
     ========  ================================  =============================================================
 
     The logits may be read in any state. After ``fork``, rows that are kept whole have closed their sentence, and the
-    round ends with ``select``. Only :meth:`replay` is called on a session that measures given
-    responses. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses
-    ``select`` and ``replay``.
+    round ends with ``select``. A session that measures given responses is used with :meth:`replay` or :meth:`extend`
+    alone. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses ``select``
+    and ``replay``.
 
     Parameters
     ----------
     model
         A causal language model in evaluation mode.
+    tokenizer
+        Its tokenizer.
     prompts
-        The pair of prompts of each row, or one for one row. Without a context there is no second branch, and KL is
-        NaN.
+        The pair of prompts of each row, or a single pair for one row. Without a context there is no second branch, and
+        KL is NaN.
     layers
-        Decoder blocks whose activations are kept at each sentence's last token.
+        Decoder blocks, counted from 0, whose activations are kept at each sentence's last token.
     lid_references
         Reference activations that LID is measured against; None leaves it unmeasured.
+    segmenter
+        Rules by which text is cut into sentences.
     observed
-        Another loop runs the model with the context, and passes its outputs to :meth:`observe`.
+        True if another loop runs the model with the context and passes its outputs to :meth:`observe`.
 
     Attributes
     ----------
@@ -88,9 +92,9 @@ class DecodingSession(Scoped):
     PromptError
         If a prompt does not fit the model's window.
     InputError
-        If the model encodes some of the prompts in another way, because they are longer.
+        If the model encodes some of the prompts in another way than the others, because they are longer.
     UnsupportedModelError
-        If the model's state is not in its cache.
+        If the model keeps its state outside its cache.
 
     Notes
     -----
@@ -136,13 +140,13 @@ class DecodingSession(Scoped):
 
     @property
     def next_logits(self) -> Tensor:
-        """(B, V) raw logits of the next token; feeds the last token, if it is not yet fed."""
+        """Raw logits (B, V) of the next token; feeds the last token if it has not been fed yet."""
         self._feed_pending()
         return self._columns.logits[-1]
 
     @property
     def contrast_logits(self) -> Tensor:
-        """(B, V) raw logits of the next token without the context; raises NotReadyError if no prompt has a context."""
+        """Raw logits (B, V) of the next token without the context; NotReadyError if no prompt has a context."""
         if self._contrast is None:
             raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
         self._is_asked = True
@@ -151,12 +155,12 @@ class DecodingSession(Scoped):
 
     @property
     def running(self) -> list[int]:
-        """Rows that have closed no sentence in this round and are not over."""
+        """Indices of the rows that have closed no sentence in this round and are not over."""
         return [index for index, row in enumerate(self.rows) if not (row.closed or row.ended)]
 
     @property
     def room(self) -> int | None:
-        """Tokens that still fit the model's window; None if it has none."""
+        """Number of tokens that still fit the model's window; None if the model states no limit."""
         if self._window is None:
             return None
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
@@ -167,8 +171,13 @@ class DecodingSession(Scoped):
         Parameters
         ----------
         row
-            None for all rows, (B, n): shorter ones begin with repeats of their own first token, and those that are over
-            continue with what was pushed to them since. The index of a row for that one without its padding, (1, n).
+            Index of a row, for its ids (1, n) without padding. None for the ids (B, n) of all rows: shorter rows begin
+            with repeats of their own first token, and rows that are over continue with whatever was pushed to them
+            since.
+
+        Returns
+        -------
+        Tensor of shape (B, n) or (1, n), int64
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
@@ -182,8 +191,13 @@ class DecodingSession(Scoped):
         end_tokens
             Tokens that end a continuation; they are not part of its text.
         one_sentence
-            Also drop tokens for rows that have closed a sentence in this round: a search takes one each. Such rows
-            leave the batch, which runs on without them, and come back by :meth:`select`.
+            True also drops tokens for rows that have closed a sentence in this round, for a search that takes one
+            sentence from each. Such rows leave the batch, which runs on without them, and return with :meth:`select`.
+
+        Raises
+        ------
+        NotReadyError
+            If the state does not allow it; see the table of the class.
         """
         if self._one_sentence and not one_sentence:
             raise NotReadyError("rows of this round have left the batch after a sentence; call select() first")
@@ -205,19 +219,22 @@ class DecodingSession(Scoped):
         return texts
 
     def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
-        """Take the logits (B, 1, V) and states (B, 1, H) of the token fed last; the first call is the prompt's."""
+        """Take the logits (B, 1, V) and each layer's states (B, 1, H) of the token fed last; first those of the prompt.
+
+        For observed sessions.
+        """
         if self._columns.logits:
             self._columns.was_fed(logits, states)
         else:
             self._columns.logits.append(logits[:, 0])
 
     def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
-        """Collect the outputs of the tapped blocks in the forwards of an observed loop, one list per layer."""
+        """Return a context manager that collects the tapped blocks' outputs of an observed loop, one list per layer."""
         return self._taps.recording()
 
     @property
     def is_recording(self) -> bool:
-        """True if a forward that runs in this thread or asyncio task is the observed loop's."""
+        """True if a forward pass that runs in this thread or asyncio task is one of the observed loop."""
         return self._taps.is_recording
 
     def complete(self) -> bool:
@@ -225,13 +242,19 @@ class DecodingSession(Scoped):
         return not self.running
 
     def due(self) -> bool:
-        """Return True if there is a sentence to measure, and every row has one or many tokens are held."""
+        """Return True if there is a sentence to measure, and either every row has one or 64 tokens are held."""
         return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
 
     def measure(self) -> list[list[SentenceSignals]]:
-        """Measure the sentences closed in this round, once, before :meth:`advance` or :meth:`select`; one list per row.
+        """Measure the sentences closed in this round and return them, one list per row.
 
-        The no-context branch reads them in one teacher-forced pass.
+        Called once in a round, before :meth:`advance` or :meth:`select`. The no-context branch reads the sentences in
+        one teacher-forced pass.
+
+        Raises
+        ------
+        NotReadyError
+            If the round is measured already.
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")
@@ -253,7 +276,7 @@ class DecodingSession(Scoped):
         Raises
         ------
         NotReadyError
-            If sentences are not measured yet, or rows have left the batch, see :meth:`push`.
+            If sentences are not measured yet, or rows have left the batch (see :meth:`push`).
         """
         if self._one_sentence:
             raise NotReadyError("rows of this round have left the batch after a sentence; call select()")
@@ -270,10 +293,19 @@ class DecodingSession(Scoped):
     def select(self, rows: Sequence[int], *, keep_sentences: bool = True) -> None:
         """Begin the next round with copies of some rows, after their measured sentences or where the round began.
 
-        No token is encoded again: caches are cropped and the saved logits are used.
+        No token is encoded again: caches are cropped and saved logits are reused.
+
+        Parameters
+        ----------
+        rows
+            Row to copy for each new row; a row may occur several times or not at all.
+        keep_sentences
+            True continues after the measured sentences, False where the round began.
 
         Raises
         ------
+        NotReadyError
+            If sentences are to be kept that are not measured yet.
         UnsupportedModelError
             If tokens are to be taken back from a model whose state cannot be rewound.
         """
@@ -286,22 +318,22 @@ class DecodingSession(Scoped):
     def fork(self, rows: Sequence[int], tokens: Sequence[int | None]) -> None:
         """Begin a round with copies of some rows, each cut within its measured sentences or kept with them.
 
-        No token is encoded again, and the sentences that are open are measured from their first token on. A row that
-        is kept whole takes no tokens in the round: it waits to be selected.
+        No token is encoded again, and open sentences are later measured from their first token on. A row that is kept
+        whole takes no tokens in the round: it waits to be selected.
 
         Parameters
         ----------
         rows
             Row to copy for each new row.
         tokens
-            How many tokens of the round each new row keeps; None for the measured sentences as they are.
+            Number of the round's tokens that each new row keeps; None keeps its measured sentences whole.
 
         Raises
         ------
         NotReadyError
             If the round is not measured.
         InputError
-            If a row has measured fewer tokens.
+            If more tokens are to be kept than a row has measured.
         UnsupportedModelError
             If tokens are to be taken back from a model whose state cannot be rewound.
         """
@@ -328,7 +360,7 @@ class DecodingSession(Scoped):
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
     ) -> Iterator[tuple[int, list[SentenceSignals]]]:
-        """Measure a given response of each row by teacher forcing, some tokens at a time.
+        """Measure a given response for each row by teacher forcing, some tokens at a time.
 
         Parameters
         ----------
@@ -373,7 +405,11 @@ class DecodingSession(Scoped):
         Parameters
         ----------
         token_ids
-            Tokens after those of the last sentence that was measured, up to the last of these.
+            Tokens after those of the last sentence that was measured, up to the end of these sentences.
+        spans
+            The sentences that these tokens close.
+        transcript
+            The text so far and the characters of each token.
         """
         ids = torch.tensor([list(token_ids)], dtype=torch.long, device=self._sequences.padded().device)  # (1, n)
         for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1) if token_ids else ():
@@ -393,7 +429,7 @@ class DecodingSession(Scoped):
         return self._main
 
     def _cut_branches(self, rows: Sequence[int], stops: Sequence[int]) -> Tensor:
-        """Continue in both branches with copies of rows up to a column each; returns their next logits (B, V)."""
+        """Continue both branches with copies of rows, each up to its column, and return their next logits (B, V)."""
         columns = self._columns
         if self._contrast is not None:
             self._contrast_to(max(stops))
@@ -415,7 +451,7 @@ class DecodingSession(Scoped):
         self._one_sentence = heads is not None
 
     def _closed_columns(self, row: int) -> int:
-        """Columns up to the end of the row's closed sentences."""
+        """Return the number of columns up to the end of the row's closed sentences."""
         return self.rows[row].start + self.rows[row].measured_tokens - self._firsts[row]
 
     def _check_measured(self, is_needed: bool) -> None:
@@ -447,9 +483,9 @@ class DecodingSession(Scoped):
         columns.was_fed(logits, states, rows=fed)
 
     def _read_along(self) -> Branch | None:
-        """Return the branch without the context, if it should read the next token in the forward of the other one.
+        """Return the branch without the context if it should read the next token in the other branch's forward pass.
 
-        That is cheaper where each step asks for its logits, and dearer where it could read many tokens at a time.
+        That is cheaper if each step asks for its logits, and dearer if it could read many tokens at a time.
         """
         self._lead = min(max(self._lead + (1 if self._is_asked else -1), 0), 2 * CLEAR_LEAD)
         self._is_asked = False
@@ -468,7 +504,7 @@ class DecodingSession(Scoped):
         self._contrast_to(len(self._columns.ids))
 
     def _unfinished(self, read: int) -> list[int]:
-        """Rows that have closed no sentence, or one with a token that a branch of so many columns has not read."""
+        """Return the rows with no closed sentence, or with one that a branch of ``read`` columns has not read whole."""
         return [
             index
             for index, row in enumerate(self.rows)
@@ -476,7 +512,7 @@ class DecodingSession(Scoped):
         ]
 
     def _contrast_to(self, stop: int, *, narrow: bool = False) -> None:
-        """Let the branch without the context read the columns before ``stop``, of the rows that need it if asked."""
+        """Let the branch without the context read the columns before ``stop``, if asked only in rows that need it."""
         branch, columns = self._contrast, self._columns
         if branch is None or columns.contrasted >= stop:
             return
@@ -499,7 +535,7 @@ class DecodingSession(Scoped):
 
 
 def _tokens_at_once(logits: Tensor) -> int:
-    """Return how many tokens a replay feeds at once, by the size of the logits (B, V) of one."""
+    """Return how many tokens a replay feeds at once, from the size of one token's logits (B, V)."""
     fitting = REPLAYED_BYTES // (logits.numel() * logits.element_size())
     return min(max(fitting, FEWEST_REPLAYED), MOST_REPLAYED)
 

@@ -1,4 +1,4 @@
-"""Signals of each token, from the logits and hidden states of the model."""
+"""Signals of tokens, from the logits and hidden states of the model."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Bounds of entropy and KL where only the likeliest tokens are known, as inference servers report them."""
+"""Bounds of entropy and KL when only the likeliest tokens are known, as inference servers report them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from syncheck.errors import InputError
 from syncheck.types import Bounds, Floats
 
 _LOWEST = -600.0
-"""Nats; its exponential is not 0."""
+"""Least log-probability that is reckoned with, in nats; its exponential is not 0."""
 _PEAK = 1 / np.e
-"""The p at which -p ln p is largest."""
+"""Value of p at which -p ln p is largest."""
 
 
 def entropy_bounds(
@@ -26,25 +26,26 @@ def entropy_bounds(
     vocab_size
         Number V of entries of each distribution.
     largest_other : array-like of shape (T,) or ()
-        Log-probability that no other entry exceeds: the least of the k likeliest, if those are among the known.
+        Log-probability, in nats, that no other entry exceeds: the lowest of the k likeliest, if those are all known.
     error
-        Nats that each log-probability, and the exact value that the bounds are to hold, may be off by.
+        Error, in nats, of each log-probability and of the exact value that the bounds are to contain.
 
     Returns
     -------
     Bounds
-        (T,) in nats, NaN where a whole row is.
+        (T,) in nats; NaN where a whole row is NaN.
 
     Raises
     ------
     InputError
-        If a row has more than V entries, a log-probability is above 0, or they add up to more than 1.
+        If a row has more than V entries, a log-probability is above 0, or the probabilities add up to more than 1.
 
     Notes
     -----
-    With H_k over the known entries and a mass t outside, the entropy lies within H_k - t ln t (all of t on one entry)
-    and H_k - t ln t + t ln(V - k) (t spread evenly). Where no other entry exceeds c < t, t is on several: the lower
-    bound has as many entries of c as t holds, and one of the rest.
+    Let H_k be the sum of -p ln p over the k known entries, and t the mass of the others. The entropy lies between
+    H_k - t ln t (all of t on one entry) and H_k - t ln t + t ln(V - k) (t spread evenly). If no other entry exceeds
+    c < t, t is divided among several: the lower bound then has as many entries of c as fit into t, and one with the
+    remainder.
     """
     rows = _rows(log_probs, error)
     known = (~np.isnan(rows)).sum(-1)
@@ -70,24 +71,24 @@ def entropy_bounds(
 
 
 def kl_bounds(log_p: ArrayLike, log_q: ArrayLike, *, error: float = 1e-9) -> Bounds:
-    """Bound KL(p || q) from below by the entries that are known of both; from above nothing bounds it.
+    """Bound KL(p || q) from below by the entries that are known in both; nothing bounds it from above.
 
     Parameters
     ----------
     log_p, log_q : array-like of shape (T, K)
         Log-probabilities, in nats, of the same entries of p and q; NaN in either leaves an entry to the tail.
     error
-        Nats that each log-probability, and the exact value that the bounds are to hold, may be off by.
+        Error, in nats, of each log-probability and of the exact value that the bounds are to contain.
 
     Returns
     -------
     Bounds
-        (T,) in nats: at least the KL of the distributions in which all other entries are one; at most inf.
+        (T,) in nats: from the KL of the distributions in which all other entries are merged into one, up to inf.
 
     Raises
     ------
     InputError
-        If the shapes differ, a log-probability is above 0, or they add up to more than 1.
+        If the shapes differ, a log-probability is above 0, or the probabilities add up to more than 1.
     """
     p, q = _rows(log_p, error), _rows(log_q, error)
     if p.shape != q.shape:
@@ -118,13 +119,13 @@ def _rows(log_probs: ArrayLike, error: float) -> Floats:
 
 
 def _tail(low: Floats, high: Floats, others: Floats) -> tuple[Floats, Floats]:
-    """Return the least and the largest mass of what is not known; none where there are no other entries."""
+    """Return the least and the largest mass of the entries that are not known; 0 if there are no others."""
     least, most = (np.clip(1.0 - np.nansum(side, axis=-1), 0.0, 1.0) for side in (high, low))
     return np.where(others > 0, least, 0.0), np.where(others > 0, most, 0.0)
 
 
 def _least_tail(low: Floats, high: Floats, cap: Floats) -> Floats:
-    """Return the least that a tail of a mass from low to high adds to the entropy, with no entry above the cap."""
+    """Return the least that a tail with a mass from low to high adds to the entropy, with no entry above the cap."""
     together = np.minimum(_surprise(low), _surprise(high))  # concave: the least is at an end
     full = np.floor(low / cap)
     apart = full * _surprise(cap) + _surprise(np.clip(low - full * cap, 0.0, cap))  # rises with the mass below the peak

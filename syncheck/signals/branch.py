@@ -1,4 +1,4 @@
-"""Continuations of prompts that are fed tokens, in one conditional distribution: with the context, or without it."""
+"""Branches: continuations of prompts in one conditional distribution, with the context or without it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 class Branch:
     """B continuations of prompts; never encodes a token twice.
 
-    They lie in a batch (:class:`PaddedRows`). A single one that is forked becomes a :class:`TokenTree`, if the model
-    accepts one and reads less that way; results are the same, except that only in a batch a row that is left out can
-    fill the window. Rows that need no more tokens can be left out (:meth:`narrow`) until the next :meth:`select`.
+    The continuations are rows of a batch (:class:`PaddedRows`). A single one that is forked becomes a
+    :class:`TokenTree` if the model accepts one and reads less that way. Results are the same, except that a row that is
+    left out can fill the window only in a batch. Rows that need no more tokens can be left out (:meth:`narrow`) until
+    the next :meth:`select`.
 
-    The token ids of each row's prompt are fed at once; the same prompt of several rows is encoded once. ``next_logits``
+    The token ids of each row's prompt are fed at once, and a prompt of several rows is encoded once. ``next_logits``
     (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two branches of a model
-    that have joined (:meth:`join`) can be fed in one forward.
+    that have joined (:meth:`join`) can be fed in one forward pass.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
@@ -55,19 +56,19 @@ class Branch:
 
     @property
     def fed(self) -> list[int]:
-        """The rows that :meth:`feed` takes tokens for, in its order: all, unless :meth:`narrow` left some out."""
+        """The rows for which :meth:`feed` takes tokens, in its order: all, unless :meth:`narrow` left some out."""
         return self._layout.fed
 
     @property
     def width(self) -> int:
-        """Tokens of the longest row that is fed."""
+        """Number of tokens in the longest row that is fed."""
         return self._layout.width
 
     def feed(self, token_ids: Tensor) -> Tensor:
         """Append tokens (B, n) to every row that is fed and return the logits (B, n, V) that follow them.
 
-        The model runs once over all of them, but token by token if its state is recurrent: such a state gives other
-        numbers for a run of tokens.
+        The model runs once over all of them, or token by token if its state is recurrent, since such a state gives
+        different numbers for a run of tokens.
         """
         n = token_ids.shape[1]
         self._require_room(n)
@@ -78,10 +79,10 @@ class Branch:
         return logits
 
     def join(self, other: Branch) -> bool:
-        """Let another branch of the model go on in this one's cache, and return True, if one forward can feed both.
+        """Move another branch of the model into this one's cache and return True, if one forward pass can feed both.
 
         It can if the model takes a token tree and encodes texts of all lengths alike, and no branch is a batch; it is
-        worth it unless query heads share keys that weigh more than the model (:func:`reads_weights_for_less`).
+        worth it unless query heads share keys that take more memory than the model (:func:`reads_weights_for_less`).
         """
         are_trees = all(isinstance(branch._layout, TokenTree) or branch.rows == 1 for branch in (self, other))
         if not are_trees or self._switches or not takes_token_tree(self._model):
@@ -94,7 +95,7 @@ class Branch:
         return True
 
     def feed_with(self, other: Branch, token_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Feed tokens (B, n) to this branch and to another that has joined it, in one forward; see :meth:`feed`."""
+        """Feed tokens (B, n) to this branch and another that has joined it, in one forward pass; see :meth:`feed`."""
         branches = (self, other)
         for branch in branches:
             branch._require_room(token_ids.shape[1])
@@ -106,7 +107,7 @@ class Branch:
         return own, others
 
     def rewind(self, tokens: int, next_logits: Tensor) -> None:
-        """Take back the last ``tokens`` of every row; ``next_logits`` (B, V) are those saved there."""
+        """Take back the last ``tokens`` of every row; ``next_logits`` (B, V) are the logits saved at that point."""
         if tokens:
             self._require_rewindable()
         if tokens > min(self._layout.lengths):
@@ -126,8 +127,8 @@ class Branch:
     def select(self, rows: Sequence[int], dropped: Sequence[int], next_logits: Tensor) -> None:
         """Continue with copies of some rows, each without its last tokens.
 
-        A row may occur several times or not at all; from one that was left out at least the tokens are dropped that it
-        has not been fed. ``next_logits`` (len(rows), V) are those saved where each new row now ends.
+        A row may occur several times or not at all; a row that was left out drops at least the tokens that it was not
+        fed. ``next_logits`` (len(rows), V) are the logits saved where each new row now ends.
         """
         if any(dropped):
             self._require_rewindable()
@@ -144,7 +145,7 @@ class Branch:
         return self._layout
 
     def _require_room(self, n: int) -> None:
-        """Refuse n more tokens that do not fit, or that the model would encode in another way."""
+        """Refuse n more tokens that do not fit the window, or that the model would encode in another way."""
         _require_room(self._window, self.width + n)
         if self._switches:
             longest = max(self._layout.lengths)
@@ -170,7 +171,7 @@ class Branch:
 
 
 class PaddedRows:
-    """B continuations in an empty cache, a row each, for prompts of these lengths; padded on the left."""
+    """B continuations as rows of a batch, padded on the left; begins with an empty cache and the prompts' lengths."""
 
     def __init__(self, cache: Cache, lengths: Sequence[int]) -> None:
         self.cache = cache
@@ -198,8 +199,7 @@ class PaddedRows:
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
-        Returns the tokens, their mask (B, columns with the new ones), None if nothing is padded, and positions (1 or B,
-        n).
+        Returns the tokens, their mask (B, all columns) or None if nothing is padded, and their positions (1 or B, n).
         """
         before, self.width = self.width, self.width + token_ids.shape[1]
         columns = torch.arange(self.width, device=token_ids.device)
@@ -212,13 +212,13 @@ class PaddedRows:
         return token_ids, mask, positions
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back; all of them continue."""
+        """Take back the last tokens of every row; all rows continue."""
         if isinstance(self.cache, RewindableCache):
             self.cache.rewind(tokens)
         self.width -= tokens
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Continue with these rows only, copying those that change places; with all if the state cannot be rewound."""
+        """Continue with only these rows, copying those that change places; all rows if the state cannot be rewound."""
         if not isinstance(self.cache, RewindableCache) or set(rows) == set(self.fed):
             return
         going_on = set(rows)
@@ -245,13 +245,13 @@ class PaddedRows:
 
 
 def window_of(model: PreTrainedModel) -> int | None:
-    """Return the number of tokens that the model's positions reach; None if it states no limit."""
+    """Return the model's window in tokens, ``max_position_embeddings``; None if it states no limit."""
     window: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return window
 
 
 def check_window(model: PreTrainedModel, tokens: int) -> None:
-    """Refuse, by a PromptError, more tokens than the model's ``max_position_embeddings``."""
+    """Refuse, with a PromptError, more tokens than the model's window has."""
     window = window_of(model)
     _require_room(window, tokens)
 

@@ -1,4 +1,4 @@
-"""A key-value cache that grows without copying and is cut back in constant time."""
+"""Key-value cache that grows without copying and is cut back in constant time."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 _MIN_CAPACITY = 64
 _MOST_SPARE = 256
-"""Columns that a buffer grows by at most: copying it every 256 tokens costs little, half of a long prompt is much."""
+"""Most columns that a buffer grows by: a copy every 256 tokens is cheap, and half of a long prompt would be a lot."""
 
 WHOLE_ATTENTION = frozenset(("full_attention", "dense", "sparse"))
-"""Kinds of layers, in transformers' names, that see every token before; the last two say it of an MLP."""
+"""Types of layers, as transformers names them, that see every earlier token; the last two describe the MLP."""
 
 _REWINDABLE = WHOLE_ATTENTION | {"sliding_attention", "chunked_attention"}
-"""Kinds of layers whose whole state is keys and values."""
+"""Types of layers whose whole state is keys and values."""
 
 
 class GrowLayer(DynamicLayer):  # type: ignore[misc]
-    """One attention layer's keys and values in a buffer with room to grow; ``keys`` and ``values`` are views of it.
+    """Keys and values of one attention layer in a buffer with room to grow; ``keys`` and ``values`` are views of it.
 
-    Used for sliding-window layers too: all columns are kept and the mask does the sliding, so that any number of tokens
-    can be taken back. After :meth:`narrow` only the first rows of the buffer continue.
+    Sliding-window layers use it too: all columns are kept and the mask does the sliding, so that any number of tokens
+    can be taken back. After :meth:`narrow`, only the first rows of the buffer continue.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
@@ -65,14 +65,14 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         return self._used
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Take back ``-tokens_to_remove`` columns; the sign is transformers' convention."""
+        """Take back ``-tokens_to_remove`` columns; transformers defines the sign. A positive number is a ValueError."""
         if tokens_to_remove > 0:
             raise ValueError(f"`tokens_to_remove` must be zero or negative, but is {tokens_to_remove}")
         if self._buffers is not None:
             self._show(self._used + tokens_to_remove)
 
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
-        """Keep ``lengths[i]`` columns from ``starts[i]`` of row ``rows[i]``, aligned to the right."""
+        """Keep, as row i, ``lengths[i]`` columns of row ``rows[i]`` from ``starts[i]`` on, aligned to the right."""
         if self._buffers is None:
             return
         width = max(lengths)
@@ -89,7 +89,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     @torch.inference_mode()  # as the forward that made the buffers: they cannot be written to outside
     def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
-        """Let only the first rows continue, after these pairs have changed places; the others stay as they are."""
+        """Let only the first rows continue, after swapping these pairs of rows; the others stay as they are."""
         if self._buffers is None:
             return
         for buffer in self._buffers:
@@ -102,7 +102,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     @torch.inference_mode()
     def keep(self, first: int, columns: Tensor) -> None:
-        """Keep the first columns, then these (n,) of the columns after them, of every row."""
+        """Keep the first columns of every row, then those of the later columns that ``columns`` (n,) selects."""
         if self._buffers is None:
             return
         if len(columns):
@@ -131,13 +131,13 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
 
 class RewindableCache(Cache):  # type: ignore[misc]
-    """A transformers cache of :class:`GrowLayer` in every layer."""
+    """Cache for transformers with a :class:`GrowLayer` for each layer of the model."""
 
     def __init__(self) -> None:
         super().__init__(layer_class_to_replicate=GrowLayer)
 
     def rewind(self, columns: int) -> None:
-        """Take back the last ``columns`` columns of every row; constant time."""
+        """Take back the last ``columns`` columns of every row, in constant time."""
         for layer in self.layers:
             layer.crop(-columns)
 
@@ -153,7 +153,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def append(self, other: RewindableCache) -> None:
-        """Add the columns of another cache of the model, with as many rows."""
+        """Append the columns of another cache of the same model with the same number of rows."""
         for layer, added in zip(self.layers, other.layers, strict=True):
             if added.is_initialized:
                 layer.update(added.keys, added.values)
@@ -165,7 +165,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
 
 
 def new_cache(model: PreTrainedModel) -> Cache:
-    """Return an empty cache that can be rewound, if the model's whole state is keys and values."""
+    """Return an empty cache; it can be rewound if the model's whole state is keys and values."""
     return RewindableCache() if is_rewindable(model) else DynamicCache(config=model.config)
 
 
@@ -175,7 +175,7 @@ def is_rewindable(model: PreTrainedModel) -> bool:
 
 
 def require_rewindable(model: PreTrainedModel) -> None:
-    """Refuse, by an UnsupportedModelError, a model whose state cannot be taken back to an earlier token."""
+    """Refuse, with an UnsupportedModelError, a model whose state cannot be taken back to an earlier token."""
     reason = _reason_not_rewindable(model)
     if reason is not None:
         raise UnsupportedModelError(

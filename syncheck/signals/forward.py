@@ -1,9 +1,9 @@
-"""Calls of a causal language model: its arguments, lengths at which it encodes again, and its blocks' hidden states.
+"""Forward passes of a causal language model: arguments, lengths at which it encodes again, hidden states of its blocks.
 
-LongRoPE (as in Phi-3) turns keys and queries by one set of frequencies in a short text and by another in a long
-one, and "dynamic" RoPE by ever slower ones past the window. What was cached before the switch is not what the model
+LongRoPE (as in Phi-3) rotates keys and queries by one set of frequencies in a short text and by another in a long one;
+"dynamic" RoPE uses ever lower frequencies past the window. Values cached before the switch are not those that the model
 would compute after it, so a text that crosses it has no single measurement: ``model.generate`` encodes all tokens again
-at that point, and a replay sees them all as part of a long text. Such texts are refused before anything is decoded.
+at that point, whereas a replay sees them all as part of a long text. Such texts are refused before decoding begins.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 _CACHE_ARGUMENTS = ("past_key_values", "cache_params")
 
 _OWN_STATE = frozenset(("minimax", "recurrent_gemma"))
-"""Models that name a cache argument but keep their state in themselves or in their own cache."""
+"""Models with a cache argument that keep their state elsewhere, in themselves or in a cache of their own."""
 
 _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
-"""Models that take no positions and see only differences of columns, so that padding moves nothing."""
+"""Models that take no positions and depend only on differences of columns, so that padding has no effect."""
 
 
 class ForwardArguments:
-    """The keyword arguments of a model's forward apart from ``input_ids``.
+    """Keyword arguments of a model's ``forward``, apart from ``input_ids``.
 
-    ``cache`` is the name of its cache argument, and ``takes_positions`` says whether it takes each token's position.
+    ``cache`` is the name of its cache argument, and ``takes_positions`` is True if it takes the position of each token.
+    A model that cannot be watched, or keeps its state outside its cache, raises UnsupportedModelError.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -58,11 +59,11 @@ class ForwardArguments:
     def of(
         self, mask: Tensor | None, positions: Tensor, cache: object | None, keep: int, *, is_first: bool
     ) -> dict[str, Any]:
-        """Return the arguments of one forward.
+        """Return the arguments of one forward pass.
 
-        ``mask`` is (B, columns in the cache and fed), or four-dimensional as attention takes it, None if nothing is
-        padded; ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` counts the last positions whose
-        logits are wanted, and ``is_first`` is True if nothing has been fed before.
+        ``mask`` is (B, columns in the cache and fed), or four-dimensional as attention takes it, or None if nothing is
+        padded. ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` is the number of last positions
+        whose logits are wanted, and ``is_first`` is True if nothing has been fed before.
         """
         if mask is not None and not self._takes_padding:
             raise UnsupportedModelError(
@@ -81,7 +82,11 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse a model whose forwards cannot be observed."""
+    """Refuse, with an UnsupportedModelError, a model that cannot be monitored.
+
+    Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers, with which the
+    signals of a token depend on the other tokens of the forward pass.
+    """
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
         or hasattr(model.forward, "_torchdynamo_orig_callable")  # model.forward = torch.compile(model.forward)
@@ -113,7 +118,7 @@ def _rounds_together(module: nn.Module) -> bool:
 
 
 def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
-    """Return the lengths, in tokens, past which a model encodes every token again; none for most models."""
+    """Return the lengths, in tokens, past which a model encodes every token again; empty for most models."""
     config = model.config.get_text_config()
     parameters = getattr(config, "rope_parameters", None) or {}
     by_layer = [found for found in parameters.values() if isinstance(found, dict)] or [parameters]
@@ -128,14 +133,14 @@ def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
 
 
 def encoding_of(switches: Sequence[int], tokens: int) -> int:
-    """Return the index of the model's encoding for a text of so many tokens."""
+    """Return the index of the encoding that the model uses for a text of so many tokens."""
     return sum(tokens > switch for switch in switches)
 
 
 def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
-    """Refuse, by a PromptError, a text that may grow past a length at which the model encodes all of it again.
+    """Refuse, with a PromptError, a text that may grow past a length at which the model encodes all of it again.
 
-    ``before`` and ``after`` are its tokens at first, and at most.
+    ``before`` and ``after`` are its smallest and its largest length in tokens.
     """
     for switch in switches_of(model):
         if before <= switch < after:
@@ -147,7 +152,7 @@ def check_one_encoding(model: PreTrainedModel, before: int, after: int) -> None:
 
 
 def check_same_encoding(model: PreTrainedModel, lengths: Sequence[int]) -> None:
-    """Refuse, by an InputError, a batch of prompts of these lengths that the model encodes in different ways."""
+    """Refuse, with an InputError, a batch of prompts with lengths that the model encodes in different ways."""
     switches = switches_of(model)
     if len({encoding_of(switches, length) for length in lengths}) > 1:
         raise InputError(
@@ -158,15 +163,15 @@ def check_same_encoding(model: PreTrainedModel, lengths: Sequence[int]) -> None:
 
 
 _TURN = RLock()
-"""One for all models: it is held for the few products of an embedding's frequencies and positions."""
+"""Lock for all models; it is held only while an embedding multiplies frequencies and positions."""
 
 
 def take_turns_in_rotary(model: nn.Module) -> None:
-    """Let one thread at a time into rotary embeddings that keep the frequencies of the last forward.
+    """Let one thread at a time into rotary embeddings that store the frequencies of the last forward pass.
 
-    LongRoPE and dynamic scaling choose them by the longest sequence that is fed and store them in a buffer: a thread
-    with a long sequence would change those of a thread with a short one. Other embeddings, and models that are prepared
-    already, are left as they are.
+    LongRoPE and dynamic scaling choose frequencies by the longest sequence that is fed and store them in a buffer, so
+    that a thread with a long sequence would change those of a thread with a short one. Other embeddings, and models
+    that are prepared already, stay as they are.
     """
     for module in model.modules():
         if _sets_frequencies(module) and not hasattr(module, "_forward_of_one_thread"):
@@ -186,15 +191,15 @@ def _sets_frequencies(module: nn.Module) -> bool:
 
 
 _recording: ContextVar[tuple[Taps, ...]] = ContextVar("_recording", default=())
-"""The taps that record what runs in this context. A thread has its own context, and so has an asyncio task."""
+"""Taps that record in this context. Each thread and each asyncio task has a context of its own."""
 
 
 class Taps:
     """Collects the outputs of chosen decoder blocks of a causal language model, on request.
 
-    Forwards of other threads or asyncio tasks run through the same hooks without a trace. Block k, counted from 0,
-    gives ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of Mamba), except for the last block, for which
-    transformers has the state after the final norm.
+    Forward passes of other threads or asyncio tasks run through the same hooks and are not recorded. Block k, counted
+    from 0, gives ``hidden_states[k + 1]`` of transformers (``hidden_states[k]`` of Mamba), except for the last block,
+    for which transformers has the state after the final norm.
     """
 
     def __init__(self, model: PreTrainedModel, layers: Sequence[int]) -> None:
@@ -208,12 +213,12 @@ class Taps:
 
     @property
     def is_recording(self) -> bool:
-        """True if a forward that runs in this thread or asyncio task is recorded."""
+        """True if forward passes of this thread or asyncio task are recorded."""
         return self._sink is not None and self in _recording.get()
 
     @contextmanager
     def attached(self) -> Iterator[Taps]:
-        """Attach the hooks; they are removed on exit, even after an exception."""
+        """Attach the hooks inside a ``with`` block; they are removed on exit, even after an exception."""
         handles = [block.register_forward_hook(self._hook(index)) for index, block in enumerate(self._blocks)]
         try:
             yield self
@@ -223,7 +228,7 @@ class Taps:
 
     @contextmanager
     def recording(self) -> Iterator[list[list[Tensor]]]:
-        """Record while inside; yields one list per layer, to which each forward run here adds a (B, n, H) tensor."""
+        """Record inside a ``with`` block; yield one list per layer, which each forward pass extends by (B, n, H)."""
         before, self._sink = self._sink, [[] for _ in self.layers]
         _recording.set((*_recording.get(), self))
         try:
@@ -252,7 +257,7 @@ class Taps:
 
 
 def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
-    """Find the list of decoder blocks of a causal language model, or raise UnsupportedModelError."""
+    """Return the decoder blocks of a causal language model, or raise UnsupportedModelError if none are found."""
     count = model.config.get_text_config().num_hidden_layers
     # A vision tower may have as many blocks, and come first.
     text_model = getattr(model, "get_decoder", lambda: model)()

@@ -24,7 +24,7 @@ _PAIR_BYTES = 2**25
 
 
 class ReferenceStack:
-    """References of layers that have equally many, of equal width: ``activations`` is (L, T, H) float32."""
+    """References of L layers with equal numbers and widths: ``activations`` is (L, T, H) float32."""
 
     def __init__(self, references: Mapping[int, NDArray[np.float32]], device: torch.device) -> None:
         self.layers = tuple(references)
@@ -35,17 +35,17 @@ class ReferenceStack:
         self._centred_squares = torch.stack(squares)[:, None]  # (L, 1, T)
 
     def squared_distances(self, layers: Sequence[int], queries: Tensor) -> Tensor:
-        """Measure N queries (L, N, H), float32 on the stack's device, against all T references: (L, N, T).
+        """Return the squared distances (L, N, T) of N queries (L, N, H), float32 on the stack's device.
 
         ``layers`` are all layers of the stack, in its order, or one of them. The distance is exactly 0 for a query that
-        equals a reference; otherwise its relative error is at most 2e-5, usually 1e-6.
+        equals a reference; otherwise its relative error is at most 2e-5, and usually 1e-6.
 
         Notes
         -----
-        On a CPU one matrix product serves all layers, and the few pairs for which it cancels are measured
+        On a CPU, one matrix product serves all layers, and the few pairs that suffer from cancellation are measured
         again by differences. On other devices, and where products of float32 matrices may be rounded
-        (``torch.set_float32_matmul_precision``), all pairs are measured by differences: finding the few would make the
-        host wait, and takes as much memory traffic.
+        (``torch.set_float32_matmul_precision``), all pairs are measured by differences: to find the few would make the
+        host wait, with as much memory traffic.
         """
         which = slice(None)
         if len(layers) < len(self.layers):
@@ -77,7 +77,7 @@ class ReferenceStack:
 
 
 def _moments(references: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean m (H,), and |x| + |m| and |x - m|^2, (T,) each."""
+    """Return the mean m (H,) of the references x, and |x| + |m| and |x - m|^2, (T,) each."""
     mean = references.mean(0)
     return mean, references.norm(dim=-1) + mean.norm(), (references - mean).square().sum(-1)
 
@@ -92,17 +92,17 @@ _LAYER = re.compile("0|[1-9][0-9]{0,5}")
 
 
 class LidReferences:
-    """Activations of faithful sentences, by layer.
+    """Activations of faithful sentences, by layer, among which LID is measured.
 
     Parameters
     ----------
     references
-        Layer -> (T, H) float array. Layers are decoder blocks counted from 0.
+        For each layer, a decoder block counted from 0, a float array (T, H).
     variant
-        ``"mle"`` is Levina and Bickel's estimate over all T references, ``"official"`` that of the paper's published
-        code, which its published aggregators were trained with.
+        ``"mle"`` is the estimate of Levina and Bickel over all T references; ``"official"`` is that of the paper's
+        published code, with which its published aggregators were trained.
     device
-        Where they are kept, as float32; the model's device keeps the transfer out of the loop.
+        Where the references are kept, as float32. On the model's device, no activations are transferred in the loop.
 
     Attributes
     ----------
@@ -116,11 +116,12 @@ class LidReferences:
 
     Notes
     -----
-    With distances d_1 <= ... <= d_T from a query to the references (paper, appendix A.1; Levina and Bickel), ``mle`` is
-    ``LID = (T - 1) / sum_{j<=T} ln(d_T / d_j)``; the printed formula misplaces the inverse. ``official`` leaves the
-    farthest reference out: ``LID = k / sum_{j<=k} ln(d_k / d_j)`` with k = T - 1. A zero distance is floored at 1e-8 of
-    the largest. LID is NaN where it is undefined: fewer than two references (three for ``official``), all distances 0
-    or equal up to rounding (an LID above 1e5), an activation that is not finite or too large for float32's squares.
+    With distances d_1 <= ... <= d_T from a query to the references (paper, appendix A.1; Levina and Bickel, 2004),
+    ``mle`` is ``LID = (T - 1) / sum_{j<=T} ln(d_T / d_j)``; the formula as printed misplaces the inverse. ``official``
+    leaves out the farthest reference: ``LID = k / sum_{j<=k} ln(d_k / d_j)`` with k = T - 1. A zero distance is floored
+    at 1e-8 of the largest. LID is NaN where it is undefined: with fewer than two references (three for ``official``),
+    if all distances are 0 or equal up to rounding (an LID above 1e5), or if an activation is not finite or its square
+    exceeds float32.
     """
 
     def __init__(
@@ -148,11 +149,11 @@ class LidReferences:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Layers with references, ascending."""
+        """The layers with references, in ascending order."""
         return tuple(sorted(self.references))
 
     def to(self, device: str | torch.device) -> LidReferences:
-        """Return the references on a device; this object if they are there."""
+        """Return these references on a device; the same object if they are there already."""
         if torch.empty(0, device=device).device == self._device:
             return self
         arrays = {layer: x.cpu().numpy() for layer, x in self.references.items()}
@@ -165,18 +166,18 @@ class LidReferences:
         Parameters
         ----------
         states
-            Layer -> (N, H) activations, of any floating dtype, on any device.
+            For each layer, activations (N, H) of any floating dtype, on any device.
 
         Returns
         -------
         Tensor of shape (N, L), float32
-            On the references' device, without waiting for it if the states are there too; columns in the order of
+            On the references' device, without synchronising if the states are there too. Columns are in the order of
             ``states``; NaN where LID is undefined or the layer has no references.
 
         Raises
         ------
         InputError
-            If there is no layer, or shapes do not agree.
+            If ``states`` is empty, or shapes do not agree.
         """
         count = _count(states)
         columns = {layer: torch.full((count,), torch.nan, device=self._device) for layer in states}
@@ -193,9 +194,26 @@ class LidReferences:
     def lid_of(
         self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
-        """Return the LID (N,) float64 of N activations (N, H) at one layer; NaN where undefined.
+        """Return the LID of N activations at one layer.
 
-        ``excluded``, (N, T) bool, marks references that do not count for a query.
+        Parameters
+        ----------
+        layer
+            A layer with references.
+        queries
+            Activations (N, H).
+        excluded
+            (N, T) bool: True leaves a reference out for a query, for example itself. None excludes none.
+
+        Returns
+        -------
+        ndarray of shape (N,), float64
+            NaN where LID is undefined.
+
+        Raises
+        ------
+        InputError
+            If the layer has no references, or shapes do not agree.
         """
         if layer not in self.references:
             raise InputError(f"layer must be one of {self.layers}, which have references; found {layer}")
@@ -211,7 +229,7 @@ class LidReferences:
         return lid
 
     def save(self, path: Path) -> None:
-        """Write ``layer_<k>`` arrays as safetensors, in half precision if that loses nothing, and the variant."""
+        """Write the arrays ``layer_<k>`` and the variant as safetensors, in half precision if that loses nothing."""
         arrays = {f"layer_{k}": v.cpu().numpy() for k, v in self.references.items()}
         with np.errstate(over="ignore"):
             halves = {name: array.astype(np.float16) for name, array in arrays.items()}
@@ -221,7 +239,7 @@ class LidReferences:
 
     @classmethod
     def load(cls, path: Path, *, device: str | torch.device = "cpu") -> LidReferences:
-        """Read ``layer_<k>`` arrays of shape (T, H) from ``.safetensors`` or ``.npz``; no saved variant means ``mle``.
+        """Read arrays ``layer_<k>`` of shape (T, H) from ``.safetensors`` or ``.npz``; the variant defaults to ``mle``.
 
         Raises
         ------
@@ -259,7 +277,7 @@ class LidReferences:
 
 
 def _estimates(squares: Tensor, excluded: Tensor | None, variant: LidVariant) -> Tensor:
-    """Compute LID from squared distances (..., T), excluded ones left out."""
+    """Return the LID (...) of squared distances (..., T), without the excluded ones."""
     if not squares.shape[-1]:
         return squares.new_full(squares.shape[:-1], torch.nan)
     count = squares.shape[-1] if excluded is None else (~excluded).sum(-1)

@@ -1,8 +1,8 @@
-"""Continuations of one prompt as a tree of tokens: shared tokens are held and read once.
+"""Token trees: continuations of one prompt that hold and read the tokens they share only once.
 
-The cache has one row. Each of its columns is a token of one continuation or of several, and a mask says which tokens
-see it (the tree attention of speculative decoding: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing,
-and S samples of a sentence read the prompt's keys and values once where a batch of S rows reads them S times.
+The cache has one row. Each of its columns is a token of one or more continuations, and a mask says which tokens see it
+(the tree attention of speculative decoding: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing, and S
+samples of a sentence read the prompt's keys and values once, where a batch of S rows reads them S times.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _PROBE_START, _PROBE_PROMPT, _PROBE_TOKENS = 10, 6, 4
-"""First id of a probe, tokens of its prompt, and of each of its two rows."""
+"""First token id of a probe, length of its prompt, and length of each of its two rows."""
 _NEARER = {torch.float32: 0.01}
 _NEARER_ROUNDED = 0.25
-"""Largest distance of a probe's logits from those of each row alone, in distances to those of a row that sees the
-other; rounding decides in narrower types."""
+"""Largest distance of a probe's logits from those of each row alone, relative to the distance from the logits of a row
+that sees the other row; in narrower types, rounding decides."""
 
 _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary()
 
 
 class Forest:
-    """The one row of a cache, in whose columns trees grow; see :func:`takes_token_tree`.
+    """A cache with one row, in whose columns trees grow; see :func:`takes_token_tree`.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Forest:
         self._dtype, self._device = model.dtype, model.device
 
     def plant(self, length: int) -> TokenTree:
-        """Return the first tree, that of the prompt in the cache, which has so many tokens."""
+        """Return the first tree, of the prompt in the cache, which has ``length`` tokens."""
         self.trees.append(TokenTree(self, torch.ones((1, length), dtype=torch.bool, device=self._device)))
         return self.trees[0]
 
     def take_in(self, other: Forest) -> None:
-        """Copy the columns of another forest to the end of the cache; its trees go on here."""
+        """Append the columns of another forest to the cache; its trees continue here."""
         self.cache.append(other.cache)
         own, others = self.trees[0].seen.shape[1], other.trees[0].seen.shape[1]
         for tree in self.trees:
@@ -64,7 +64,7 @@ class Forest:
         self.trees += other.trees
 
     def place(self, parts: Sequence[tuple[TokenTree, Tensor]]) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Make room for tokens (B, n) of some trees in one forward; see :meth:`TokenTree.place`."""
+        """Make room for tokens (B, n) of some trees in one forward pass; see :meth:`TokenTree.place`."""
         rows = [tree.fed_index.repeat_interleave(ids.shape[1]) for tree, ids in parts]  # row of each new token
         order = torch.cat([torch.arange(ids.shape[1], device=ids.device).repeat(len(ids)) for _, ids in parts])
         seen = torch.cat([tree.seen[index] for (tree, _), index in zip(parts, rows, strict=True)])
@@ -94,7 +94,7 @@ class Forest:
             tree.seen = tree.seen[:, kept]
 
     def _of_attention(self, seen: Tensor) -> Tensor:
-        """Return the mask as the model's attention takes it: what is seen, or what is added to the scores."""
+        """Return the mask as the model's attention takes it: True for what is seen, or values added to the scores."""
         if not self._adds:
             return seen
         return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
@@ -109,7 +109,7 @@ class TokenTree:
     seen : Tensor of shape (rows, columns of the forest), bool
         The columns that each row sees.
     fed_index : Tensor of shape (rows that are fed,)
-        Their indices, in the order in which they are fed.
+        Indices of the rows that are fed, in their order.
     """
 
     def __init__(self, forest: Forest, seen: Tensor) -> None:
@@ -126,49 +126,49 @@ class TokenTree:
 
     @property
     def fed(self) -> list[int]:
-        """The rows that continue, in the order in which they are fed."""
+        """Rows that continue, in the order in which they are fed."""
         return list(self._fed)
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each row that continues."""
+        """Number of tokens in each row that continues."""
         return [self._lengths[row] for row in self._fed]
 
     @property
     def width(self) -> int:
-        """Tokens of the longest row that continues."""
+        """Number of tokens in the longest row that continues."""
         return max(self.lengths)
 
     @property
     def is_alone(self) -> bool:
-        """True if one row continues, and no column is another's."""
+        """True if only one row continues and all columns are its own."""
         return len(self._fed) == 1 and self.width == self.seen.shape[1]
 
     def place(self, token_ids: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Make room for tokens (B, n) after the rows that are fed.
 
-        Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, columns with the new ones), None if there is
-        one row and no column of another, and positions (1, B * n).
+        Returns the tokens (1, B * n), row by row, their mask (1, 1, B * n, all columns) or None if there is one row and
+        all columns are its own, and their positions (1, B * n).
         """
         return self.forest.place([(self, token_ids)])
 
     def was_fed(self, n: int) -> None:
-        """Count n tokens to every row that continues."""
+        """Add n to the length of every row that continues."""
         for row in range(self.rows):
             (self._lengths if row in self._fed else self._missed)[row] += n
 
     def rewind(self, tokens: int) -> None:
-        """Take the last tokens of every row back; all of them continue."""
+        """Take back the last tokens of every row; all rows continue."""
         self._keep(range(self.rows), [tokens] * self.rows)
 
     def narrow(self, rows: Sequence[int]) -> None:
-        """Continue with these rows only."""
+        """Continue with only these rows."""
         going_on = [row for row in self._fed if row in rows]
         if going_on != self._fed:
             self._go_on_with(going_on)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
-        """Continue with copies of some rows, each without its last tokens; what it missed counts among them."""
+        """Continue with copies of some rows, each without its last tokens, which include those that it was not fed."""
         self._keep(rows, [drop - self._missed[row] for row, drop in zip(rows, dropped, strict=True)])
 
     def _keep(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
@@ -188,15 +188,15 @@ class TokenTree:
 def reads_less(model: PreTrainedModel, rows: int) -> bool:
     """Return True if a tree of so many rows reads fewer keys and values than a batch of them.
 
-    Only grouped-query attention may read more: with a mask and several queries transformers' ``sdpa`` writes the keys
-    and values again for each query head, and reads those; a batch, with one query a row, does not.
+    Only grouped-query attention may read more: with a mask and several queries, transformers' ``sdpa`` writes a copy of
+    keys and values for each query head and reads the copies; in a batch, with one query per row, it does not.
     """
     groups = _copies_for_mask(model)
     return not groups or rows > 1 + 2 * groups
 
 
 def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bool:
-    """Return True if a mask over the keys and values of a prompt costs less than reading the weights once more.
+    """Return True if a mask over a prompt's keys and values costs less than reading the weights once more.
 
     Only grouped-query attention may cost more; see :func:`reads_less`.
     """
@@ -206,7 +206,7 @@ def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bo
 
 
 def _copies_for_mask(model: PreTrainedModel) -> int:
-    """Return how often attention with a mask copies each key, and reads the copy; 0 if it reads it in place."""
+    """Return how many copies of each key attention with a mask writes and reads; 0 if it reads keys in place."""
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads
     groups = heads // (getattr(config, "num_key_value_heads", None) or heads)
@@ -217,9 +217,9 @@ def _copies_for_mask(model: PreTrainedModel) -> int:
 def takes_token_tree(model: PreTrainedModel) -> bool:
     """Return True if a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
-    This is tried once for each model by a few forwards, which hooks on the model see. Models whose attention slides, is
-    cut into chunks or keeps its own mask do not qualify: a mask for them would have to say more than who sees
-    whom.
+    This is tried once for each model with a few forward passes, which hooks on the model see. Models whose attention
+    slides, is cut into chunks or makes its own mask do not qualify: a mask for them would have to say more than which
+    tokens see which.
     """
     attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name
     found = _found.setdefault(model, {})

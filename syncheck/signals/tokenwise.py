@@ -1,4 +1,4 @@
-"""Log-probability, entropy, KL and context sensitivity of each token from the raw logits of both branches."""
+"""Tokenwise signals: log-probability, entropy, KL and context sensitivity from the raw logits of both branches."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class TokenStatistics:
     log_prob: Tensor
     """ln p(token | context) in nats, <= 0, -inf where the token is excluded."""
     log_prob_without_context: Tensor
-    """ln q(token), the same without the context; NaN where there is no second branch."""
+    """ln q(token), the same without the context; NaN if there is no second branch."""
     entropy: Tensor
     """H(p) in nats, in [0, ln V]."""
     kl: Tensor
-    """KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN where there is no second branch."""
+    """KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN if there is no second branch."""
     csr: Tensor
-    """:func:`context_sensitivity_ratio` of the two log-probabilities; NaN where there is no second branch."""
+    """:func:`context_sensitivity_ratio` of the two log-probabilities; NaN if there is no second branch."""
 
 
 @torch.no_grad()
 def token_statistics(
     logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, *, vocab_size: int | None = None
 ) -> TokenStatistics:
-    """Compute the tokenwise signals of the paper (section 3.2), and REFIND's, from raw logits.
+    """Compute the tokenwise signals of the paper (section 3.2) and of REFIND from raw logits.
 
     Parameters
     ----------
@@ -51,16 +51,22 @@ def token_statistics(
     token_ids
         (T,) int64, the tokens that followed.
     vocab_size
-        Number of first columns that count: a model's output can be wider than its vocabulary, and the padding takes a
-        share of the probability. None counts all V.
+        Number of columns, from the first, that count: a model's output can be wider than its vocabulary, and the
+        padding takes a share of the probability. None counts all V.
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, or a token id or ``vocab_size`` is outside the columns.
 
     Notes
     -----
-    All of it is float32, with each row's largest logit taken off first. With e = ln q - ln p and
+    All values are float32, after subtracting each row's largest logit. With e = ln q - ln p and
     t = tanh(e / 2) = (q - p) / (q + p), KL is the sum of p (t - e) + q t, which is -p e + q - p. No term is negative
     and each vanishes with e, so that equal branches give 0 and nearly equal ones keep their digits. Sums are pairwise.
 
-    Rows go in groups through four (rows, V) buffers, which take 8 MiB, or one row each if that is more, whatever T is.
+    Rows pass in groups through four buffers (rows, V), which take 8 MiB together, or one row each if that is more,
+    whatever T is.
     """
     token_ids = token_ids.to(logits.device)
     columns = _columns(logits, logits_without, token_ids, vocab_size)
@@ -84,7 +90,7 @@ def token_statistics(
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
-    """Return REFIND's ratio ``log p(t | D, q, t<i) / (log p(t | q, t<i) + 1e-8)``, shape (T,), no unit."""
+    """Return REFIND's ratio ``ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``, shape (T,), without a unit."""
     return log_prob / (log_prob_without_context + _CSR_FLOOR)
 
 
@@ -127,7 +133,7 @@ def _statistics_of_rows(
 
 
 def _branch(logits: Tensor, token_ids: Tensor, centred: Tensor, exponentials: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Fill the two buffers; return the tokens' log-probabilities, the sum of the exponentials and its logarithm."""
+    """Fill the two buffers; return the tokens' log-probabilities, the sums of exponentials and their logarithms."""
     # Upcast before any exp, since half precision underflows most of a vocabulary. An offset common to a row changes
     # nothing but costs digits: GPT-2's logits lie around -100.
     rows = logits if logits.dtype == torch.float32 else centred.copy_(logits)
