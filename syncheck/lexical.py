@@ -162,6 +162,11 @@ def without_stop_words(read: Iterable[str]) -> list[str]:
     return [word for word in read if word not in _STOP_WORDS]
 
 
+def has_letter(text: str) -> bool:
+    """Return whether a text has a letter of any script; a sentence without, such as a list number, claims nothing."""
+    return any(map(str.isalpha, text))
+
+
 def share(items: Collection[object], known: AbstractSet[object]) -> float:
     """Return the share of items that are known; NaN when there are none."""
     return sum(item in known for item in items) / len(items) if items else nan
@@ -247,7 +252,7 @@ def foreign_language(text: str, covered: Collection[str]) -> str | None:
     >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})
     'de'
     """
-    if not any(map(str.isalpha, text)):
+    if not has_letter(text):
         return None
     likelihoods = {code: p for code, p in _identifier().rank(text[:LONGEST_READ]) if code not in NO_LANGUAGE}
     likeliest = max(likelihoods, key=likelihoods.__getitem__)

@@ -1,9 +1,12 @@
-"""Features: their meaning, units and directions, formulas of the tokens' signals, groups and schemas."""
+"""Features: their meaning, units, directions and formulas; groups and schemas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, nan
 from typing import Final
 
@@ -11,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
-from syncheck.types import FeatureSchema, FloatArray, SentenceSignals
+from syncheck.lexical import ContextLexicon, LexicalShares, content_words, has_letter, lexical_shares, share
+from syncheck.types import FeatureSchema, FloatArray, SentenceSignals, Support
 
 LID = "lid_layer_{k}"
 """Name of one feature for each tapped decoder block k, counted from 0."""
@@ -25,7 +29,6 @@ LIMIT_NATS = 100.0
 class SentenceTokens:
     """Signals of a sentence's T >= 1 tokens as the formulas read them, each (T,), in nats; NaN means not measured."""
 
-    text: str
     prob: NDArray[np.float64]
     log_prob: NDArray[np.float64]
     gain: NDArray[np.float64]
@@ -38,19 +41,63 @@ class SentenceTokens:
         """Read the signals of a sentence."""
         log_prob = _limited(signals.log_prob)
         gain = log_prob - _limited(signals.log_prob_without_context)
-        return cls(signals.text, np.exp(log_prob), log_prob, gain, _limited(signals.kl), signals.entropy)
+        return cls(np.exp(log_prob), log_prob, gain, _limited(signals.kl), signals.entropy)
 
 
 def _limited(nats: FloatArray) -> NDArray[np.float64]:
     return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
 
 
-Formula = Callable[[SentenceTokens], float]
+@dataclass(frozen=True, slots=True)
+class EarlierSentences:
+    """The earlier sentences of an answer, without those that have no letter: their supports and the last one's text.
+
+    A support is NaN where the aligner was not called.
+    """
+
+    supports: tuple[float, ...] = ()
+    last: str = ""
+
+    @classmethod
+    def of(cls, sentences: Iterable[tuple[str, float | None]]) -> EarlierSentences:
+        """Return sentences with their supports, None for one that was not measured."""
+        kept = [(text, nan if support is None else support) for text, support in sentences if has_letter(text)]
+        return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
+
+    def followed_by(self, text: str, support: float | None) -> EarlierSentences:
+        """Return these sentences and one more; ``support`` None is not measured."""
+        if not has_letter(text):
+            return self
+        return EarlierSentences((*self.supports, nan if support is None else support), text)
+
+
+@dataclass(frozen=True)
+class SentenceText:
+    """A sentence and what is known of it without the model's signals; it has at least one token."""
+
+    text: str
+    token_count: int
+    question_words: AbstractSet[str]
+    """The question's content words."""
+    lexicon: ContextLexicon | None
+    """The words of the passages, None without any."""
+    support: Support | None
+    """None where the aligner was not called."""
+    earlier: EarlierSentences
+
+    @cached_property
+    def shares(self) -> LexicalShares:
+        """Shares of its wording that the passages hold, NaN without any."""
+        return LexicalShares() if self.lexicon is None else lexical_shares(self.text, self.lexicon)
+
+
+SignalFormula = Callable[[SentenceTokens], float]
+TextFormula = Callable[[SentenceText], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Description of one feature."""
+    """Description of one feature; it has no formula if ``syncheck.features`` computes a whole family at once."""
 
     name: str
     group: str
@@ -62,8 +109,10 @@ class Feature:
     """+1 if a higher value is expected to be more faithful, -1 if a lower one, 0 if neither."""
     cost: str
     """Computation needed in addition to the model's own forward pass."""
-    formula: Formula | None = None
-    """Formula of the sentence's tokens; None if it needs the question, the passages or other sentences."""
+    of_model: bool
+    """True if it takes the language model's signals."""
+    from_signals: SignalFormula | None = None
+    from_text: TextFormula | None = None
 
 
 _SHARE = "share, [0, 1]"
@@ -76,35 +125,51 @@ _CONTRASTS = "contrasts, >= 0"
 _FLAG = "0 or 1"
 
 
-def _group(
-    name: str, *rows: tuple[str, str, str, int] | tuple[str, str, str, int, Formula], cost: str = "none"
+_Described = tuple[str, str, str, int]
+
+
+def _of_model(
+    group: str, *rows: _Described | tuple[str, str, str, int, SignalFormula], cost: str = "none"
 ) -> tuple[Feature, ...]:
-    return tuple(Feature(row[0], name, *row[1:4], cost, *row[4:]) for row in rows)
+    return tuple(Feature(row[0], group, *row[1:4], cost, True, *row[4:]) for row in rows)
+
+
+def _of_text(
+    group: str, *rows: _Described | tuple[str, str, str, int, TextFormula], cost: str = "none"
+) -> tuple[Feature, ...]:
+    return tuple(Feature(row[0], group, *row[1:4], cost, False, None, *row[4:]) for row in rows)
 
 
 def _large(kl: NDArray[np.float64]) -> float:
     return nan if np.isnan(kl).any() else (kl > LARGE_KL_NATS).sum()
 
 
+_SOURCE = re.compile(
+    r"\b(?:passages?|contexts?|texts?|sources?|information|provided|mention(?:s|ed)?|stated?|according to|based on)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:no|not|none|neither|cannot|unable|without|however)\b|n['\u2019]t\b", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
+
 FEATURES = (
-    *_group(
+    *_of_model(
         "likelihood",
         ("min_prob", "probability of the least likely token", _PROBABILITY, 1, lambda of: of.prob.min()),
         ("mean_prob", "mean probability of the tokens", _PROBABILITY, 1, lambda of: of.prob.mean()),
         ("mean_log_prob", "mean log-probability of the tokens", _LOG_PROB, 1, lambda of: of.log_prob.mean()),
         ("min_log_prob", "log-probability of the least likely token", _LOG_PROB, 1, lambda of: of.log_prob.min()),
     ),
-    *_group(
+    *_of_model(
         "entropy",
         ("max_entropy", "largest entropy at a token", _ENTROPY, -1, lambda of: of.entropy.max()),
         ("mean_entropy", "mean entropy at the tokens", _ENTROPY, -1, lambda of: of.entropy.mean(dtype=np.float64)),
     ),
-    *_group(
+    *_of_model(
         "LID",
         (LID, "local intrinsic dimension of block k's output among references", "dimension, >= 0", -1),
         cost="distances to the references",
     ),
-    *_group(
+    *_of_model(
         "context influence",
         ("mean_contrastive_kl", "mean KL(with || without context)", _KL, 0, lambda of: of.kl.mean()),
         ("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0, lambda of: _large(of.kl)),
@@ -113,13 +178,19 @@ FEATURES = (
         ("min_log_prob_gain", "least of log p with minus without context", _GAIN, 1, lambda of: of.gain.min()),
         cost="one pass over the sentence without the context",
     ),
-    *_group(
+    *_of_text(
         "aligner",
-        ("align_score", "support of the sentence by the context", _PROBABILITY, 1),
+        (
+            "align_score",
+            "support of the sentence by the context",
+            _PROBABILITY,
+            1,
+            lambda of: nan if of.support is None else of.support.score,
+        ),
         ("align_logit", "log-odds of support by the context, before calibration", "nats", 1),
         cost="the aligner",
     ),
-    *_group(
+    *_of_text(
         "lexical",
         ("content_overlap", "content words that the context holds", _SHARE, 1),
         ("bigram_overlap", "word pairs that the context holds", _SHARE, 1),
@@ -130,12 +201,18 @@ FEATURES = (
         ("copied_run", "longest run of words that stands in a passage", _SHARE, 1),
         ("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1),
     ),
-    *_group(
+    *_of_text(
         "question and length",
-        ("question_overlap", "content words that the question holds", _SHARE, 0),
-        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, lambda of: log(len(of.prob))),
+        (
+            "question_overlap",
+            "content words that the question holds",
+            _SHARE,
+            0,
+            lambda of: share(content_words(of.text), of.question_words) if of.question_words else nan,
+        ),
+        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, lambda of: log(of.token_count)),
     ),
-    *_group(
+    *_of_text(
         "earlier sentences",
         ("sentence_index", "ln(1 + the answer's earlier sentences with a letter)", "ln sentences, >= 0", -1),
         ("earlier_support_mean", "mean support of these earlier sentences", _PROBABILITY, 1),
@@ -147,7 +224,7 @@ FEATURES = (
         ("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", _SHARE, 1),
         ("inherited_copied_run", "previous_copied_run, of one without a letter", _SHARE, 1),
     ),
-    *_group(
+    *_of_text(
         "phrasing",
         (
             "source_mention",
@@ -155,16 +232,24 @@ FEATURES = (
             "mention(ed), state(d), according to, based on (English)",
             _FLAG,
             0,
+            lambda of: bool(_SOURCE.search(of.text)),
         ),
         (
             "negation",
             "whether it has one of: no, not, none, neither, cannot, unable, without, however, n't (English)",
             _FLAG,
             0,
+            lambda of: bool(_NEGATION.search(of.text)),
         ),
-        ("list_item", "whether it begins with a number and . or ) with no digit after it, or with -, * or •", _FLAG, 0),
+        (
+            "list_item",
+            "whether it begins with a number and . or ) with no digit after it, or with -, * or •",
+            _FLAG,
+            0,
+            lambda of: bool(_LIST_ITEM.match(of.text)),
+        ),
     ),
-    *_group(
+    *_of_text(
         "groundedness",
         ("rarity_nearby", "rarity of its stems that a chunk with its neighbours holds", _SHARE, 1),
         ("rarity_best", "rarity of its stems that the best chunk holds", _SHARE, 1),
@@ -180,7 +265,7 @@ FEATURES = (
         ("missing_numbers", "numbers, also spelled out, that the context lacks", "numbers, >= 0", -1),
         ("missing_names", "names that the context lacks", "names, >= 0", -1),
     ),
-    *_group(
+    *_of_text(
         "contrast",
         ("agreement", "agreement with the closest chunk, less what contradicts it", "<= 1.5", 1),
         ("contrast_negation", "negations on one side only", _CONTRASTS, -1),
@@ -201,10 +286,6 @@ FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Features by signal. The first five groups are the paper's (Table 4), whose "uncertainty" is entropy and LID; KL and
 the gain in log-probability both compare with no context."""
-_WITHOUT_MODEL = (
-    *("aligner", "lexical", "question and length", "earlier sentences", "phrasing", "groundedness", "contrast"),
-)
-"""Groups that need no run of the language model."""
 
 _PAPER = (
     *("min_prob", "mean_prob", "max_entropy", "mean_entropy", LID),
@@ -292,18 +373,17 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def signal_features(signals: SentenceSignals) -> dict[str, float]:
-    """Return the features that have a formula, for a sentence of at least one token.
+    """Return the features with a formula of the model's signals, for a sentence of at least one token.
 
     Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
     """
     tokens = SentenceTokens.of(signals)
-    return {feature.name: feature.formula(tokens) for feature in FEATURES if feature.formula is not None}
+    return {feature.name: feature.from_signals(tokens) for feature in FEATURES if feature.from_signals is not None}
 
 
 def needs_signals(version: str) -> bool:
     """Return True if a schema version has features of the language model's signals, which need a forward pass."""
-    without = {name for group in _WITHOUT_MODEL for name in FEATURE_GROUPS[group]}
-    return not without.issuperset(_names_of(version))
+    return not {feature.name for feature in FEATURES if not feature.of_model}.issuperset(_names_of(version))
 
 
 def needs_lid(version: str) -> bool:

@@ -16,9 +16,9 @@ from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
-from syncheck.features.sentence import EarlierSentences, sentence_features, statement, text_features
+from syncheck.features.sentence import sentence_features, statement, text_features
 from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
-from syncheck.schemas import TEXT_FEATURES
+from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText
 from syncheck.segments import is_checkable
 from syncheck.types import (
     Contrast,
@@ -146,15 +146,10 @@ class SentenceScorer:
         self, sentence: SentenceSignals, support: Support | None, earlier: EarlierSentences
     ) -> SentenceFeatures:
         """Compute the features of one sentence."""
-        return sentence_features(
-            self._schema,
-            sentence,
-            support=support,
-            lexicon=self._lexicon,
-            question_words=self._question_words,
-            earlier=earlier,
-            text_values=self._text_values(sentence.text, support),
+        text = SentenceText(
+            sentence.text, len(sentence.token_ids), self._question_words, self._lexicon, support, earlier
         )
+        return sentence_features(self._schema, sentence, text, text_values=self._text_values(sentence.text, support))
 
     def _text_values(self, sentence: str, support: Support | None) -> dict[str, float] | None:
         if self._chunks is None or self._lexicon is None:

@@ -1,4 +1,4 @@
-"""The guides name files that are there, and the new signal of docs/contributing.md passes its test in a copy."""
+"""The guides name files that are there, and the new signals of docs/contributing.md pass their test in a copy."""
 
 import os
 import re
@@ -14,16 +14,16 @@ PARTS = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_new_signal_of_the_guide_passes_its_test(tmp_path):
+def test_the_new_signals_of_the_guide_pass_their_test(tmp_path):
     shutil.copytree(ROOT / "syncheck", tmp_path / "syncheck", ignore=shutil.ignore_patterns("__pycache__"))
-    (diff,) = re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.S)
-    before, after = (
-        "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] in kinds) for kinds in (" -", " +")
-    )
     file = tmp_path / "syncheck" / "schemas.py"
-    source = file.read_text(encoding="utf-8")
-    assert source.count(before) == 1
-    file.write_text(source.replace(before, after), encoding="utf-8")
+    for diff in re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.S):
+        before, after = (
+            "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] in kinds) for kinds in (" -", " +")
+        )
+        source = file.read_text(encoding="utf-8")
+        assert source.count(before) == 1
+        file.write_text(source.replace(before, after), encoding="utf-8")
     (test,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
     (tmp_path / "test_signal.py").write_text(test, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_signal.py"]

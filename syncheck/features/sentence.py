@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isnan, log1p, nan
 from statistics import fmean
@@ -17,117 +16,50 @@ from syncheck.errors import InputError
 from syncheck.features.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
 from syncheck.features.parsing import ParsedText, parse
-from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
-from syncheck.schemas import LID, SCHEMAS, TEXT_FEATURES, signal_features
-from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
-
-_SOURCE = re.compile(
-    r"\b(?:passages?|contexts?|texts?|sources?|information|provided|mention(?:s|ed)?|stated?|according to|based on)\b",
-    re.IGNORECASE,
-)
-_NEGATION = re.compile(r"\b(?:no|not|none|neither|cannot|unable|without|however)\b|n['\u2019]t\b", re.IGNORECASE)
-_LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
-
-
-@dataclass(frozen=True, slots=True)
-class Phrasing:
-    """Features that are 0 or 1, described in :data:`~syncheck.schemas.FEATURES`; upper and lower case are the same.
-
-    "He never won." and "Nothing was found." have no negation; "However, it rained." and "No. 5 is blue." have one.
-    "-5 °C was measured." and "**Note** it." are list items; "(1) c" and "a) x" are not.
-    """
-
-    source_mention: float
-    negation: float
-    list_item: float
-
-
-def has_letter(sentence: str) -> bool:
-    """Return whether a sentence has a letter of any script; one without, such as a list number, claims nothing."""
-    return any(map(str.isalpha, sentence))
-
-
-def phrasing(sentence: str) -> Phrasing:
-    """Return how a sentence is phrased."""
-    return Phrasing(
-        source_mention=float(bool(_SOURCE.search(sentence))),
-        negation=float(bool(_NEGATION.search(sentence))),
-        list_item=float(bool(_LIST_ITEM.match(sentence))),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierSentences:
-    """The earlier sentences of an answer, without those that have no letter: their supports and the last one's text.
-
-    A support is NaN where the aligner was not called.
-    """
-
-    supports: tuple[float, ...] = ()
-    last: str = ""
-
-    @classmethod
-    def of(cls, sentences: Iterable[tuple[str, float | None]]) -> EarlierSentences:
-        """Return sentences with their supports, None for one that was not measured."""
-        kept = [(text, nan if support is None else support) for text, support in sentences if has_letter(text)]
-        return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
-
-    def followed_by(self, text: str, support: float | None) -> EarlierSentences:
-        """Return these sentences and one more; ``support`` None is not measured."""
-        if not has_letter(text):
-            return self
-        return EarlierSentences((*self.supports, nan if support is None else support), text)
+from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
+from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
+from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals
 
 
 def sentence_features(
     schema: FeatureSchema,
     signals: SentenceSignals,
+    text: SentenceText,
     *,
-    support: Support | None,
-    lexicon: ContextLexicon | None,
-    question_words: AbstractSet[str],
-    earlier: EarlierSentences,
     text_values: Mapping[str, float] | None = None,
 ) -> SentenceFeatures:
     """Compute the features of one sentence, in float64, by the formulas of the paper's appendix A.1 and our own.
 
-    NaN is what was not measured: no context (``lexicon`` None), aligner, question, LID, number, name or earlier
-    sentence; all features of a sentence without a token. ``text_values`` are those of :func:`text_features`.
+    NaN is what was not measured: no context, aligner, question, LID, number, name or earlier sentence; all features of
+    a sentence without a token. ``text_values`` are those of :func:`text_features`.
     """
     if not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
     values |= {LID.format(k=k): value for k, value in signals.lid.items()}
     values |= signal_features(signals)
-    values |= asdict(LexicalShares() if lexicon is None else lexical_shares(signals.text, lexicon))
-    values["question_overlap"] = share(content_words(signals.text), question_words) if question_words else nan
-    values |= asdict(phrasing(signals.text)) | _earlier_features(earlier)
-    values |= _previous_features(signals.text, lexicon, earlier)
-    values["align_score"] = nan if support is None else support.score
+    values |= {feature.name: feature.from_text(text) for feature in FEATURES if feature.from_text is not None}
+    values |= asdict(text.shares) | _earlier_features(text)
     values = {**dict.fromkeys(TEXT_FEATURES, nan), **values, **(text_values or {})}
     return SentenceFeatures(schema, _in_order(values, schema))
 
 
-def _earlier_features(earlier: EarlierSentences) -> dict[str, float]:
-    supports = [support for support in earlier.supports if not isnan(support)]
-    return {
-        "sentence_index": log1p(len(earlier.supports)),
-        "earlier_support_mean": fmean(supports) if supports else nan,
-        "earlier_support_min": min(supports, default=nan),
-    }
-
-
-def _previous_features(text: str, lexicon: ContextLexicon | None, earlier: EarlierSentences) -> dict[str, float]:
-    """Measure the sentence before: errors come in runs, and a sentence without a letter has no other evidence."""
-    shares = LexicalShares() if lexicon is None else lexical_shares(earlier.last, lexicon)
+def _earlier_features(of: SentenceText) -> dict[str, float]:
+    """Measure the sentences before: errors come in runs, and a sentence without a letter has no other evidence."""
+    supports = [support for support in of.earlier.supports if not isnan(support)]
+    shares = LexicalShares() if of.lexicon is None else lexical_shares(of.earlier.last, of.lexicon)
     previous = {
-        "support": earlier.supports[-1] if earlier.supports else nan,
+        "support": of.earlier.supports[-1] if of.earlier.supports else nan,
         "pair_overlap": shares.pair_overlap,
         "copied_run": shares.copied_run,
     }
-    inherits = not has_letter(text)
-    return {f"previous_{name}": value for name, value in previous.items()} | {
-        f"inherited_{name}": value if inherits else nan for name, value in previous.items()
+    inherits = not has_letter(of.text)
+    return {
+        "sentence_index": log1p(len(of.earlier.supports)),
+        "earlier_support_mean": fmean(supports) if supports else nan,
+        "earlier_support_min": min(supports, default=nan),
+        **{f"previous_{name}": value for name, value in previous.items()},
+        **{f"inherited_{name}": value if inherits else nan for name, value in previous.items()},
     }
 
 

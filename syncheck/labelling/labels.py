@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError, RecordError
-from syncheck.features.sentence import has_letter
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.lexical import has_letter
 from syncheck.segments import is_checkable
 
 Rule = Literal["overlap", "paper"]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from syncheck.config import LID_REFERENCES, SegmenterConfig
 from syncheck.errors import InputError, MismatchError
-from syncheck.features.sentence import has_letter
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import LabelledResponse, Selection
+from syncheck.lexical import has_letter
 from syncheck.segments import is_checkable
 from syncheck.signals import LidReferences
 from syncheck.training.provenance import check_same_instrument, instrument_of

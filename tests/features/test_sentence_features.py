@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.errors import InputError
-from syncheck.features.sentence import EarlierSentences, Phrasing, phrasing, sentence_features
+from syncheck.features.sentence import sentence_features
 from syncheck.lexical import ContextLexicon
-from syncheck.schemas import FEATURES, SCHEMAS, feature_schema, needs_signals
+from syncheck.schemas import FEATURES, SCHEMAS, EarlierSentences, SentenceText, feature_schema, needs_signals
 from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signals"
@@ -50,14 +50,9 @@ def features(
     earlier=(),
     last="",
 ):
-    return sentence_features(
-        schema,
-        replace(sentence, lid=lid or {}),
-        support=support,
-        lexicon=lexicon,
-        question_words=question,
-        earlier=EarlierSentences(earlier, last),
-    )
+    before = EarlierSentences(earlier, last)
+    text = SentenceText(sentence.text, len(sentence.token_ids), question, lexicon, support, before)
+    return sentence_features(schema, replace(sentence, lid=lid or {}), text)
 
 
 def measured(found):
@@ -287,7 +282,8 @@ def test_features_of_the_reference_tokens(model):
     ],
 )
 def test_phrasing_by_hand(sentence, source, negation, item):
-    assert phrasing(sentence) == Phrasing(source, negation, item)
+    found = measured(features(signals([-1.0], text=sentence)))
+    assert (found["source_mention"], found["negation"], found["list_item"]) == (source, negation, item)
 
 
 @pytest.mark.parametrize("name", ["source_mention", "negation"])
@@ -298,4 +294,4 @@ def test_the_words_that_are_named_are_those_looked_for(name):
     for item in listed.split(", "):
         for word in {re.sub(r"\(.*\)", "", item), re.sub(r"[()]", "", item)}:
             text = f"It was{word}." if word.startswith("n'") else f"It was {word.upper()}."
-            assert getattr(phrasing(text), name) == 1, word
+            assert measured(features(signals([-1.0], text=text)))[name] == 1, word
