@@ -1,4 +1,4 @@
-"""Faithfulness-oriented decoding on top of a :class:`syncheck.Monitor`, and the baselines it is compared with."""
+"""Faithfulness-oriented decoding (FOD) with a :class:`syncheck.Monitor`, and the baselines it is compared with."""
 
 from __future__ import annotations
 

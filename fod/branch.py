@@ -1,4 +1,4 @@
-"""Repair by branching: where a greedy sentence fails, its least certain tokens are replaced and it is rewritten."""
+"""Repair by branching: rewrites a greedy sentence that fails from its least certain tokens."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from syncheck.report import HiddenSpan
 from syncheck.types import SentenceSignals
 
 NEARLY = 0.9
-"""Share of the words of two sentences that match in order, from which one repeats the other."""
+"""Share of words that match in order from which one sentence counts as a repeat of another."""
 
 LONGEST_BRANCH, LONGEST_REST = 72, 40
-"""Tokens after which a branch is given up: so many in all, and so many after the replaced one."""
+"""Limits, in tokens, after which a branch is given up: in all, and after the replaced token."""
 
 
 class ProposeBranches(Protocol):
-    """Proposes the next sentence of an answer, and others in its place."""
+    """Protocol: proposes the next sentence of an answer, and others in its place."""
 
     def greedy(self, beam: Beam) -> Candidate:
-        """Continue an answer, which is that of the last call extended by one of its candidates, shown or hidden."""
+        """Propose the next sentence of an answer: that of the last call plus one of its candidates, shown or hidden."""
         ...
 
     def branches(self, beam: Beam) -> list[Candidate]:
-        """Return sentences in place of the last greedy one; called at most once after each :meth:`greedy`."""
+        """Propose sentences in place of the last greedy one; called at most once after each :meth:`greedy`."""
         ...
 
 
@@ -47,15 +47,17 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
     Parameters
     ----------
     propose
-        Where sentences come from.
+        Source of sentences.
     config
-        Limits, and what is done when nothing passes.
+        Limits, and the action when nothing passes: with ``on_exhausted="annotate"`` the greedy sentence is kept and
+        marked.
     threshold
-        The score in [0, 1] that each sentence of the answer reaches.
+        The score in [0, 1] that each sentence of the answer must reach.
 
     Yields
     ------
     Progress
+        After each sentence, and before a sentence is replaced, hidden or marked.
 
     Returns
     -------
@@ -66,9 +68,9 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
     -----
     A sentence passes if it reaches the threshold and has no altered name (``config.exact_names``), which the monitor's
     signals often miss, since most of the word is copied. Of the branches that pass and do not nearly repeat a sentence
-    of the answer, the one with the highest probability given the context is taken. Where there is none the greedy
-    sentence stays in the model's memory and is left out of the answer, ``config.max_skips`` times; then, or where the
-    text has ended with it, the answer ends.
+    of the answer, the one with the highest probability given the context is taken. If there is none, the greedy
+    sentence is hidden: the model continues after it, and the answer leaves it out. After ``config.max_skips`` hidden
+    sentences, or if the text has ended with the failing one, the answer ends.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     dropped: tuple[SentenceScore, ...] = ()
@@ -104,7 +106,7 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
 
 
 def is_near_repeat(text: str, other: str) -> bool:
-    """Return whether two sentences have nearly the same words in nearly the same order."""
+    """Return True if at least 90 % of the words of two sentences match in order, whatever their case."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
     return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
 
@@ -115,7 +117,7 @@ def _repeats(candidate: Candidate, beam: Beam) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A candidate as it was measured, with its places in the answer, and its own text and its tokens' characters."""
+    """Candidate as it was measured, with positions in the answer, its own text and the characters of its tokens."""
 
     signals: Sequence[SentenceSignals]
     text: str
@@ -126,30 +128,30 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The likeliest token () beside the one chosen at a step, and its score () less that of the chosen one."""
+    """Runner-up at a step: the likeliest token () besides the chosen one, and its score () minus the chosen one's."""
 
     runner_up: Tensor
     behind: Tensor
 
 
 class BranchProposer:
-    """Continues one answer by sentences of a monitored session; see :class:`ProposeBranches`.
+    """Continues one answer sentence by sentence in a monitored session; see :class:`fod.ProposeBranches`.
 
     Parameters
     ----------
     watched
-        An open session of one row, at the prompt.
+        An open session with one row, in which nothing has been decoded.
     plan
-        How ``generate`` would choose tokens; its processing of the logits is applied to their contrast.
+        The arguments of ``generate``; its processors are applied to the contrast of the logits.
     config
-        Contrast and branches, and sampling where it is asked for.
+        Parameters of the contrast and the branches, and of sampling with ``sample_first``.
     generator
-        Source of randomness, where it is.
+        Source of randomness, for ``sample_first``.
 
     Attributes
     ----------
     sampled_tokens : int
-        Tokens decoded so far, thrown away or not.
+        Number of tokens decoded so far, including those that were discarded.
     """
 
     def __init__(
@@ -174,7 +176,7 @@ class BranchProposer:
         self.sampled_tokens = 0
 
     def greedy(self, beam: Beam) -> Candidate:
-        """Continue the answer by the likeliest sentence under the contrast."""
+        """Continue the answer with the likeliest sentence under the contrast."""
         if self._is_forked:
             self._decoding.select([beam.handles[-1][1]])
             self._looks = []
@@ -190,7 +192,7 @@ class BranchProposer:
         return self._candidates(beam, [0])[0]
 
     def branches(self, beam: Beam) -> list[Candidate]:
-        """Rewrite the sentence from its least certain tokens, each replaced by the runner-up."""
+        """Rewrite the last sentence from each of its least certain tokens on, with the runner-up in its place."""
         written = self._decoding.rows[0].measured_tokens
         behind = [float(look.behind) for look in self._looks[:written]]
         places = sorted(
@@ -258,7 +260,7 @@ class BranchProposer:
         )
 
     def _chosen(self, scores: Tensor) -> Tensor:
-        """Choose a token (1,), as a rule the first, and note the likeliest other one that ends no text."""
+        """Choose a token (1,), normally the likeliest, and note the likeliest other one that does not end the text."""
         best, chosen = scores.max(-1)
         if self._config.sample_first:
             config = self._config
@@ -273,7 +275,7 @@ class BranchProposer:
         return chosen
 
     def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
-        """Measure and score what these rows have written, each text once."""
+        """Measure and score the sentences that these rows have written, each text once."""
         since = time.perf_counter()
         measured = self._decoding.measure()
         texts = {self._new_tokens(row): row for row in reversed(rows)}
@@ -293,7 +295,7 @@ class BranchProposer:
         return candidates
 
     def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> _Written:
-        """Move what a row wrote to where it is in the answer, which lacks what is hidden."""
+        """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""
         row = self._decoding.rows[index]
         shown = [self._written[handle] for handle in beam.handles if handle not in beam.skipped]
         ids = self._new_tokens(index)

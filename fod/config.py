@@ -1,4 +1,4 @@
-"""The parameters of FOD, their defaults, and checks of given values."""
+"""Configuration of FOD: parameters with their defaults, and checks of given values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, Senten
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
-"""Text that an abstaining answer ends with, or consists of."""
+"""Text with which an abstaining answer ends, or of which it consists."""
 
 Threshold = float | Literal["calibrated"]
-"""A score in [0, 1], or that of ``syncheck calibrate --risk``, which the monitor was saved with."""
+"""A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
+monitor."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """The state of an answer that a caller is asked to continue.
+    """State of an answer that cannot continue, for a callable ``on_exhausted``.
 
     Attributes
     ----------
@@ -29,9 +30,9 @@ class RetryRequest:
     report : Report
         The answer so far, all of which has been released.
     rejected : tuple of SentenceScore
-        The last samples, which did not reach tau_2.
+        The sentences of the last round, which did not pass.
     attempt : int
-        How often this answer has been handed over before.
+        Number of earlier requests for the same answer.
     """
 
     prompt: RagPrompt
@@ -41,19 +42,20 @@ class RetryRequest:
 
 
 OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
-"""``stop``: the answer ends with what has passed. ``abstain``: it ends with a message. ``annotate``: the best of the
-round is kept, marked, and decoding continues. A callable returns a prompt, with new passages, from which the answer
-continues; a text that ends it, which is not scored; or None, which stops."""
+"""Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
+with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. A callable
+returns a prompt with new passages, from which the answer continues; a text that ends the answer and is not scored; or
+None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
-    """Refuse what is not a number in [0, 1]."""
+    """Refuse anything but a number (WrongTypeError) in [0, 1] (InputError)."""
     if not 0.0 <= _number(value, name) <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; found {value}")
 
 
 def check_threshold(value: Threshold | None, name: str) -> None:
-    """Refuse what is neither a number in [0, 1] nor ``"calibrated"`` nor None; errors as :func:`check_share`."""
+    """Refuse anything but a number in [0, 1], ``"calibrated"`` or None; errors as in :func:`check_share`."""
     if isinstance(value, str) and value != "calibrated":
         raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
     if value is not None and value != "calibrated":
@@ -61,7 +63,7 @@ def check_threshold(value: Threshold | None, name: str) -> None:
 
 
 def check_count(value: object, name: str, *, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least ``least``; errors as :func:`check_share`."""
+    """Refuse anything but a whole number of at least ``least``; errors as in :func:`check_share`."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
     if value < least:
@@ -69,13 +71,13 @@ def check_count(value: object, name: str, *, least: int = 1) -> None:
 
 
 def check_strength(value: object, name: str) -> None:
-    """Refuse what is not a finite number of 0 or more; errors as :func:`check_share`."""
+    """Refuse anything but a finite number of at least 0; errors as in :func:`check_share`."""
     if not 0 <= _number(value, name) < math.inf:
         raise InputError(f"{name} must be finite and at least 0; found {value}")
 
 
 def check_sampling(*, temperature: object, top_p: object) -> None:
-    """Refuse a temperature that is not above 0 and finite, and a nucleus not in (0, 1]; errors as above."""
+    """Refuse a temperature that is not finite and above 0, and a nucleus outside (0, 1]; errors as above."""
     if not 0 < _number(temperature, "temperature") < math.inf or not 0 < _number(top_p, "top_p") <= 1:
         raise InputError(
             f"temperature must be finite and above 0, and top_p in (0, 1]; found {temperature} and {top_p}"
@@ -90,62 +92,65 @@ def _number(value: object, name: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FODConfig:
-    """Parameters of Algorithm 1, and the action where it comes to no end.
+    """Parameters of Algorithm 1 (paper, section 3.3) and of repair by branching.
 
     Raises
     ------
     InputError
         If a value is outside its range.
     WrongTypeError
-        If one is not a number.
+        If a value is not a number where one is expected.
     """
 
     propose: Literal["sample", "branch"] = "sample"
-    """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, to the end.
-    ``branch``: the sentence is rewritten from its least certain tokens, or hidden; then greedy again. It is not
-    random, and tau_1 holds for all sentences; see :func:`fod.repair`."""
+    """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, until the
+    answer ends. ``branch``: the sentence is rewritten from its least certain tokens, or hidden, and decoding is greedy
+    again. It is not random, and tau_1 applies to all sentences; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
-    """tau_1: the first greedy sentence below it is taken back. None takes the monitor's own, ``"calibrated"`` the score
-    that ``syncheck calibrate --risk`` chose; no sentence is then released below it. What this guarantees, and that the
-    search of stage 2 is outside the guarantee, is at :class:`fod.Thresholds`."""
+    """tau_1 in [0, 1]: the first greedy sentence that scores lower is taken back. None takes the monitor's own,
+    ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released. See
+    :class:`fod.Thresholds` for what this guarantees, and why the search of stage 2 is outside the guarantee."""
     prune_threshold: Threshold | None = None
-    """tau_2: a sampled sentence below it is dropped; likewise."""
+    """tau_2 in [0, 1]: a sampled sentence that scores lower is dropped. None and ``"calibrated"`` as for tau_1; must be
+    None with ``branch``."""
     beam_size: int = 2
-    """K: beams kept after each round (paper, Table 2)."""
+    """K: number of beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6
-    """S: sentences sampled a round; each beam gets ceil(S / K) (paper, Table 2)."""
+    """S: number of sentences sampled in a round; each beam gets ceil(S / K) (paper, Table 2)."""
     share_samples: bool = False
-    """Divide S among the beams there are, where the paper gives ceil(S / K) to each: a round of one beam, as the first
-    one is, then samples S sentences."""
+    """True divides S among the beams of the round, instead of giving ceil(S / K) to each as in the paper: a round with
+    one beam, such as the first, then samples S sentences."""
     temperature: float = 0.9
-    """Sampling temperature of stage 2 (published code; the paper gives none)."""
+    """Sampling temperature of stage 2, above 0 (published code; the paper gives none)."""
     top_p: float = 0.95
-    """Nucleus of stage 2 (published code)."""
+    """Nucleus of stage 2, in (0, 1] (published code)."""
     sample_first: bool = False
-    """Sample the sentences that the paper decodes greedily as well: those of stage 1, and with ``branch`` all but the
-    branches; by ``temperature`` and ``top_p``."""
+    """True also samples the sentences that are otherwise greedy: those of stage 1, and with ``branch`` all but the
+    branches; with ``temperature`` and ``top_p``."""
     until: Literal["any", "all"] = "any"
-    """Stop when any kept beam has ended (the paper's choice) or when all have."""
+    """Stop when any kept beam has ended (the paper's choice), or when all have."""
     alpha: float = 0.25
-    """With ``branch``: how much the context's influence on tokens is amplified, 0 for not at all (Shi et al., 2024,
-    "Trusting your evidence", section 4). Scores are of the raw logits."""
+    """With ``branch``: strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off
+    (Shi et al., 2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""
     plausibility: float = 0.02
-    """With ``branch``: tokens less likely with the context than this share of the likeliest are excluded."""
+    """With ``branch``: share, in [0, 1], of the likeliest token's probability with the context; tokens below it are
+    excluded."""
     branches: int = 4
-    """With ``branch``: how many tokens of a sentence are replaced, each in a copy of it."""
+    """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it."""
     max_skips: int = 2
-    """With ``branch``: how many sentences of an answer may be hidden, in the model's memory only."""
+    """With ``branch``: number of sentences of an answer that may be hidden: the model continues after them, but they
+    are left out of the answer."""
     exact_names: bool | None = None
-    """Also take back, and never take, a sentence with a name that is nearly but not quite one of the passages; see
-    :func:`fod.altered_names`. None: with ``branch`` alone, since Algorithm 1 knows scores only."""
+    """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
+    :func:`fod.altered_names`. None: only with ``branch``, since Algorithm 1 decides by scores alone."""
     max_sentences: int = 32
-    """Most sentences of an answer."""
+    """Largest number of sentences in an answer."""
     on_exhausted: OnExhausted = "stop"
-    """Action when no sample of a round reaches tau_2, where Algorithm 1 stops."""
+    """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text that an abstaining answer ends with."""
+    """Text with which an abstaining answer ends."""
     max_retries: int = 4
-    """Times that one answer may ask ``on_exhausted`` for another prompt, where that is a callable."""
+    """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
@@ -176,40 +181,40 @@ class FODConfig:
         return self.propose == "branch" if self.exact_names is None else self.exact_names
 
     def samples_per_beam(self, beams: int) -> int:
-        """Sentences to sample for each of so many beams: ceil(S / K), or ceil(S / beams) where samples are shared."""
+        """Return the number of samples per beam in a round of so many: ceil(S / K), or ceil(S / beams) if shared."""
         return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 
 DEFAULTS = FODConfig()
-"""The paper's values; its thresholds are those of a :class:`syncheck.MonitorConfig`."""
+"""The default parameters; the default thresholds are those of :class:`syncheck.MonitorConfig`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The scores that released sentences of a decoder reach.
+    """Scores that the released sentences of a decoder must reach.
 
     Attributes
     ----------
     backtrack : float
-        tau_1 in [0, 1], of greedy sentences; of all sentences where the decoder has but one threshold.
+        tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold.
     prune : float or None
-        tau_2 in [0, 1], of sampled sentences, tau_1 of branches; None where there are neither: an answer ends where
-        stage 1 backtracks.
+        tau_2 in [0, 1], for sampled sentences; equals tau_1 for branches. None if the decoder has neither: an answer
+        then ends where stage 1 backtracks.
     guarantee : RiskControlledThreshold or None
-        The guarantee for the score requested by ``"calibrated"``; None where it was not requested. Both thresholds
-        are then at least ``guarantee.threshold``.
+        The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
+        ``guarantee.threshold``. None if none was requested.
 
     Notes
     -----
     The guarantee is for sentences like those of the calibration, released one by one, each because its own score
-    reaches the threshold: at most ``guarantee.risk`` of them are unfaithful, with ``guarantee.confidence``. Without
-    ``guarantee.one_per_question`` it assumes that the calibration's sentences were independent of each other. Decoders
-    that stop choose further. Backtracking releases only sentences before the first lower one, abstention only those of
-    answers that have none at all; these are some of the sentences that the guarantee counts, and of some of them by
-    themselves it says nothing. The search of FOD's stage 2 is outside the guarantee: it samples several sentences and
-    keeps the best, and the more are tried, the more reach the threshold by luck; so are branches. Sentences that claim
-    nothing have no score and pass everywhere. A stream with ``reveal="immediate"`` shows sentences before they are
-    scored; released are those that it does not retract.
+    reaches the threshold: with probability ``guarantee.confidence``, at most ``guarantee.risk`` of them are unfaithful.
+    Without ``guarantee.one_per_question``, it assumes that the sentences of the calibration were independent of each
+    other. Decoders that stop early select further: backtracking releases only sentences before the first lower one, and
+    abstention only those of answers without any lower one. These are subsets of the sentences that the guarantee is
+    about, and it says nothing about a subset alone. The search of FOD's stage 2 is outside the guarantee, since it
+    samples several sentences and keeps the best: the more are tried, the more reach the threshold by luck. So are
+    branches. Sentences that claim nothing have no score and always pass. A stream with ``reveal="immediate"`` shows
+    sentences before they are scored; only those that it does not retract count as released.
     """
 
     backtrack: float
@@ -218,10 +223,10 @@ class Thresholds:
 
 
 def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
-    """Find tau_1 and tau_2 of a search.
+    """Return tau_1 and tau_2 of a search.
 
-    As soon as one is ``"calibrated"`` every released sentence reaches the guaranteed score: the monitor's own is raised
-    to it where it is lower, and a lower number is refused.
+    If either is ``"calibrated"``, every released sentence must reach the guaranteed score: a lower threshold of the
+    monitor is raised to it, and a lower number raises InputError.
     """
     asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
     guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
@@ -239,7 +244,7 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
 
 
 def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
-    """Find the one threshold of a decoder that samples nothing, as :func:`search_thresholds` does."""
+    """Return the single threshold of a decoder that samples nothing, as :func:`search_thresholds` does."""
     check_threshold(threshold, "threshold")
     guarantee = _guarantee_of(monitor) if threshold == "calibrated" else None
     return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)

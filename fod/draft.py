@@ -1,4 +1,4 @@
-"""The answer while it is written: parts that are kept, and the search that continues from them."""
+"""Drafts: an answer while it is written, the search that continues it, and the part shown to a reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncheck.types import TokenSignals
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
-    """Return a prompt after which an answer continues: its own ids, then those that are written already."""
+    """Return a prompt from which an answer continues: the prompt's ids, then those that are written already."""
     if not token_ids:
         return prompt
     return replace(
@@ -35,7 +35,7 @@ def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagProm
 
 
 class Draft:
-    """The part of an answer that is written so far; its prompt has the passages of all parts, each once."""
+    """Answer as written so far; its prompt has the passages of all parts, each once."""
 
     def __init__(self, prompt: RagPrompt) -> None:
         self.prompt = prompt
@@ -49,11 +49,11 @@ class Draft:
 
     @property
     def sentences(self) -> tuple[SentenceScore, ...]:
-        """Its sentences so far."""
+        """The sentences so far."""
         return tuple(sentence for part in self._parts for sentence in part.sentences)
 
     def add(self, part: Report) -> None:
-        """Append a part, as reported under its own prompt; it covers all tokens that are kept of it."""
+        """Append a part, given as the report under its own prompt; the report covers all tokens that are kept."""
         passages = tuple(dict.fromkeys((*self.prompt.passages, *part.prompt.passages)))
         self.prompt = replace(self.prompt, passages=passages)
         moved = tuple(self.placed(sentence, part.prompt) for sentence in part.sentences)
@@ -66,7 +66,7 @@ class Draft:
         self.token_ids += part.tokens.token_ids.tolist()
 
     def placed(self, sentence: SentenceScore, prompt: RagPrompt) -> SentenceScore:
-        """Return a sentence of the next part as one of the whole: its characters, tokens and evidence."""
+        """Return a sentence of the next part with its characters, tokens and evidence placed in the whole answer."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
         characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
@@ -81,13 +81,13 @@ class Draft:
         )
 
     def placed_event(self, event: SentenceEvent, prompt: RagPrompt) -> SentenceEvent:
-        """Return the event of a sentence of the next part as that of one of the whole."""
+        """Return the event of a sentence of the next part, placed in the whole answer."""
         before = self.text if event.sentence.start == len(event.lead) else ""
         lead = before[len(before.rstrip()) :] + event.lead
         return replace(event, sentence=self.placed(event.sentence, prompt), lead=lead)
 
     def report(self, *, stop: str | None, seconds: float | None) -> Report:
-        """Return all parts as one answer."""
+        """Return the report of all parts as one answer."""
         tokens = [part.tokens for part in self._parts]
         spans = [span for part in tokens for span in part.char_spans]
         return Report(
@@ -102,23 +102,26 @@ class Draft:
         )
 
     def _place(self, passage: int, prompt: RagPrompt) -> int:
-        """Return the index that a passage of the next part has in the whole."""
+        """Return the index of a passage of the next part in the whole answer."""
         known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
         return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
 Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
-"""The events for a reader after a step of a search; created for each search."""
+"""Function that returns the events for a reader after a step of a search; a new one is created for each search."""
 
 
 class VerifiedReveal:
-    """Shows the sentences that all beams share: stage 1 has scored them, and no answer can come out without them."""
+    """Shows the sentences that all beams share, which are sure to be part of the answer.
+
+    Called with the :class:`fod.Progress` after each step of a search; returns events.
+    """
 
     def __init__(self) -> None:
         self._shown = 0
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the sentences that have become certain."""
+        """Return the events of the sentences that have become certain."""
         first, *others = progress.beams
         shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
         before, self._shown = self._shown, max(self._shown, shared)
@@ -126,14 +129,17 @@ class VerifiedReveal:
 
 
 class ImmediateReveal:
-    """Shows the best answer so far after every step, and retracts what is no longer part of it."""
+    """Shows the best answer so far after every step, and retracts sentences that are no longer part of it.
+
+    Called with the :class:`fod.Progress` after each step of a search; returns events.
+    """
 
     def __init__(self) -> None:
         self._shown: tuple[SentenceScore, ...] = ()
         self._reason: str | None = None  # why what is shown is taken back, where it was only tried
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the events that change the answer that was shown into the best one."""
+        """Return the events that turn the answer that was shown into the best one."""
         events: list[SentenceEvent | RetractEvent] = []
         tried = () if progress.tried is None else (progress.tried,)
         for beam in (*tried, best_of(progress.beams)):
@@ -154,14 +160,14 @@ def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
 
 
 def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int:
-    """Count the sentences that both begin with; the same ones, not only the same words."""
+    """Return the number of sentences that both begin with: the same objects, not only the same words."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
 
 
 class Writing:
-    """An answer that is being written: its parts so far, and the prompt of the next.
+    """Answer that is being written: its parts so far, and the prompt of the next.
 
-    The limits on tokens and sentences hold for all parts together.
+    Limits on tokens and sentences apply to all parts together.
     """
 
     def __init__(
@@ -190,7 +196,7 @@ class Writing:
         self.trace: list[TraceNode] = []  # the searches as trees, one after another
 
     def next_part(self, reveal: Reveal) -> Generator[Event, None, SearchResult]:
-        """Search under the prompt, after the text written so far."""
+        """Search for the next part under the current prompt, after the text written so far."""
         started = time.perf_counter()
         draft, config = self.draft, self._config
         prompt = continued(self.prompt, draft.token_ids, draft.text)
@@ -216,7 +222,7 @@ class Writing:
 
     @property
     def is_full(self) -> bool:
-        """Return whether a limit on tokens or sentences leaves nothing more to write."""
+        """True if a limit on tokens or sentences has been reached."""
         written = self.draft
         return len(written.token_ids) >= self._room or len(written.sentences) >= self._config.max_sentences
 
@@ -232,7 +238,7 @@ class Writing:
         draft.add(part)
 
     def _placed(self, events: Sequence[SentenceEvent | RetractEvent]) -> Iterator[Event]:
-        """Move the sentences of this part to where they are in the answer."""
+        """Move the sentences of this part to their positions in the answer."""
         for event in events:
             if isinstance(event, SentenceEvent):
                 yield self.draft.placed_event(event, self.prompt)

@@ -1,4 +1,4 @@
-"""The base of every generator: it is called like ``model.generate``, alone, through it, or as a stream."""
+"""Base of the decoders: called like ``model.generate``, by themselves, through ``model.generate``, or as a stream."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     Attributes
     ----------
     sequences : Tensor of shape (1, prompt + response), int64
+        Token ids of prompt and response.
     report : Report
-        What the model wrote, with its scores; ``report.stop`` says why it ended.
+        The response with its scores; ``report.stop`` says why it ended.
     sampled_tokens : int
-        Tokens decoded, thrown away or not.
+        Number of tokens decoded, including those that were discarded.
     dropped : tuple of SentenceScore
-        Sentences that were written and taken back, where they began.
+        Sentences that were written and taken back, with the positions where they began.
     message : str or None
-        Text after the report's in ``sequences`` that the model has not written.
+        Text at the end of ``sequences``, after the response, that the model did not write.
     thresholds : Thresholds or None
-        The scores that the report's sentences reach; None of a decoder without any.
+        The scores that the report's sentences reach; None for a decoder without thresholds.
     """
 
     # ModelOutput allows one field without a default; all but the last two are always set.
@@ -68,20 +69,22 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
 
     @property
     def response_ids(self) -> list[int]:
-        """The ids after the prompt's."""
+        """The token ids after those of the prompt."""
         ids: list[int] = self.sequences[0, len(self.report.prompt.with_context_ids) :].tolist()
         return ids
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
-    """Return the ids of several answers as ``generate`` does of a batch.
+    """Return the ids of several answers as ``generate`` returns those of a batch.
 
     Parameters
     ----------
+    outputs
+        One for each answer.
     pad_token
         Fills short prompts on the left and short responses on the right.
     prompts
-        (B, W) the prompts as they were given; None pads them.
+        The padded ids (B, W) of the prompts as they were given; None pads them here.
 
     Returns
     -------
@@ -100,18 +103,18 @@ def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tenso
 
 O = TypeVar("O", bound=GeneratorOutput)  # noqa: E741 - of the output
 Told = Generator[Event, None, O]
-"""Yields what a reader is told and returns the output."""
+"""Generator that yields the events for a reader and returns the output."""
 
 
 class AnswerGenerator(ABC, Generic[O]):
-    """Answers prompts of a monitor; a drop-in for ``model.generate``.
+    """Base of the decoders: a drop-in for ``model.generate`` that answers a monitor's prompts.
 
     Parameters
     ----------
     model, tokenizer
-        Those of the monitor.
+        The monitor's model and tokenizer.
     monitor
-        Scores the sentences.
+        The monitor that scores the sentences.
 
     Raises
     ------
@@ -172,27 +175,31 @@ class AnswerGenerator(ABC, Generic[O]):
         Parameters
         ----------
         prompts
-            From ``monitor.prompt``, with a context. A list is answered one after another, each as it would be alone.
+            From ``monitor.prompt``, with a context. The prompts of a list are answered one after another, each as it
+            would be alone.
         seed
-            Of all sampling; the same seed gives the same answer.
+            Seed of all sampling; the same seed gives the same answer.
         return_dict_in_generate
-            Return the output, with the report, instead of the ids alone; a list of them for a list of prompts.
+            True returns the output with its report instead of the ids alone; a list of outputs for a list of prompts.
         streamer
-            Is given the prompt's ids and then sentences, each when it can no longer be taken back; for one prompt.
+            Receives the prompt's ids, then each sentence when it can no longer be taken back; only for one prompt.
         **kwargs
-            What ``model.generate`` takes.
+            Other arguments of ``model.generate``, such as ``max_new_tokens``.
 
         Returns
         -------
-        Tensor of shape (B, prompt + response), int64, or the output
-            Ids as of ``model.generate``: short prompts of a list are padded on the left, short responses on the right.
+        Tensor of shape (B, prompt + response), int64, or GeneratorOutput, or list of GeneratorOutput
+            Ids as ``model.generate`` returns them: for a list, short prompts are padded on the left and short responses
+            on the right.
 
         Raises
         ------
         InputError
-            If a prompt has no context, for a streamer with several prompts, for beam search and several sequences.
+            If a prompt has no context, for a streamer with several prompts, and for beam search or several sequences.
         PromptError
             If a prompt does not fit the model's window.
+        WrongTypeError
+            If a prompt is not a RagPrompt.
         """
         given = prompts_of(prompts)
         if streamer is not None and len(given) > 1:
@@ -216,14 +223,20 @@ class AnswerGenerator(ABC, Generic[O]):
     ) -> Tensor | O | list[O]:
         """Serve ``model.generate(**prompt.inputs(), custom_generate=self, prompt=prompt, seed=0)``.
 
-        For a batch ``prompt`` is the list of its prompts; ``seed`` is that of :meth:`generate`.
+        For a batch, ``prompt`` is the list of its prompts; ``seed`` is as in :meth:`generate`.
+
+        Raises
+        ------
+        InputError
+            If ``prompt`` is missing, or the ids are not those of the prompt; also as in :meth:`generate`.
 
         Notes
         -----
-        Do not give that call a streamer: ``model.generate`` writes the prompt to it and keeps it from a callable, so
-        that it never gets the answer, nor its end, and the reader of a ``TextIteratorStreamer`` waits for ever. It
-        cannot be detected here and so not be refused; pass it to :meth:`generate`, read :meth:`stream`, or let
-        ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which serves it.
+        Do not pass a streamer to that call: ``model.generate`` writes the prompt to it but does not pass it on to a
+        callable, so it never receives the answer or its end, and the reader of a ``TextIteratorStreamer`` waits for
+        ever. This cannot be detected here, and so not refused. Pass the streamer to :meth:`generate`, read
+        :meth:`stream`, or let ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which supports
+        streamers.
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
@@ -239,7 +252,7 @@ class AnswerGenerator(ABC, Generic[O]):
     def stream(self, prompt: RagPrompt, *, seed: int = 0, **kwargs: Any) -> Iterator[Event]:
         """Generate an answer and yield its sentences, each when it can no longer be taken back.
 
-        Closing the stream ends the generation and leaves nothing over.
+        Closing the stream ends the generation and releases all its resources.
 
         Parameters
         ----------
@@ -249,7 +262,7 @@ class AnswerGenerator(ABC, Generic[O]):
         Yields
         ------
         SentenceEvent, NoticeEvent, EndEvent
-            The last is the only :class:`syncheck.EndEvent`, with the ``output``.
+            One :class:`syncheck.EndEvent`, the last, with the ``output``.
         """
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed))
 
@@ -269,7 +282,7 @@ class AnswerGenerator(ABC, Generic[O]):
 
     @abstractmethod
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Told[O]:
-        """Answer one prompt."""
+        """Answer one prompt: yield the events and return the output."""
 
     def _outputs(
         self, prompts: Sequence[RagPrompt], plan: GenerationSetup, seed: int, streamer: BaseStreamer | None
@@ -292,13 +305,14 @@ _COUNTED: dict[type, str] = {
     MinNewTokensLengthLogitsProcessor: "prompt_length_to_skip",
     SuppressTokensAtBeginLogitsProcessor: "begin_index",
 }
-"""Processors of transformers that count from the prompt's first token, and the attribute that holds their limit."""
+"""Processors of transformers that count from the prompt's first token, with the attribute that holds their limit."""
 
 
 def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
-    """Return the plan with another limit on prompt and response together, in tokens.
+    """Return the plan with another limit, in tokens, on prompt and response together.
 
-    It is for a prompt that is longer by as much, so what counts tokens from the prompt's start is moved alike.
+    The plan is for a prompt that is longer by the same number of tokens, so processors that count from the prompt's
+    start are adjusted too.
     """
     longer = max_length - plan.config.max_length
     if not longer:
@@ -323,7 +337,7 @@ def _moved(processor: LogitsProcessor, tokens: int) -> LogitsProcessor:
 
 
 def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O:
-    """Run a generation to its end; a streamer gets the released text."""
+    """Run a generation to its end and return its output; a streamer receives the released text."""
     if streamer is not None:
         streamer.put(torch.tensor([prompt.with_context_ids]))
     put, events = 0, Returning(told)
@@ -340,7 +354,7 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
 
 
 def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    """Return prompts as a list; refuses an empty one, and a prompt without a context."""
+    """Return one or several prompts as a list; an empty list or a prompt without a context raises InputError."""
     given: list[Any] = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
     if not given:
         raise InputError("expected at least one prompt; found an empty list")
@@ -353,7 +367,7 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
 
 
 def check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
-    """Refuse ids that are not those of the prompts, padding aside."""
+    """Refuse, with an InputError, ids that are not those of the prompts, padding aside."""
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
     found = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
     if found != [list(prompt.with_context_ids) for prompt in prompts]:
@@ -368,7 +382,7 @@ def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
 
 
 def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> GenerationSetup:
-    """Return the plan with sampling from a nucleus after its own processors."""
+    """Return the plan with sampling from a nucleus, after its own processors."""
     config = copy.deepcopy(plan.config)
     config.do_sample = True
     warpers = [TemperatureLogitsWarper(temperature), TopPLogitsWarper(top_p)]
@@ -381,5 +395,5 @@ def ids_of(row: Row) -> list[int]:
 
 
 def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
-    """Return the event of a row's sentence."""
+    """Return the event of a sentence of a row."""
     return SentenceEvent.of(sentence, row.token_ids, row.text)

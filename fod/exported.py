@@ -1,4 +1,4 @@
-"""FOD in the Hub's form: a folder whose ``custom_generate/generate.py`` is what ``model.generate`` then runs."""
+"""Export of FOD: a folder whose ``custom_generate/generate.py`` is run by ``model.generate``."""
 
 from __future__ import annotations
 
@@ -85,30 +85,38 @@ def custom_generate(
     attention_mask: Tensor | None = None,
     **kwargs: Any,
 ) -> Tensor | FODOutput | list[FODOutput]:
-    """Serve ``model.generate(custom_generate=DIR, trust_remote_code=True, ...)`` of an exported folder.
+    """Serve ``model.generate(custom_generate=DIR, trust_remote_code=True, ...)`` for an exported folder.
 
     Parameters
     ----------
+    model
+        The model whose ``generate`` was called.
     prompt
         From ``monitor.prompt``, with a context, or a list of them.
     question, context
-        In place of ``prompt``.
+        Question and passages, in place of ``prompt``.
     tokenizer
-        The model's; a ``monitor`` that is a :class:`syncheck.Monitor` has its own.
+        The model's tokenizer; not needed if ``monitor`` is a :class:`syncheck.Monitor`, which has its own.
     monitor, monitor_revision
-        A monitor of this model, ``"generic"`` for the bundled one, or what :meth:`syncheck.Monitor.from_pretrained`
-        loads. Loading takes a moment: for many calls pass a :class:`syncheck.Monitor`.
+        A monitor of this model; ``"generic"`` for the bundled one; or a folder or repository, and its revision, that
+        :meth:`syncheck.Monitor.from_pretrained` loads. Loading takes a moment: for many calls, pass a
+        :class:`syncheck.Monitor`.
     inputs, input_ids, attention_mask
-        Those of the prompt, or None.
+        The ids of the prompt with their mask, or None.
     **kwargs
-        What :meth:`FODGenerator.generate` takes, and the parameters of :class:`FODGenerator` by name.
+        Arguments of :meth:`FODGenerator.generate`, and parameters of :class:`FODGenerator`, by name.
+
+    Returns
+    -------
+    Tensor, FODOutput or list of FODOutput
+        As :meth:`FODGenerator.generate`.
 
     Raises
     ------
     InputError
         If neither a prompt nor question, context and tokenizer are given, or the ids are not those of the prompt.
     WrongTypeError
-        If the monitor is none and no name of one.
+        If ``monitor`` is neither a monitor nor a name.
     """
     known = _monitor_of(model, tokenizer, monitor, monitor_revision)
     if prompt is None:
@@ -149,14 +157,16 @@ def export_generate(
 
     Parameters
     ----------
+    directory
+        The folder, which is created if needed; its name is then the argument ``custom_generate``.
     monitor, monitor_revision
-        ``"generic"``, the bundled monitor; a repository with a monitor, and its revision; or a monitor's folder, which
-        is not copied and has to stay where it is.
+        ``"generic"`` for the bundled monitor; a repository with a monitor, and its revision; or a monitor's folder,
+        which is not copied and must stay where it is.
 
     Raises
     ------
     InputError
-        If another ``generate.py`` is there.
+        If the folder has another ``generate.py``.
     """
     target = Path(directory) / _FOLDER
     module = target / "generate.py"

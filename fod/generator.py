@@ -1,4 +1,4 @@
-"""Faithfulness-oriented decoding: Algorithm 1 as a generator."""
+"""FOD as a generator: Algorithm 1 with the interface of ``model.generate``."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class FODOutput(GeneratorOutput):
-    """The result of ``generate(return_dict_in_generate=True)``.
+    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
 
     Attributes
     ----------
     search : SearchResult
-        How the answer came about: what was taken back and each round's samples. Of the last part, where the caller
-        was asked to continue.
+        Course of the search: sentences that were taken back, and the samples of each round. If ``on_exhausted``
+        continued the answer, that of its last part.
     marked : tuple of int
-        Indices of the report's sentences that did not pass and were kept, ``on_exhausted="annotate"``.
+        Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``).
     trace : tuple of TraceNode
-        The search as a tree, see :func:`fod.trace_of`; for :class:`syncheck.report.Answer`.
+        The search as a tree, for :class:`syncheck.report.Answer`; see :func:`fod.trace_of`.
     """
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]
@@ -43,33 +43,35 @@ class FODOutput(GeneratorOutput):
 
 
 class FODGenerator(AnswerGenerator[FODOutput]):
-    """Decodes so that every sentence it releases reaches a score (paper, section 3.3, Algorithm 1).
+    """Decodes so that every released sentence reaches a score (paper, section 3.3, Algorithm 1).
 
     Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling.
 
     Parameters
     ----------
     model, tokenizer, monitor
-        A trained monitor, and what it watches.
+        A trained monitor, with its model and tokenizer.
     config
-        Parameters of the search and the action when it finds nothing; None takes the paper's.
+        Parameters of the search; None takes the defaults.
     backtrack_threshold, prune_threshold, beam_size, samples_per_step, propose
-        Replace the config's; None keeps those.
+        Replace those of the config; None keeps them.
 
     Attributes
     ----------
     config : FODConfig
-        The requested parameters.
+        The parameters.
     thresholds : Thresholds
-        The resulting scores with this monitor.
+        The thresholds with this monitor, as numbers.
 
     Raises
     ------
     NotReadyError
         If the monitor has no aggregator, or no calibrated threshold where one is requested.
     InputError
-        If a parameter is outside its range, a threshold is below the guarantee that the other requests,
-        ``on_exhausted="annotate"`` would release sentences below it, or model and monitor do not belong together.
+        If a parameter is outside its range; if a threshold is below the guarantee that the other one requests, or
+        ``on_exhausted="annotate"`` would release sentences below it; or if model and monitor do not belong together.
+    WrongTypeError
+        If a parameter has the wrong type.
     UnsupportedModelError
         If the model's state cannot be rewound.
 
@@ -117,20 +119,26 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     ) -> Iterator[Event]:
         """Generate an answer and yield its sentences.
 
-        Closing the stream ends the generation and leaves nothing over.
+        Closing the stream ends the generation and releases all its resources.
 
         Parameters
         ----------
         prompt, seed, **kwargs
             As in :meth:`generate`.
         reveal
-            ``verified``: a sentence comes when it can no longer be taken back: in stage 1 after its score, in stage 2
-            when all beams that are kept share it. ``immediate``: the best answer so far is shown after every step,
-            and a :class:`syncheck.RetractEvent` takes back what is no longer part of it.
+            ``verified``: a sentence comes when it can no longer be taken back: in stage 1 after it is scored, in stage
+            2 when all beams share it. ``immediate``: the best answer so far is shown after every step, and a
+            :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it.
 
         Yields
         ------
         SentenceEvent, RetractEvent, NoticeEvent, EndEvent
+            One :class:`syncheck.EndEvent`, the last, with the ``output``.
+
+        Raises
+        ------
+        InputError
+            If ``reveal`` is unknown; also as in :meth:`generate`.
         """
         if reveal not in ("verified", "immediate"):
             raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
@@ -171,7 +179,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         )
 
     def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
-        """Return the continuation of an answer to which nothing could be added."""
+        """Return what continues an answer after which no continuation passed."""
         asked = self.config.on_exhausted
         if asked == "abstain":
             return self.config.message
@@ -193,15 +201,17 @@ class BacktrackGenerator(FODGenerator):
     Parameters
     ----------
     model, tokenizer, monitor
-        A trained monitor, and what it watches.
+        A trained monitor, with its model and tokenizer.
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
-        chose, with the guarantee at :class:`fod.Thresholds`.
+        chose, with the guarantee described at :class:`fod.Thresholds`.
+    max_sentences
+        Largest number of sentences in an answer.
 
     Raises
     ------
-    NotReadyError, InputError, UnsupportedModelError
-        As :class:`fod.FODGenerator`.
+    NotReadyError, InputError, WrongTypeError, UnsupportedModelError
+        As in :class:`fod.FODGenerator`.
     """
 
     def __init__(

@@ -8,19 +8,19 @@ from itertools import pairwise
 from os.path import commonprefix
 
 LONG_NAME = 5
-"""Letters from which a name is recognised by itself when some of them are altered."""
+"""Length, in letters, from which a name is recognised on its own when some letters are altered."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"(?:(?<=[^.!?:\s])\s+[\"'(\[“‘]*|[-–—/(])([^\W\d_]+)")
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:
-    """Return the names of a text that are nearly, but not quite, names of the sources, as "Elvador" of "Salvador".
+    """Return the names in a text that are nearly, but not quite, names in the sources: "Elvador" for "Salvador".
 
-    Names are capitalised words; in the sources, those that do not only begin sentences. One that no source has, in any
-    case, is an altered one if a few edits make it a name of a source: at most a third of its letters, or one letter of
-    a short word that stands beside the same word. What begins alike is taken for a derived form, as "Mexican" of
-    "Mexico".
+    Names are capitalised words; in the sources, only those that also occur inside a sentence. A name that no source
+    has, in upper or lower case, counts as altered if a few edits turn it into a name of a source: at most a third of
+    its letters, or one letter of a short word next to the same word. Words with the same beginning are taken for
+    derived forms, such as "Mexican" of "Mexico".
     """
     names = {name for source in sources for name in _NAME.findall(source) if name[0].isupper()}
     spelled = [_WORD.findall(source) for source in sources]
@@ -47,7 +47,7 @@ def _is_altered(word: str, name: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """Return how many letters must be added, dropped or replaced to make one word the other (Levenshtein, 1966)."""
+    """Return the edit distance of two words: letters added, dropped or replaced (Levenshtein, 1966)."""
     row = list(range(len(other) + 1))
     for count, letter in enumerate(one, 1):
         before, row[0] = row[0], count

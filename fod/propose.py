@@ -1,4 +1,4 @@
-"""Proposals of a next sentence, greedy or sampled from a nucleus, and the scores that tokens are chosen by."""
+"""Proposals of the next sentence, greedy or sampled from a nucleus, and the scores by which tokens are chosen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Tran
 from syncheck.types import SentenceSignals
 
 _FIRST_LOOK = 256
-"""Most likely tokens that are looked at first; the nucleus is rarely wider."""
+"""Number of most likely tokens that are searched first for the nucleus, which is rarely wider."""
 
 
 def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
@@ -27,22 +27,23 @@ def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor
     Parameters
     ----------
     scores
-        (B, V) float32, not normalised; -inf for what is not allowed.
+        (B, V) float32, not normalised; -inf for tokens that are not allowed.
     temperature
-        Above 0.
+        Divides the scores; above 0.
     top_p
-        In (0, 1].
+        Probability, in (0, 1], that the tokens together reach.
 
     Returns
     -------
-    probabilities : Tensor of shape (B, n)
-        Falling; 0 after the nucleus, and not normalised: their sum is the nucleus' share, at least ``top_p``.
-    token_ids : Tensor of shape (B, n)
+    probabilities : Tensor of shape (B, n), float32
+        In descending order, 0 after the nucleus. They are not normalised: the sum of a row is the probability of its
+        nucleus, at least ``top_p``.
+    token_ids : Tensor of shape (B, n), int64
 
     Notes
     -----
-    A token is in the nucleus when those more likely than it do not reach ``top_p``, as with transformers'
-    ``TemperatureLogitsWarper`` and ``TopPLogitsWarper`` in turn.
+    A token is in the nucleus if the tokens more likely than it do not reach ``top_p`` together, as with
+    ``TemperatureLogitsWarper`` and then ``TopPLogitsWarper`` of transformers.
     """
     scaled = scores / temperature
     total = scaled.logsumexp(-1, keepdim=True)
@@ -60,7 +61,7 @@ def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor
 def sample_nucleus(
     scores: Tensor, *, temperature: float, top_p: float, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Draw a token (B,) from the nucleus of each row, with one uniform number each; see :func:`nucleus`."""
+    """Draw a token (B,), int64, from the nucleus of each row, with one uniform number each; see :func:`nucleus`."""
     probabilities, token_ids = nucleus(scores, temperature=temperature, top_p=top_p)
     share = probabilities.cumsum(-1)  # (B, n)
     drawn = torch.rand(len(scores), 1, generator=generator, device=scores.device) * share[:, -1:]
@@ -72,16 +73,16 @@ def sample_nucleus(
 def contrast_scores(
     with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
 ) -> Tensor:
-    """Return the scores whose softmax context-aware decoding samples from.
+    """Return the scores from whose softmax context-aware decoding samples.
 
     Parameters
     ----------
     with_context, without_context
-        (B, V) raw logits.
+        Raw logits (B, V).
     alpha
-        How much the context's influence is amplified, at least 0; 0 gives ``with_context``.
+        Strength, at least 0, with which the context's influence is amplified; 0 gives ``with_context``.
     plausibility
-        In [0, 1]: tokens less likely with the context than this share of the likeliest one's probability get -inf.
+        Share, in [0, 1], of the likeliest token's probability with the context; tokens below it get -inf.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def contrast_scores(
     Notes
     -----
     ``(1 + alpha) * logits(y | c, x) - alpha * logits(y | x)`` (Shi et al., 2024, equation 2); the plausibility
-    constraint is that of contrastive decoding (Li et al., 2023). What has no chance with the context, -inf, keeps none.
+    constraint is that of contrastive decoding (Li et al., 2023). Tokens with -inf with the context keep it.
     """
     known, other = with_context.float(), without_context.float()
     scores = (1 + alpha) * known - alpha * other if alpha else known
@@ -101,10 +102,10 @@ def contrast_scores(
 def contrasted(
     with_context: Tensor, without_context: Callable[[], Tensor], *, alpha: float, plausibility: float
 ) -> Tensor:
-    """Return :func:`contrast_scores`, asking for the logits (B, V) without the context only where they can decide.
+    """Return :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
 
-    They cannot where each row has one plausible token, as in four of five steps of the bundled model at 0.02. A branch
-    that is not asked reads those tokens later, several in one pass.
+    They cannot if each row has only one plausible token, as in four of five steps of the bundled model at 0.02. A
+    branch that is not asked reads those tokens later, several in one pass.
     """
     alone = contrast_scores(with_context, with_context, alpha=0.0, plausibility=plausibility)
     is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())
@@ -115,7 +116,7 @@ def contrasted(
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A candidate as it was measured; the transcript is of the whole text up to its end."""
+    """Candidate as it was measured; the transcript has the whole text up to its end."""
 
     signals: Sequence[SentenceSignals]
     transcript: Transcript
@@ -123,23 +124,23 @@ class _Written:
 
 
 class SentenceProposer:
-    """Continues beams by sentences of a monitored session; the ``propose`` of :func:`fod.search`.
+    """Continues beams sentence by sentence in a monitored session; the ``propose`` of :func:`fod.search`.
 
     Parameters
     ----------
     watched
-        An open session of one row, at the prompt.
+        An open session with one row, in which nothing has been decoded.
     plan
-        How ``generate`` would choose tokens; greedy proposals follow it.
+        The arguments of ``generate``, which greedy proposals follow.
     config
-        Sampling of stage 2.
+        Parameters of the sampling in stage 2.
     generator
-        Source of randomness.
+        Source of randomness; None uses torch's global one.
 
     Attributes
     ----------
     sampled_tokens : int
-        Tokens decoded so far, thrown away or not.
+        Number of tokens decoded so far, including those that were discarded.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class SentenceProposer:
         self.sampled_tokens = 0
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
-        """Propose sentences; see :class:`fod.search.Propose`."""
+        """Propose sentences; see :class:`fod.Propose`."""
         self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
         self._go_to(beams, samples)
         each = samples or 1

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper as a function of a callable that proposes sentences, and its course as a tree."""
+"""Search: Algorithm 1 of the paper as a function of a callable that proposes sentences, and its trace as a tree."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ Handles = tuple[Handle, ...]
 
 
 class Propose(Protocol):
-    """Proposes continuations of beams, by one sentence each."""
+    """Protocol: proposes continuations of beams, of one sentence each."""
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
-        """Propose.
+        """Propose continuations.
 
         Parameters
         ----------
         beams
-            Beams to continue: those of the last call extended by candidates of it, or, for backtracking, the
-            beams of the last call themselves.
+            Beams to continue: those of the last call extended by its candidates or, for backtracking, the beams of the
+            last call themselves.
         samples
-            How many to sample for each beam; None asks for the greedy continuation.
+            Number of samples for each beam; None asks for the greedy continuation.
         waiting
-            Beams that have ended and may still be the answer. What belongs neither to them nor to ``beams`` is dead.
+            Beams that have ended and may still be the answer. Candidates that belong neither to them nor to ``beams``
+            can be forgotten.
 
         Returns
         -------
         list of Candidate
-            Without repeats for one beam.
+            Without duplicates for the same beam.
         """
         ...
 
@@ -44,8 +45,10 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
 
     Parameters
     ----------
+    propose
+        Source of candidates.
     config
-        Beams, samples and limits; its thresholds are not read, but those that they come to:
+        Numbers of beams and samples, limits, and the action when nothing passes; its thresholds are not read.
     thresholds
         tau_1 and tau_2.
 
@@ -56,8 +59,8 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
     Notes
     -----
     Pruning by tau_2 comes before the cut to K beams, and a round in which nothing passes returns the beams of the round
-    before. Beams are ranked by the mean score of all their sentences, ties going to the one proposed earlier. A
-    candidate of several sentences passes when each does.
+    before. Beams are ranked by the mean score of all their sentences; of equals, the one proposed earlier wins. A
+    candidate of several sentences passes if each of them does.
 
     Where the paper (section 3.3, Algorithm 1) and its published code (``decoding/decode.py``) differ:
 
@@ -82,16 +85,17 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
                                                                                       are skipped; -1 if none has one
     =============  ============================  ===================================  ===============================
 
-    A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, passes, and leaves
-    its beam's mean as it is. An ended beam that waits (``until="all"``) can still be overtaken.
+    A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, so it passes and
+    leaves its beam's mean as it is. A beam that has ended and waits (``until="all"``) can still be overtaken.
     """
     return drain(walk(propose, config, thresholds))
 
 
 def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generator[Progress, None, SearchResult]:
-    """Search as :func:`search` does, and report after each step what is kept.
+    """Search as :func:`search` does, and yield after each step which beams are kept.
 
-    Sentences that all beams of a :class:`Progress` share are part of every answer that can still come out.
+    Sentences that all beams of a :class:`fod.Progress` share are part of every answer that is still possible.
+    Parameters and returned value are those of :func:`search`.
     """
     greedy, dropped, stop = yield from _greedy(propose, config, thresholds.backtrack)
     tau_2, annotate = thresholds.prune, config.on_exhausted == "annotate"
@@ -121,14 +125,17 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
     Parameters
     ----------
+    result
+        The search.
     config, thresholds
-        Its parameters, for the reasons.
+        Its parameters, which the reasons in the tree name.
 
     Returns
     -------
     tuple of TraceNode
-        What was tried first. The greedy sentences are a chain; after it is what stage 1 took back, then the samples.
-        With ``propose="branch"`` the chain goes through repaired and hidden sentences.
+        The continuations that were tried first. The greedy sentences are a chain, followed by the sentence that stage 1
+        took back and by the samples. With ``propose="branch"`` the chain continues through repaired and hidden
+        sentences.
     """
     if config.propose == "branch":
         return _branch_trace(result, thresholds)
@@ -156,16 +163,16 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
-    """Return whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
+    """Return True if a sentence may stay: it claims nothing, or its score reaches the threshold."""
     if sentence.status == "not_checkable":
         return True
     return sentence.score is not None and sentence.score >= threshold
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Return whether all its sentences may and it has no altered name.
+    """Return True if all sentences of a candidate may stay and it has no altered name.
 
-    A text that broke off for lack of scores may not, though it has none.
+    A text that broke off because no token could be chosen may not stay, even without a sentence.
     """
     is_whole = candidate.stop != "not_finite" and not candidate.altered
     return is_whole and all(passes(s, threshold) for s in candidate.sentences)
@@ -174,7 +181,7 @@ def may_stay(candidate: Candidate, threshold: float) -> bool:
 def _greedy(
     propose: Propose, config: FODConfig, tau_1: float
 ) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
-    """Run stage 1: return the answer so far, what was taken back, and a reason if it has come to its end."""
+    """Run stage 1; return the answer so far, the sentences taken back, and the reason if the answer has ended."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
         (candidate,) = propose([beam], samples=None)
@@ -203,7 +210,7 @@ def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
 
 
 def best_of(beams: Sequence[Beam]) -> Beam:
-    """Return the most faithful beam, the first of equals."""
+    """Return the most faithful beam; of equals, the first."""
     return max(beams, key=lambda b: b.faithfulness)
 
 

@@ -1,4 +1,4 @@
-"""Types that pass between the search and the proposers of sentences."""
+"""Types that pass between the search and the proposers."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from typing import Literal
 from syncheck import SentenceScore
 
 Handle = tuple[int, int]
-"""A proposer's own key for a candidate: round and row."""
+"""Key of a candidate for its proposer: round and row."""
 
 CandidateStop = Literal["end_of_text", "length", "not_finite"]
-"""Reason that a text cannot continue; ``not_finite``: there were no scores to choose a token from, and the last
+"""Why a text cannot continue; ``not_finite``: there were no scores from which a token could be chosen, and the last
 sentence is ``failed``."""
 
 StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
-"""Reason that the search stopped; ``nothing_passed``: no sample of a round reached tau_2; ``other_beam_ended``: another
-beam than the answer's came to its end, which stops the search with ``until="any"``; ``backtracked``: a greedy sentence
-fell below tau_1 and there is no stage 2."""
+"""Why the search stopped. ``nothing_passed``: no sample of a round reached tau_2. ``other_beam_ended``: a beam other
+than the answer's ended, which stops the search with ``until="any"``. ``backtracked``: a greedy sentence fell below
+tau_1, and there is no stage 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed continuation of one beam, as a rule one sentence.
+    """A proposed continuation of one beam, normally one sentence.
 
     Attributes
     ----------
     parent : int
-        Index of the beam it continues.
+        Index of the beam that it continues.
     sentences : tuple of SentenceScore
-        Empty when the text ended at once; more than one when the end of the text closed several.
+        Empty if the text ended at once; more than one if the end of the text closed several.
     token_ids : tuple of int
         Tokens appended to the beam, without an end-of-text token.
     stop : CandidateStop or None
-        Set when the text cannot continue.
+        Why the text cannot continue; None if it can.
     handle : Handle
+        The proposer's key for it: round and row.
     text : str
-        Text appended to the beam's, with the white space between sentences.
+        Text appended to that of the beam, white space included.
     log_prob : float
-        Of its tokens with the context, nats; where branches are compared by it.
+        Log-probability of its tokens with the context, in nats, by which branches are compared; 0 elsewhere.
     altered : tuple of str
-        Its names that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
+        Names in it that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
     """
 
     parent: int
@@ -56,11 +57,22 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A partial answer.
+    """A partial answer of the search.
 
-    ``handles`` are those of the candidates it is made of, in order; ``marked`` are the indices of sentences that were
-    kept although they did not pass; ``text`` holds the sentences and the white space between them; ``skipped`` are
-    those handles whose text is hidden.
+    Attributes
+    ----------
+    sentences : tuple of SentenceScore
+    token_ids : tuple of int
+    stop : CandidateStop or None
+        Why it cannot continue; None if it can.
+    handles : tuple of Handle
+        Keys of the candidates it consists of, in order.
+    marked : tuple of int
+        Indices of sentences that were kept although they did not pass.
+    text : str
+        The sentences with the white space between them.
+    skipped : tuple of Handle
+        The handles whose text is hidden.
     """
 
     sentences: tuple[SentenceScore, ...] = ()
@@ -73,12 +85,12 @@ class Beam:
 
     @property
     def faithfulness(self) -> float:
-        """Mean score over the sentences that have one, in [0, 1]; -1 when none has (paper, section 3.3)."""
+        """Mean score, in [0, 1], of the sentences that have one; -1 if none has (paper, section 3.3)."""
         scores = [s.score for s in self.sentences if s.score is not None]
         return sum(scores) / len(scores) if scores else -1.0
 
     def extended(self, candidate: Candidate, *, failing: Collection[SentenceScore] = ()) -> Beam:
-        """Return this beam with a candidate appended, those of its sentences marked that are failing."""
+        """Return this beam with a candidate appended, whose failing sentences are marked."""
         first = len(self.sentences)
         return Beam(
             self.sentences + candidate.sentences,
@@ -91,15 +103,15 @@ class Beam:
         )
 
     def hiding(self, candidate: Candidate) -> Beam:
-        """Return this beam gone on after a candidate that is hidden."""
+        """Return this beam continued after a candidate that is hidden."""
         return replace(self, handles=(*self.handles, candidate.handle), skipped=(*self.skipped, candidate.handle))
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One step of stage 2: what was sampled, which samples passed tau_2, and the beams kept.
+    """One step of stage 2: the samples, those of them that passed tau_2, and the beams that are kept.
 
-    With ``propose="branch"`` one sentence: the greedy one and its branches, what passed, and the answer after it.
+    With ``propose="branch"``, one sentence: the greedy one and its branches, those that passed, and the answer so far.
     """
 
     candidates: tuple[Candidate, ...]
@@ -109,16 +121,16 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Beams that are kept after a step of the search.
+    """The beams that are kept after a step of the search.
 
     Attributes
     ----------
     beams : tuple of Beam
         One in stage 1, at most K in stage 2.
     tried : Beam or None
-        The greedy answer with the sentence that stage 1 has just taken back.
+        The greedy answer with a sentence that has just been taken back; None if none has.
     reason : str
-        Why it was taken back.
+        Why the sentence was taken back.
     """
 
     beams: tuple[Beam, ...]
@@ -128,21 +140,22 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The answer and how it came about.
+    """The answer of a search and how it came about.
 
     Attributes
     ----------
     beam : Beam
         The most faithful beam.
     stop : StopReason
+        Why the search stopped.
     backtracked : bool
-        Whether stage 1 met a sentence below tau_1.
+        True if a greedy sentence was taken back.
     dropped : tuple of SentenceScore
-        What stage 1 took back, or what was replaced or hidden.
+        Sentences that stage 1 took back; with ``propose="branch"``, those that were replaced or hidden.
     rounds : tuple of Round
-        Stage 2, empty when it was not needed; with ``propose="branch"`` all sentences.
+        The rounds of stage 2, empty if it was not needed; with ``propose="branch"``, one for each sentence.
     greedy : Beam
-        What stage 1 kept, where stage 2 began.
+        The answer of stage 1, from which stage 2 began.
     """
 
     beam: Beam

@@ -1,1 +1,1 @@
-"""Baselines of faithfulness-oriented decoding, each called as it is."""
+"""Baselines of faithfulness-oriented decoding, all called in the same way."""

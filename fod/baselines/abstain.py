@@ -1,4 +1,4 @@
-"""Abstention: an answer with a sentence below the threshold is not given at all."""
+"""Abstention: no answer is given if one of its sentences is below the threshold."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
-    """Gives an answer only when each of its sentences reaches the threshold (paper, section 4.3).
+    """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
-    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report is empty and
-    ``dropped`` holds what was written.
+    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report is empty,
+    and ``dropped`` has the sentences that were written.
 
     Parameters
     ----------
     model, tokenizer, monitor
-        A trained monitor, and what it watches.
+        A trained monitor, with its model and tokenizer.
     threshold
         In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
-        with the guarantee at :class:`fod.Thresholds`. The paper has 0.7.
+        with the guarantee described at :class:`fod.Thresholds`. The paper has 0.7.
     message
-        Text given instead; empty for an empty answer.
+        Text that is given instead; an empty string gives an empty answer.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         )
 
     def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
-        """Write the answer, as far as it passes; return why it ended."""
+        """Write the answer up to the first sentence that does not pass; return why it ended."""
         rounds = Returning(watched.decode(plan, generator=generator))
         for (sentences,) in rounds:
             if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):

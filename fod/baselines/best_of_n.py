@@ -1,4 +1,4 @@
-"""Best of N: whole answers are sampled, and a reward chooses among them."""
+"""Best of N: samples whole answers and chooses the one with the highest reward."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Reward = Callable[[Report], float | None]
-"""Higher is better; None, as for an empty answer, is worse than any number."""
+"""Function that returns the reward of an answer; higher is better, and None, as for an empty answer, is the worst."""
 
 RewardName = Literal["mean", "lowest"]
-"""The mean score of an answer's sentences, or the lowest: no better than its worst sentence."""
+"""``mean``: mean score of an answer's sentences. ``lowest``: the lowest of their scores."""
 
 
 @dataclass(repr=False)
 class BestOfNOutput(GeneratorOutput):
-    """The result of ``generate(return_dict_in_generate=True)``.
+    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
 
     Attributes
     ----------
     samples : tuple of Report
         All answers that were sampled, in order.
     rewards : tuple of float or None
-        Reward of each.
+        Reward of each answer.
     chosen : int
-        Index of the answer; the first of equals.
+        Index of the answer that was returned; the first of those with equal rewards.
     """
 
     samples: tuple[Report, ...] = field(default=None)  # type: ignore[arg-type]
@@ -51,20 +51,21 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     Parameters
     ----------
     model, tokenizer, monitor
-        The monitor that scores the sentences, and what it watches.
+        The monitor that scores the sentences, with its model and tokenizer.
     reward
-        Judges a whole answer with its scores; see :data:`Reward`, or :data:`RewardName` for those that are there.
+        Function that returns the reward of an answer from its report (higher is better, None is the worst), or
+        ``"mean"`` or ``"lowest"`` for the mean or lowest score of its sentences.
     samples
-        N: answers to choose from.
+        N: number of answers to choose from.
     temperature, top_p
-        Of the sampling; by default those of FOD's stage 2.
+        Parameters of the sampling; by default those of FOD's stage 2.
 
     Raises
     ------
     InputError
         If a parameter is outside its range, or model and monitor do not belong together.
     NotReadyError
-        If a reward is requested by its name and the monitor has no aggregator.
+        If a reward is requested by name and the monitor has no aggregator.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
 
 
 def mean_score(report: Report) -> float | None:
-    """Return the mean score of an answer's sentences, None when none has one."""
+    """Return the mean score of an answer's sentences; None if no sentence has a score."""
     return report.faithfulness
 
 
@@ -133,19 +134,19 @@ RerankBy = Literal["syncheck", "likelihood", "aligner"]
 
 
 class RerankGenerator(BestOfNGenerator):
-    """Samples answers and returns the best (paper, section 4.3 and appendix D.1).
+    """Samples whole answers and returns the most faithful one (paper, section 4.3 and appendix D.1).
 
     Parameters
     ----------
     model, tokenizer, monitor
-        The monitor that scores the sentences, and what it watches.
+        The monitor that scores the sentences, with its model and tokenizer.
     by
-        ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the tokens; ``aligner``: mean
-        ``align_score`` of the sentences.
+        Measure of faithfulness. ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the
+        tokens; ``aligner``: mean ``align_score`` of the sentences.
     samples
-        Answers to choose from (paper: 6, note under Table 2).
+        Number of answers to choose from (paper: 6, note under Table 2).
     temperature, top_p
-        Of the sampling; by default those of FOD's stage 2.
+        Parameters of the sampling; by default those of FOD's stage 2.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Context-aware decoding: the context's effect on the logits is amplified at every token."""
+"""Context-aware decoding (CAD): amplifies the context's effect on the logits at every token."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
-    """Decodes from both distributions at each step; the monitor scores the sentences and changes nothing.
+    """Decodes from a contrast of the distributions with and without the context (Shi et al., 2024).
 
-    Signals and scores are of the raw logits with the context, as everywhere. Released sentences are scored and not
-    verified: there is no threshold.
+    The monitor scores the sentences and changes nothing. Signals and scores are those of the raw logits with the
+    context, as everywhere. There is no threshold, so sentences are released whatever their scores.
 
     Parameters
     ----------
     model, tokenizer, monitor
-        The monitor that scores the sentences, and what it watches.
+        The monitor that scores the sentences, with its model and tokenizer.
     alpha, plausibility
-        See :func:`fod.contrast_scores`.
+        Strength of the contrast and plausibility constraint; see :func:`fod.contrast_scores`.
 
     Raises
     ------

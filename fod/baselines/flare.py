@@ -1,4 +1,4 @@
-"""FLARE: retrieval before an uncertain sentence."""
+"""FLARE: retrieves again before a sentence that the model is unsure of."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 
 class PassageIndex:
-    """Finds the passages that share the most words with a query; a retriever for :class:`fod.FLAREGenerator`.
+    """Finds passages by shared words (BM25); a retriever for :class:`fod.FLAREGenerator`.
 
     Parameters
     ----------
+    passages
+        The passages to search.
     count
-        Most passages that are returned.
+        Largest number of passages that are returned.
 
     Raises
     ------
@@ -51,7 +53,7 @@ class PassageIndex:
             raise InputError(f"expected passages with words in them; found {len(self._passages)}: {error}") from error
 
     def __call__(self, query: FLAREQuery) -> list[str]:
-        """Return the passages nearest to the question and the query, best first; none that shares no word."""
+        """Return the passages that best match question and query, best first; those that share no word are left out."""
         wanted = self._vectorizer.transform([f"{query.question} {query.text}"])
         similarity = np.asarray((self._matrix @ wanted.T).todense())[:, 0]
         best = np.argsort(-similarity, kind="stable")[: self._count]
@@ -60,7 +62,7 @@ class PassageIndex:
 
 @dataclass(frozen=True, slots=True)
 class FLAREQuery:
-    """The request to a retriever.
+    """Request to a retriever.
 
     Attributes
     ----------
@@ -70,9 +72,9 @@ class FLAREQuery:
     sentence : SentenceScore
         The sentence that is taken back.
     tokens : tuple of (str, float)
-        Its tokens' texts with their probabilities.
+        Texts of its tokens with their probabilities.
     text : str
-        The sentence without the tokens that are less likely than the threshold: the part that the model is sure of.
+        The sentence without the tokens whose probability is below the threshold: the part that the model is sure of.
     """
 
     question: str
@@ -83,12 +85,12 @@ class FLAREQuery:
 
 
 Retriever = Callable[[FLAREQuery], Sequence[str]]
-"""Returns passages, best first; none keeps the sentence."""
+"""Function that returns passages, best first; the sentence is kept if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """One retrieval: the query and the passages found."""
+    """One retrieval: the query and the passages that were found."""
 
     query: FLAREQuery
     passages: tuple[str, ...]
@@ -96,36 +98,47 @@ class Retrieval:
 
 @dataclass(repr=False)
 class FLAREOutput(GeneratorOutput):
-    """The result of ``generate(return_dict_in_generate=True)``; the report's passages are those of all retrievals."""
+    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
+
+    The report's passages are those of the prompt and of all retrievals, each once.
+
+    Attributes
+    ----------
+    retrievals : tuple of Retrieval
+        In order.
+    """
 
     retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[arg-type]
 
 
 class FLAREGenerator(AnswerGenerator[FLAREOutput]):
-    """Retrieves again whenever a sentence holds a token below the threshold (Jiang et al., 2023).
+    """Retrieves again whenever a sentence has a token with a probability below the threshold (Jiang et al., 2023).
 
-    The sentence is removed, the passages found replace those of the prompt, and it is rewritten after the text
-    so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
+    The sentence is removed, the passages that are found replace those of the prompt, and the sentence is written again
+    after the text so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
 
     Parameters
     ----------
     model, tokenizer, monitor
-        The monitor that scores the sentences, and what it watches.
+        The monitor that scores the sentences, with its model and tokenizer.
     retriever
-        Finds passages; see :class:`FLAREQuery` and, for a list of passages, :class:`fod.PassageIndex`.
+        Function that takes a :class:`fod.FLAREQuery` and returns passages, best first; for a list of passages,
+        :class:`fod.PassageIndex`.
     threshold
         Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is
         no default.
+    max_retrievals
+        Largest number of retrievals for one answer.
     build_prompt
-        Makes the prompt with the passages found, of the question and them. None builds it as ``monitor.prompt`` built
-        the answer's, with its system prompt, and refuses a prompt that was made in another way: for those of
-        ``prompt_from_texts`` pass a callable.
+        Function of question and passages that builds the prompt with the new passages. None builds it as
+        ``monitor.prompt`` built the first one, with its system prompt, and refuses a prompt that was made in another
+        way, for example by ``prompt_from_texts``.
 
     Raises
     ------
     InputError
         If a parameter is outside its range, or model and monitor do not belong together. In ``generate`` also, before
-        anything is decoded, if the prompt is not of ``monitor.prompt`` and there is no ``build_prompt``.
+        decoding begins, if the prompt does not come from ``monitor.prompt`` and there is no ``build_prompt``.
     """
 
     def __init__(
@@ -175,7 +188,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     def _part(
         self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator, answer: _Answer
     ) -> Generator[Event, None, Retrieval | None]:
-        """Write under one prompt until passages for another are found, which are returned, or to the end."""
+        """Write under one prompt until a retrieval finds passages for another, which is returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
         rounds = Returning(watched.decode(plan, generator=generator))
         seen = 0
@@ -194,7 +207,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         return None
 
     def _retrieval(self, watched: ScoredSession, index: int, answer: _Answer) -> Retrieval | None:
-        """Ask for passages if a sentence has a token that is too unlikely."""
+        """Retrieve passages if a sentence has a token that is too unlikely."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
         signals, is_rewritten = judged.signals[index], bool(answer.retrievals) and index == 0
         probabilities = [math.exp(value) for value in signals.log_prob.tolist()]
@@ -229,7 +242,7 @@ class _Answer:
         self.stop: str | None = None
 
     def take(self, watched: ScoredSession, sentences: int, *, stop: str | None) -> None:
-        """Keep the first sentences of a session; all that it wrote when it has come to its end."""
+        """Keep the first sentences of a session, or all that it wrote if it has come to its end."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
         self.sampled_tokens += len(row.token_ids)
         self.response_ids = [*self.draft.token_ids, *ids_of(row)]
@@ -244,7 +257,7 @@ class _Answer:
 
 
 def _cut(watched: ScoredSession, sentences: int) -> Transcript:
-    """Return what the session wrote before one of its sentences."""
+    """Return the text and tokens that the session wrote before one of its sentences."""
     (judged,), (row,) = watched.answers, watched.decoding.rows
     tokens = judged.sentences[sentences - 1].token_end if sentences else 0
     spans = row.char_spans[:tokens]
@@ -252,14 +265,14 @@ def _cut(watched: ScoredSession, sentences: int) -> Transcript:
 
 
 PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]
-"""Makes a prompt of a question and passages."""
+"""Function that builds a prompt from a question and passages."""
 
 _MARK = "syncheck-system-prompt"
-"""Takes the place of a system prompt, to see what a template writes around it."""
+"""Stand-in for a system prompt, to see what a template writes around it."""
 
 
 def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
-    """Return the function that makes this prompt of its question and passages, a system prompt included."""
+    """Return the function that builds this prompt, system prompt included, from its question and passages."""
     for system in (None, _system_of(monitor, prompt)):
         try:
             is_same = _built(monitor, system, prompt.question, prompt.passages) == prompt
@@ -275,7 +288,7 @@ def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
 
 
 def rebuilt(build: PromptBuilder, question: str, passages: Sequence[str]) -> RagPrompt:
-    """Build a prompt with passages that were retrieved."""
+    """Build a prompt with retrieved passages, and check it."""
     prompt = build(question, passages)
     if not isinstance(prompt, RagPrompt):
         raise WrongTypeError(f"build_prompt must return a RagPrompt; found {type(prompt).__name__}")
@@ -289,7 +302,7 @@ def _built(monitor: Monitor, system: str | None, question: str, passages: Sequen
 
 
 def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
-    """Return the text in the place of a system prompt, None where the template has no such place."""
+    """Return the system prompt in a prompt; None if the template has no place for one."""
     try:
         marked = _built(monitor, _MARK, prompt.question, prompt.passages).with_context
     except InputError:  # the chat template takes no system prompt

@@ -1,4 +1,4 @@
-"""Signals and scores from an inference server: no weights here, only its log-probabilities over HTTP."""
+"""Signals and scores from an inference server's log-probabilities over HTTP, without weights in this process."""
 
 import lazy_loader
 

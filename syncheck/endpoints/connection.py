@@ -1,4 +1,4 @@
-"""JSON over HTTP to one inference server: time-outs, retries of what may pass, and one typed error."""
+"""JSON over HTTP to an inference server: time-outs, retries of transient failures, and one error class."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ TIMEOUT_S = 60.0
 RETRIES = 3
 BACKOFF_S = 0.5
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses of a server that is starting, overloaded or behind a busy proxy."""
+"""HTTP statuses of transient failures: the server is starting, overloaded or behind a busy proxy."""
 SHOWN_CHARACTERS = 300
 
 
 class Connection:
-    """An inference server's address, and how long and how often it is asked.
+    """Connection to an inference server: its address, time-outs and retries.
 
     Parameters
     ----------
     base_url
-        Address that paths are added to, for instance ``"http://localhost:8000/v1"``.
+        Address to which paths are added, for instance ``"http://localhost:8000/v1"``.
     api_key
         Sent as a bearer token; None sends none.
     timeout_s
         Longest wait for a connection, and for each part of the answer, in seconds.
     retries
-        How often a request is sent again after a time-out, a lost connection, or a status that may pass: 408, 425, 429
-        and 500 to 504. Replaying is the same each time, so that sending it twice does no harm.
+        How often a request is sent again after a time-out, a lost connection, or one of the transient statuses 408,
+        425, 429, 500, 502, 503 and 504. A replay has no side effects, so sending it twice does no harm.
     backoff_s
-        Wait before the first retry, in seconds; twice as long before each further one.
+        Wait before the first retry, in seconds; it doubles before each further one.
 
     Raises
     ------
     InputError
-        If the URL is not one of HTTP, or a number is negative.
+        If the URL is not an HTTP address, or a number is negative.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ class Connection:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a JSON object and return the one that answers it.
+        """Send a JSON object in a POST request and return the JSON object of the answer.
 
         Raises
         ------
         EndpointError
-            If the server cannot be reached in time, refuses the request, redirects, or answers no JSON object.
+            If the server cannot be reached in time, refuses the request, redirects, or does not answer with a JSON
+            object.
         """
         url = self.base_url + path
         data = json.dumps(body).encode()
@@ -113,7 +114,7 @@ class Connection:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key and the passages are for the server that was named."""
+    """Handler that follows no redirect: the key and the passages are only for the server that was named."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -122,7 +123,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _message(answer: bytes) -> str:
-    """Return ``error.message``, as vLLM and SGLang have it, or else the answer as it is."""
+    """Return the ``error.message`` of vLLM and SGLang, or else the answer as it is."""
     try:
         return str(json.loads(answer)["error"]["message"])[:SHOWN_CHARACTERS]
     except (ValueError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""Given responses measured by an inference server, scored where its measurements are exact and bounded elsewhere."""
+"""Replay of given responses on an inference server: scores from exact measurements, bounds on scores otherwise."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 TOP = 20
-"""Likeliest tokens that servers tell of by default (vLLM's ``max_logprobs``)."""
+"""Number of likeliest tokens that servers report by default (vLLM's ``max_logprobs``)."""
 PARITY_NATS = 2e-4
-"""Most that a server's log-probabilities differ from transformers' in float32; 9.2e-5 was measured with vLLM."""
+"""Largest difference, in nats, between log-probabilities of a server and of transformers in float32; 9.2e-5 was
+measured with vLLM."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertifiedScore:
-    """Bounds of a sentence's score: that of exact signals lies within, whatever the server did not tell.
+    """Bounds of a sentence's score; they contain the score of exact signals, whatever the server did not report.
 
     Attributes
     ----------
     text : str
     start, end : int
-        Characters of the response.
+        Its characters in the response, half-open.
     status : Status
         Only ``scored`` has bounds.
     reason : str or None
-        Why there are none.
+        Why there are no bounds.
     features : Bounds
-        (F,), columns as in the monitor's schema.
+        Bounds (F,) of the features, with columns as in the monitor's schema.
     low, high : float or None
-        ``low <= score <= high``; equal if every feature is exact.
+        ``low <= score <= high``, in [0, 1]; equal if every feature is exact.
     """
 
     text: str
@@ -65,7 +66,10 @@ class CertifiedScore:
     high: float | None
 
     def reaches(self, threshold: float) -> bool | None:
-        """Return whether the score is at least a threshold; None if it has no bounds, or they do not decide."""
+        """Return True if the score reaches a threshold, False if not, and None if the bounds do not decide.
+
+        A threshold outside [0, 1] raises InputError.
+        """
         check_share(threshold, "threshold")
         if self.low is None or self.high is None or self.low < threshold <= self.high:
             return None
@@ -73,23 +77,24 @@ class CertifiedScore:
 
 
 class EndpointReplay:
-    """Measures and scores given responses like :meth:`Monitor.replay`, with the log-probabilities of a server.
+    """Measures and scores given responses as :meth:`Monitor.replay` does, with the log-probabilities of a server.
 
-    The server has to hold the monitor's model. The monitor's own model is only asked for its window and vocabulary, so
-    it may be without weights (on torch's device ``meta``).
+    The server must run the monitor's model. The monitor's own model only provides its window and vocabulary, so it may
+    be without weights (on torch's device ``meta``).
 
     Parameters
     ----------
     monitor
-        For exact scores trained on ``endpoint.v1`` or another schema that a server measures.
+        The monitor; for exact scores, trained on ``endpoint.v1`` or another schema that a server can measure.
     server
-        A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or one of your own.
+        A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own
+        :class:`~syncheck.endpoints.ReplayServer`.
     top
-        Likeliest tokens to ask for in each place, for bounds; scores need none.
+        Number of likeliest tokens to ask for at each position, for bounds; scores need none.
     workers
-        Requests at once. Servers batch what comes together.
+        Number of concurrent requests, which servers batch.
     error
-        Nats that a log-probability may be off from the exact one, in bounds.
+        Error of a log-probability, in nats, that bounds allow for.
 
     Raises
     ------
@@ -121,23 +126,30 @@ class EndpointReplay:
         self._error = error
 
     def score(self, prompt: RagPrompt, response: str | GivenResponse) -> Report:
-        """Score a given response, a text or what :meth:`Monitor.read` returns; errors as in :meth:`replay`."""
+        """Score a given response, a string or the result of :meth:`Monitor.read`; errors as in :meth:`replay`."""
         started = time.perf_counter()
         given = read_responses(self.monitor, [prompt], [response], None, None)
         (answer,) = self.replay([prompt], given)
         return answer.report(given[0].transcript, stop=None, seconds=time.perf_counter() - started)
 
     def replay(self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]) -> list[ScoredAnswer]:
-        """Measure and score many given responses; entropy, KL and LID, which a server does not tell, are NaN.
+        """Measure and score many given responses; entropy, KL and LID, which a server does not report, are NaN.
+
+        Parameters
+        ----------
+        prompts
+            From ``monitor.prompt``.
+        responses
+            One for each prompt: strings, or results of :meth:`Monitor.read`.
 
         Raises
         ------
         MismatchError
-            If the monitor's schema has features that take the whole vocabulary or hidden states: bounds are no
+            If the monitor's schema has features that need the whole distribution or hidden states: bounds are no
             substitute for the exact values that it was trained on. See :meth:`certify`.
         EndpointError
-            If the server cannot be asked, refuses, or answers in another form.
-        InputError
+            If the server cannot be reached, refuses, or answers in an unexpected form.
+        InputError, PromptError, WrongTypeError
             As in :meth:`Monitor.score_batch`.
         """
         if beyond := beyond_endpoints(self.monitor.schema.names):
@@ -159,20 +171,25 @@ class EndpointReplay:
     def certify(
         self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
     ) -> list[list[CertifiedScore]]:
-        """Bound the scores of many given responses; a list of sentences for each.
+        """Bound the scores of many given responses.
+
+        Parameters
+        ----------
+        prompts, responses
+            As in :meth:`replay`.
 
         Returns
         -------
         list of list of CertifiedScore
-            The score of a monitor that measured every signal exactly lies within. LID is not bounded, so a schema
-            without it has narrower scores.
+            The sentences of each response. The bounds contain the score that the monitor would give if it measured
+            every signal exactly. Nothing is known of LID, so bounds are narrower with a schema without it.
 
         Raises
         ------
         NotReadyError
             If the monitor has no aggregator.
-        EndpointError, InputError
-            As in :meth:`replay`; also if the aggregator is one whose scores cannot be bounded.
+        EndpointError, InputError, PromptError, WrongTypeError
+            As in :meth:`replay`; InputError also if scores of the aggregator's kind cannot be bounded.
         """
         if self.monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
@@ -203,7 +220,7 @@ class EndpointReplay:
     def _known(
         self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int
     ) -> list[tuple[KnownTokens | None, KnownTokens | None]]:
-        """Ask for every response with its context and, if there is one, without; None for what is not asked."""
+        """Ask the server about every response, with its context and, if there is one, without; None if not asked."""
         branches = [
             ids
             for prompt in prompts
@@ -244,7 +261,7 @@ class EndpointReplay:
         return size
 
     def _features(self, least: SentenceScore, most: SentenceSignals) -> Bounds:
-        """Return the bounds (F,) of a sentence's features, from those at the least entropy and KL."""
+        """Return the bounds (F,) of a sentence's features, given its score at the least entropy and KL."""
         lower = np.array([np.nan if value is None else value for value in least.features.values()], np.float64)
         upper = lower.copy()
         if len(most.token_ids):
@@ -283,14 +300,14 @@ def _chosen(known: KnownTokens | None, count: int) -> Floats:
 
 
 def _joined(known: KnownTokens, token_ids: Sequence[int]) -> tuple[NDArray[np.int64], Floats]:
-    """Return ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each of them once."""
+    """Return ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each once."""
     given = np.asarray(token_ids, np.int64)[:, None]
     own = np.where((known.top_ids == given).any(axis=1), np.nan, known.log_prob)
     return np.concatenate([known.top_ids, given], axis=1), np.concatenate([known.top, own[:, None]], axis=1)
 
 
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
-    """Return the log-probabilities of the other branch at these ids, (T, K); NaN where it does not tell."""
+    """Return the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
     found = np.full(ids.shape, np.nan)
     for row, (wanted, others, values) in enumerate(zip(ids, other_ids, log_prob, strict=True)):
         told = ~np.isnan(values)
@@ -306,7 +323,7 @@ def _sentences(
     entropy: Floats | None = None,
     kl: Floats | None = None,
 ) -> list[SentenceSignals]:
-    """Return the sentences with their part of each column (T,); a column that is not given is not measured."""
+    """Return the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
     columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}
     table: dict[str, Any] = {name: values.astype(np.float32) for name, values in columns.items() if values is not None}
     return [

@@ -1,4 +1,4 @@
-"""Requests to vLLM and SGLang for the log-probabilities of given tokens."""
+"""Inference servers: requests to vLLM and SGLang for the log-probabilities of given tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncheck.endpoints.connection import Connection
 from syncheck.errors import EndpointError
 
 VLLM_EXCLUDED = -9999.0
-"""The value that vLLM writes for -inf, which JSON does not have; SGLang writes null."""
+"""Value that vLLM writes for -inf, which JSON lacks; SGLang writes null."""
 NO_TOKEN = -1
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
@@ -22,16 +22,16 @@ _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTokens:
-    """A server's report on the distributions from which T given tokens came.
+    """What a server reports of the distributions that predicted T given tokens.
 
     Attributes
     ----------
     log_prob : ndarray of shape (T,), float64
-        Of the given tokens, nats, <= 0.
+        Log-probabilities of the given tokens, in nats, <= 0.
     top_ids : ndarray of shape (T, k), int64
-        The k likeliest tokens, the likeliest first; -1 fills a row that has fewer.
+        Ids of the k likeliest tokens, the likeliest first; -1 fills a row that has fewer.
     top : ndarray of shape (T, k), float64
-        Their log-probabilities; NaN fills.
+        Their log-probabilities in nats; NaN fills.
     """
 
     log_prob: NDArray[np.float64]
@@ -40,7 +40,7 @@ class KnownTokens:
 
     @classmethod
     def of(cls, log_prob: Sequence[float], top: Sequence[Mapping[int, float]], k: int) -> KnownTokens:
-        """Take the k likeliest of each place, from log-probabilities by token id."""
+        """Take the k likeliest tokens at each position from log-probabilities by token id."""
         ids = np.full((len(log_prob), k), NO_TOKEN, np.int64)
         values = np.full((len(log_prob), k), np.nan)
         for row, found in enumerate(top):
@@ -51,31 +51,31 @@ class KnownTokens:
 
 
 class ReplayServer(Protocol):
-    """An inference server that tells the log-probabilities of given tokens."""
+    """Protocol of an inference server that reports the log-probabilities of given tokens; ``name`` is for messages."""
 
     name: str
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return what is known of tokens that follow a prompt, with the ``top`` likeliest in each place.
+        """Return the log-probabilities of tokens that follow a prompt, and the ``top`` likeliest at each position.
 
         Raises
         ------
         EndpointError
-            If the server cannot be asked, refuses, or answers in another form or about other tokens.
+            If the server cannot be reached, refuses, or answers in an unexpected form or about other tokens.
         """
 
 
 class VllmServer:
     """A vLLM server, asked through ``/v1/completions`` with ``prompt_logprobs``.
 
-    Its prefix cache is not read for such requests, so that each reads its prompt again.
+    The server does not use its prefix cache for such requests, so each one encodes its prompt again.
 
     Parameters
     ----------
     connection
-        With a ``base_url`` that ends in ``/v1``.
+        Connection whose ``base_url`` ends in ``/v1``.
     model
-        The server's name of the model, as in ``/v1/models``.
+        The server's name for the model, as listed at ``/v1/models``.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class VllmServer:
         self._model = model
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return what is known of the tokens; see :class:`ReplayServer`."""
+        """Return the log-probabilities of the tokens; see :class:`ReplayServer`."""
         body = {
             "model": self._model,
             "prompt": [*prompt_ids, *token_ids],
@@ -107,12 +107,12 @@ class VllmServer:
 
 
 class SglangServer:
-    """An SGLang server, asked through ``/generate`` with ``logprob_start_len``, which keeps the prefix of the cache.
+    """An SGLang server, asked through ``/generate`` with ``logprob_start_len``, which lets it use its prefix cache.
 
     Parameters
     ----------
     connection
-        With a ``base_url`` without a path.
+        Connection whose ``base_url`` has no path.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class SglangServer:
         self._connection = connection
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return what is known of the tokens; see :class:`ReplayServer`."""
+        """Return the log-probabilities of the tokens; see :class:`ReplayServer`."""
         body = {
             "input_ids": [*prompt_ids, *token_ids],
             "sampling_params": {"max_new_tokens": 1, "temperature": 0},

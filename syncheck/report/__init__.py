@@ -1,4 +1,4 @@
-"""Views of a scored response: dictionaries, tables, text for a terminal and one HTML file."""
+"""Reports on scored responses: dictionaries, tables, text for a terminal, and HTML pages."""
 
 import lazy_loader
 

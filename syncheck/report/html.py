@@ -1,4 +1,4 @@
-"""Reports as one HTML page: no other file, nothing fetched, and no script but the page's own."""
+"""Reports as HTML pages that need no other file, fetch nothing, and run no script but their own."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def render_html(
     cases: Sequence[Case], *, title: str = "Faithfulness report", refused: Sequence[RefusedRecord] = ()
 ) -> str:
-    """Draw questions with their answers side by side as a complete page.
+    """Draw questions with their answers side by side as a complete HTML page.
 
-    Each sentence is coloured by its score and carries the score, a pattern and a word too, so that it can be read
-    without colour and in print; its signals, tokens and evidence unfold. All text is escaped.
+    Each sentence is coloured by its score and also has the score, a pattern and a word, so that it can be read without
+    colour and in print; its signals, tokens and evidence unfold. All text is escaped.
 
     Parameters
     ----------
     cases
-        What to draw; an empty sequence gives a page that says so.
+        Questions with their answers; an empty sequence gives a page that says so.
     title
         Heading of the page.
     refused
-        Records that could not be used: the page counts them above, and lists them with the reason at the end.
+        Records that could not be used: the page counts them at the top and lists them, with reasons, at the end.
     """
     return _cases(cases, title=title, refused=refused)
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
-    """Draw the same without the page around it, for a notebook: its style reaches nothing outside it."""
+    """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it."""
     return _cases(cases, prefix=_prefix_of(_cases(cases)))
 
 
@@ -57,32 +57,40 @@ def render_spans(
     title: str = "Which words are wrong",
     refused: Sequence[RefusedRecord] = (),
 ) -> str:
-    """Draw answers with the labels of their characters as a complete page.
+    """Draw answers with the labels of their characters as a complete HTML page.
 
-    Soft labels are shades, hard labels are underlined, and the annotators' are below where there are any; question
-    and retrieved texts are next to them. Every text runs in the direction of most of its letters. ``method`` names the
-    detector; ``title`` and ``refused`` are as in :func:`render_html`.
+    Soft labels are shown as shades, hard labels are underlined, and annotators' labels, if any, come below; question
+    and retrieved texts are next to them. Every text runs in the direction of most of its letters.
+
+    Parameters
+    ----------
+    answers
+        Answers with their labels.
+    method
+        Name of the detector.
+    title, refused
+        As in :func:`render_html`.
     """
     return _spans(answers, method=method, title=title, refused=refused)
 
 
 def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
-    """Draw the same without the page around it, for a notebook."""
+    """Draw answers as :func:`render_spans` does, as a fragment for a notebook."""
     drawn = _spans(answers, method=method, refused=refused)
     return _spans(answers, method=method, prefix=_prefix_of(drawn), refused=refused)
 
 
 def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
-    """Draw a page on which people label sentences; it holds its script and fetches and sends nothing.
+    """Draw a page on which people label sentences; it contains its script, and fetches and sends nothing.
 
     Parameters
     ----------
     data
-        ``records`` in the labelled format; ``open``, the sentences to ask for, in order, each with ``response`` and
-        ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, whether all records are
-        saved or those with a label; ``key``, which tells the labels that the browser keeps from those of other pages.
+        ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response`` and
+        ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
+        saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart.
     name
-        Of the file that is saved.
+        Name of the file that is saved.
     title
         Heading of the page.
     """
@@ -90,7 +98,7 @@ def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label
 
 
 def render_page(body: str, *, script: str, **values: object) -> str:
-    """Draw a page whose template takes ``script``; the page's policy names its digest, so that no other one runs."""
+    """Draw a page with a script; the page's policy names the script's digest, so that no other script runs."""
     code = _templates().get_template(script).render()
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     return _render(body, "", policy=f"{_POLICY}; script-src 'sha256-{digest}'", script=Markup(code), **values)  # noqa: S704

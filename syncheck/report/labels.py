@@ -1,4 +1,4 @@
-"""Words, colours and shades, so that a number on a page says what it is."""
+"""Labels of numbers on a page: words, colours and shades."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "unsupported": "below the threshold under which a sentence is dropped",
     "contradicted": "below it too, and the evidence says otherwise",
 }
-"""Meaning of each verdict, the best first."""
+"""Meaning of each verdict, best first."""
 
 STATUS_WORDS: dict[Status, str] = {
     "scored": "scored",
@@ -40,7 +40,7 @@ REMARKS: dict[Remark, str] = {
 }
 
 _SUPPORTS = 0.5
-"""Support from which a passage is said to support a sentence."""
+"""Support from which a passage is said to support a sentence, in [0, 1]."""
 
 _LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
@@ -48,7 +48,7 @@ _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "
 
 @dataclass(frozen=True, slots=True)
 class FeatureLabel:
-    """A feature in words; all but the name are empty for one that no released schema has."""
+    """A feature in words; all but the name is empty for a feature of no released schema."""
 
     name: str
     meaning: str = ""
@@ -67,7 +67,7 @@ def feature_label(name: str) -> FeatureLabel:
 
 
 def feature_value(name: str, value: float | None) -> str:
-    """Return a value with its unit, ``not measured`` for None."""
+    """Return a value with its unit, or ``not measured`` for None."""
     if value is None:
         return "not measured"
     unit = feature_label(name).unit.partition(",")[0]
@@ -78,14 +78,14 @@ def feature_value(name: str, value: float | None) -> str:
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many decimals, a dash where there is none."""
+    """Return a number with so many decimals, or a dash for None."""
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.{digits}f}".replace("-", "−")
 
 
 def verdict(sentence: SentenceScore) -> str:
-    """Return a sentence's verdict, or the reason why it has none, with the remarks on it."""
+    """Return the verdict on a sentence, or the reason why there is none, with the remarks."""
     words = sentence.verdict or STATUS_WORDS[sentence.status]
     if sentence.verdict is not None:
         words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])
@@ -93,9 +93,9 @@ def verdict(sentence: SentenceScore) -> str:
 
 
 def why(sentence: SentenceScore) -> str:
-    """Return in words what the best evidence says of a sentence; empty for one that has no score.
+    """Describe how the best evidence relates to a sentence; empty for a sentence without a score.
 
-    A sentence may be below the threshold although a passage supports it: the other signals count too.
+    A sentence may be below the threshold although a passage supports it, since the other signals count too.
     """
     if sentence.verdict is None:
         return ""
@@ -116,7 +116,7 @@ def why(sentence: SentenceScore) -> str:
 
 
 def contrast_words(found: Contrast) -> str:
-    """Return a contrast in words, the passage numbered from 1."""
+    """Describe a contrast in words, with the passages numbered from 1."""
     passage = f"passage {found.passage + 1}"
     if not found.sentence:
         return f"{passage} says “{found.evidence}”, the sentence does not"
@@ -126,7 +126,7 @@ def contrast_words(found: Contrast) -> str:
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:
-    """Return an answer's size, time and reason to stop, each as a few words."""
+    """Return the size of an answer, its time and why it stopped, each in a few words."""
     report, seconds = answer.report, answer.wall_seconds
     return (
         _count(len(report.sentences), "sentence"),
@@ -147,7 +147,7 @@ _Rgb = tuple[int, int, int]
 _LIGHT: tuple[_Rgb, _Rgb, _Rgb] = ((0xF4, 0xA2, 0x6B), (0xF6, 0xEF, 0xDF), (0x9C, 0xC9, 0xEE))
 _DARK: tuple[_Rgb, _Rgb, _Rgb] = ((0x8F, 0x43, 0x14), (0x3B, 0x38, 0x32), (0x1E, 0x53, 0x86))
 TINTS = {"--l": _LIGHT, "--d": _DARK}
-"""Backgrounds at the scores 0, 0.5 and 1 by the CSS variable that takes them, for a script that mixes them."""
+"""Background colours at the scores 0, 0.5 and 1, by CSS variable, for a script that mixes them."""
 
 
 BANDS: Mapping[Verdict, tuple[float, float]] = {
@@ -156,12 +156,12 @@ BANDS: Mapping[Verdict, tuple[float, float]] = {
     "unsupported": (0.0, 0.35),
     "contradicted": (0.0, 0.35),
 }
-"""Part of the scale from 0 to 1 in which a verdict's tints lie, so that the monitor's thresholds divide the colours."""
+"""Range of the scale from 0 to 1 in which the tints of a verdict lie, so that colours follow the thresholds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tint:
-    """A background as two CSS colours, for a light and for a dark page."""
+    """A background colour in CSS, for a light and for a dark page."""
 
     light: str
     dark: str
@@ -170,7 +170,7 @@ class Tint:
 def tint(score: float, verdict: Verdict | None = None) -> Tint:
     """Return the background of a score in [0, 1], within the band of its verdict if it has one.
 
-    Text in the page's ink stays readable on all of them.
+    Text stays readable on all of them.
     """
     low, high = (0.0, 1.0) if verdict is None else BANDS[verdict]
     place = low + (high - low) * score
@@ -185,7 +185,7 @@ def _mix(ends: tuple[_Rgb, _Rgb, _Rgb], score: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShadeView:
-    """Characters that look alike: ``shade`` is their risk in [0, 1], ``marked`` whether they are called wrong."""
+    """Run of characters with one label: ``shade`` is their risk in [0, 1]; ``marked`` is True if they are wrong."""
 
     text: str
     shade: float
@@ -195,8 +195,8 @@ class ShadeView:
 def shades_of(text: str, labels: SpanLabels, *, start: int = 0, stop: int | None = None) -> tuple[ShadeView, ...]:
     """Cut a text, or the half-open part of it from ``start`` to ``stop``, where its labels change.
 
-    Offsets are in code points, risks have two decimals. Where a border lies within what a reader sees as one
-    character, all of it has the highest risk, and is marked if any of it is: half a letter cannot be shaded.
+    Offsets are in code points, and risks have two decimals. If a border lies within what a reader sees as one
+    character, the whole character gets the highest risk, and is marked if any part is.
     """
     risk, marked = risk_of(labels.soft, len(text)).round(2), labels.marked(len(text))
     last = len(text) if stop is None else stop

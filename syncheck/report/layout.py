@@ -1,4 +1,4 @@
-"""Cases as the page draws them: the layout and the measures, which the templates only colour and write."""
+"""Layout of cases on a page: all texts and measures, which the templates only write and colour."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
 _WEIGHTIEST = 5
-"""Signals that are shown from the start."""
+"""Number of signals that are shown without unfolding."""
 _SMALLEST_LONGEST_BAR = 0.5
-"""Nats of log-odds; less never fills a bar, however small all contributions are."""
+"""Smallest contribution, in nats of log-odds, that fills a bar, however small all contributions are."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalView:
-    """One feature; ``change`` is what it adds to the log-odds, ``width`` its bar in percent of the longest."""
+    """One feature; ``change`` is its contribution to the log-odds, ``width`` its bar in percent of the longest."""
 
     name: str
     meaning: str
@@ -45,7 +45,7 @@ class SignalView:
 
 @dataclass(frozen=True, slots=True)
 class TokenView:
-    """One token; ``shade`` is its KL in [0, 1] of the darkest, ``probability`` is in percent."""
+    """One token; ``shade`` is its KL relative to the darkest, in [0, 1], and ``probability`` is in percent."""
 
     text: str
     visible: bool
@@ -58,9 +58,9 @@ class TokenView:
 
 @dataclass(frozen=True, slots=True)
 class SentenceView:
-    """One sentence; ``shades`` are its characters where it was opened, ``dropped`` the sentences tried in its place.
+    """One sentence; ``shades`` are its characters with their labels, ``dropped`` the sentences tried in its place.
 
-    ``signals`` are those that weigh most, ``more_signals`` the others.
+    ``signals`` are those with the largest contributions, ``more_signals`` the others.
     """
 
     scored: SentenceScore
@@ -75,7 +75,7 @@ class SentenceView:
 
     @property
     def unfolded(self) -> bool:
-        """True if the sentence is shown with its signals from the start."""
+        """True if the signals of the sentence are shown from the start."""
         return self.is_lowest and self.scored.verdict != "supported"
 
 
@@ -91,13 +91,13 @@ class AnswerView:
 
     @property
     def lowest(self) -> float | None:
-        """Score of the answer's worst sentence."""
+        """Lowest score of the answer's sentences."""
         lowest = self.answer.report.lowest
         return None if lowest is None else lowest.score
 
     @property
     def lowest_verdict(self) -> Verdict | None:
-        """The verdict on that sentence."""
+        """Verdict on the sentence with the lowest score."""
         lowest = self.answer.report.lowest
         return None if lowest is None else lowest.verdict
 
@@ -106,7 +106,7 @@ class AnswerView:
 class Segment:
     """A piece of a passage between two borders of evidence.
 
-    ``refs`` are the sentences it is evidence for, ``ends`` those whose evidence ends here, both as pairs of
+    ``refs`` are the sentences that it is evidence for, and ``ends`` those whose evidence ends here, both as pairs of
     label and anchor.
     """
 
@@ -133,7 +133,7 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
 
 
 def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:
-    """Return the words for every feature on the page, each once, in the order of their first sentence."""
+    """Return the labels of all features on the page, each once, in the order of their first sentence."""
     sentences = (s for case in cases for answer in case.answers for s in answer.report.sentences)
     return tuple(feature_label(name) for name in dict.fromkeys(name for s in sentences for name in s.features))
 
@@ -194,14 +194,14 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
 
 
 def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
-    """Shade what is wrong in a sentence, unless it is supported."""
+    """Return the shades of a sentence's characters by the report's span labels; none if it is supported."""
     if report.spans is None or sentence.verdict == "supported" or sentence.start == sentence.end:
         return ()
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 
 
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    """Return the tokens of a sentence; none where no language model was run."""
+    """Return the tokens of a sentence; none if no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
     if np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()
@@ -209,7 +209,7 @@ def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
 
 
 def _weightiest(sentence: SentenceScore) -> tuple[str, ...]:
-    """Return the features that change the score most; all of them where no change is known."""
+    """Return the features that change the score most; all features if no change is known."""
     if not sentence.attribution:
         return tuple(sentence.features)
     return tuple(sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))[:_WEIGHTIEST])

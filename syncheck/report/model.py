@@ -1,4 +1,4 @@
-"""Reports: responses, their scores, and the search that found them."""
+"""Reports: responses with their scores, and the search that found them."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ if TYPE_CHECKING:
     from syncheck.spans.items import SpanDetector
 
 Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
-"""``answer``: part of the answer; ``marked``: so too, although it did not pass; ``kept``: of a beam that was left
-later; ``outranked``: passed, but others were better; ``pruned``: did not pass; ``skipped``: did not pass and is
-hidden, but the model continues after it; ``taken_back``: was written and did not pass."""
+"""Outcome of a continuation. ``answer``: part of the answer. ``marked``: part of the answer although it did not pass.
+``kept``: on a beam that was abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass.
+``skipped``: did not pass and is hidden, but the model continues after it. ``taken_back``: was written and did not
+pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceNode:
-    """A continuation that was tried, as a rule one sentence.
+    """A continuation that a decoder tried, normally one sentence.
 
     Attributes
     ----------
     text : str
-        Empty where the text ended at once.
+        Empty if the text ended at once.
     score : float or None
-        P(faithful) in [0, 1], the lowest of its sentences; None when none has one.
+        P(faithful) in [0, 1], the lowest of its sentences; None if none has a score.
     fate : Fate
-        Its outcome.
+        ``answer``, ``marked``, ``kept``, ``outranked``, ``pruned``, ``skipped`` or ``taken_back``.
     reason : str
-        Why, in words.
+        Reason for its fate, in words.
     children : tuple of TraceNode
-        The continuations tried after it.
+        The continuations that were tried after it.
     """
 
     text: str
@@ -53,7 +54,7 @@ class TraceNode:
 
     @property
     def size(self) -> int:
-        """Continuations in this tree."""
+        """Number of continuations in this tree."""
         return 1 + sum(child.size for child in self.children)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,16 +70,16 @@ class TraceNode:
 
 @dataclass(frozen=True, slots=True)
 class HiddenSpan:
-    """Text that the model wrote and continued from, and that is not part of the response.
+    """Text that the model wrote and continued from, but that is not part of the response.
 
     Attributes
     ----------
     start : int
-        Character of the response before which it stood.
+        Its position: the character of the response before which it was written.
     token_start : int
-        Token of the response before which it stood.
+        Its position in tokens of the response.
     text : str
-        With the white space around it.
+        The text with the white space around it.
     token_ids : tuple of int
     """
 
@@ -109,21 +110,21 @@ class Report:
     tokens : TokenSignals
         Signals of all T tokens of the response.
     stop : str or None
-        Why generation ended; None for a response that was given.
+        Why generation ended; None for a given response.
     seconds : float or None
-        Wall time from the prompt to the last score; None when it was not taken.
+        Wall time from the prompt to the last score; None if it was not measured.
     spans : SpanLabels or None
-        Which characters of the response are wrong, see :meth:`with_spans`; None when no detector has run.
+        Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run.
     monitor : str or None
-        Name of the bundled monitor that scored it; None for one of your own.
+        Name of the bundled monitor that scored it; None for a monitor of your own.
     sources : mapping of str to str
-        Where each signal came from, for an answer that was watched as text: ``monitored model`` (which may be another
-        than the one that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Empty otherwise: all signals of
-        an answer that is generated or replayed are the monitored model's.
+        Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
+        that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer
+        that is generated or replayed come from the monitored model.
     generator_tokens : tuple of GeneratorToken
-        The report of the generator's server on its tokens; no score depends on it.
+        The tokens that the generator's server reported; no score depends on them.
     hidden : tuple of HiddenSpan
-        What the model wrote between, in order, and the response leaves out; see :attr:`written_token_ids`.
+        Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`.
     """
 
     prompt: RagPrompt
@@ -144,13 +145,13 @@ class Report:
 
     @property
     def faithfulness(self) -> float | None:
-        """Mean score of the scored sentences, in [0, 1]; None when no sentence has one."""
+        """Mean score of the scored sentences, in [0, 1]; None if no sentence has a score."""
         scores = [s.score for s in self.sentences if s.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
 
     @property
     def written_token_ids(self) -> tuple[int, ...]:
-        """The response's tokens with the hidden ones, as the model read them: replayed, they give these signals."""
+        """Token ids of response and hidden text, as the model read them; a replay of them gives these signals."""
         ids, before = self.tokens.token_ids.tolist(), 0
         written: list[int] = []
         for span in self.hidden:
@@ -160,17 +161,17 @@ class Report:
 
     @property
     def lowest(self) -> SentenceScore | None:
-        """The scored sentence with the lowest score, the first of equals; None when no sentence has one."""
+        """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
         scored = [(s.score, s) for s in self.sentences if s.score is not None]
         return min(scored, key=lambda pair: pair[0])[1] if scored else None
 
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
-        """Return this report with the characters that a detector calls wrong, for :meth:`to_html` and :meth:`to_dict`.
+        """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
         Parameters
         ----------
         detector
-            Looks at the whole response at once, with the question and the passages of the prompt; for one
+            Labels the characters of the whole response, given the question and the passages; for example one from
             :func:`syncheck.spans.load_span_regressor`.
         lang
             Code of the response's language, for detectors that use it.
@@ -178,12 +179,12 @@ class Report:
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
     def span_item(self, *, lang: str = "") -> SpanItem:
-        """Return the response with its question and passages as a span detector takes them."""
+        """Return the response with its question and passages in the form that a span detector takes."""
         question, passages = self.prompt.question, self.prompt.passages
         return SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
 
     def to_dict(self) -> JsonDict:
-        """Return everything as values that JSON can hold; what was not measured is None."""
+        """Return the report as values that JSON can represent; None for values that were not measured."""
         return {
             "question": self.prompt.question,
             "passages": list(self.prompt.passages),
@@ -205,7 +206,7 @@ class Report:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def to_df(self) -> pd.DataFrame:
-        """Return one row per sentence, one column per feature; NaN is a score or value that is not there.
+        """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
 
         Raises
         ------
@@ -220,7 +221,7 @@ class Report:
         return frame.astype({name: "float64" for name in ("score", *names)})
 
     def to_html(self, *, title: str = "Faithfulness report") -> str:
-        """Return a complete page that needs no other file, see :func:`syncheck.report.render_html`."""
+        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
         from syncheck.report.html import render_html
 
         return render_html([Case.of(self)], title=title)
@@ -246,11 +247,11 @@ class Answer:
         Name of the decoder.
     report : Report
     dropped : tuple of SentenceScore
-        Sentences that the decoder tried and took back, where they would have begun.
+        Sentences that the decoder tried and took back, with the positions where they would have begun.
     seconds : float or None
-        Wall time of the decoder; None takes the report's.
+        Wall time of the decoder; None takes that of the report.
     trace : tuple of TraceNode
-        What the decoder tried, as trees; empty for one that tries nothing.
+        The continuations that the decoder tried, as trees; empty for a decoder without a search.
     """
 
     label: str
@@ -266,12 +267,12 @@ class Answer:
 
     @property
     def wall_seconds(self) -> float | None:
-        """Wall time of the answer, None when neither it nor its report has one."""
+        """Wall time of the answer in seconds; None if neither it nor its report has one."""
         return self.report.seconds if self.seconds is None else self.seconds
 
     @property
     def timeline(self) -> tuple[tuple[SentenceScore | None, tuple[SentenceScore, ...]], ...]:
-        """Each sentence with those dropped in its place before it; last, under None, those dropped after all."""
+        """Each sentence with those dropped before it; last, under None, those dropped after all sentences."""
         waiting = sorted(self.dropped, key=lambda s: s.start)
         steps: list[tuple[SentenceScore | None, tuple[SentenceScore, ...]]] = []
         for sentence in self.report.sentences:

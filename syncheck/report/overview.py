@@ -1,4 +1,4 @@
-"""One page of many scored answers: shares, distributions, agreement with labels, and the worst answers first."""
+"""Overview page of many scored answers: shares, distributions, agreement with labels, and the worst answers."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceSco
 JsonDict = dict[str, Any]
 
 MOST_ANSWERS = 10_000
-"""Answers on a page; of more the worst are listed, and all are counted."""
+"""Largest number of answers that a page lists, the worst first; all answers are counted."""
 ANSWER_BYTES = 5_000
-"""Largest size of an answer on the page."""
+"""Largest size of an answer on the page, in bytes."""
 BINS = 20
 KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if status != "scored"))
-"""The category of a sentence: its verdict or, if it has none, the status that says why."""
+"""Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
 _STANDS_OUT = 0.75
 _MOST_SIGNALS = 5
 _UNSCORED = 2.0
-"""Sorts answers without a score after all others."""
+"""Sort key of answers without a score, which come after all others."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
-"""Characters of a sentence and of its evidence, and signals, in what an answer may take; less where it is too large."""
+"""Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """A line that ``syncheck score`` or ``generate`` wrote.
+    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote.
 
     Attributes
     ----------
     id : str
         Empty if it has none.
     question : str
-        Empty where it is not known.
+        Empty if it is not known.
     sentences : tuple of SentenceScore
     labels : tuple of bool or None
-        One for each sentence, True for faithful and None without a label; empty where nothing is labelled.
+        One for each sentence: True for faithful, None without a label. Empty if nothing is labelled.
     """
 
     id: str
@@ -74,7 +74,7 @@ class ScoredAnswer:
 
     @property
     def lowest(self) -> float | None:
-        """Score of the worst sentence; None when none has one."""
+        """Lowest score of its sentences; None if no sentence has a score."""
         return min((s.score for s in self.sentences if s.score is not None), default=None)
 
 
@@ -103,7 +103,7 @@ class LabelCurves:
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
-    """Return the answer of a line of output."""
+    """Return the answer in a line of output."""
     given = field(row, "sentences", list)
     sentences = tuple(_sentence(one) for one in given)
     identity = row.get("id")
@@ -167,12 +167,12 @@ def _evidence(given: JsonDict) -> Evidence:
 
 
 class Overview:
-    """Counts answers as they come, and keeps those that the page lists.
+    """Counts scored answers, and keeps those that the page lists.
 
     Parameters
     ----------
     answers
-        Read once.
+        Read only once, so that a generator will do.
     """
 
     def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
@@ -196,17 +196,17 @@ class Overview:
 
     @property
     def sentences(self) -> int:
-        """Sentences of all answers."""
+        """Number of sentences in all answers."""
         return self.kinds.total()
 
     @property
     def sentence_bins(self) -> tuple[int, ...]:
-        """Scored sentences by score, in bins of equal width."""
+        """Number of scored sentences by score, in bins of equal width."""
         return _binned(self._scores)
 
     @property
     def answer_bins(self) -> tuple[int, ...]:
-        """Answers by their worst sentence, in bins of equal width."""
+        """Number of answers by lowest score, in bins of equal width."""
         return _binned(self._lowest)
 
     def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -221,19 +221,19 @@ class Overview:
         curves: LabelCurves | None = None,
         refused: Sequence[RefusedRecord] = (),
     ) -> str:
-        """Return a complete page that needs no other file and no network.
+        """Return a complete HTML page that needs no other file and no network.
 
-        Figures and plots are drawn here; a script of the page lists, filters and searches the answers. All text is
-        data or escaped, and the page runs no script but its own.
+        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is
+        data or escaped, and no other script runs.
 
         Parameters
         ----------
         title
             Heading of the page.
         curves
-            Agreement with labels, where there are any.
+            Agreement with labels; None without labels.
         refused
-            Lines without an answer.
+            Lines without an answer, with the reasons.
         """
         data = _Data(self.listed)
         drawn = data.answers()
@@ -278,7 +278,7 @@ def _binned(scores: Sequence[float]) -> tuple[int, ...]:
 
 
 class _Data:
-    """The answers as the page's script reads them: arrays, whose words and names of signals stand in tables."""
+    """Answers in the form that the page's script reads: arrays with indices into tables of words and signals."""
 
     def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
         self._listed = listed
@@ -290,7 +290,7 @@ class _Data:
         return Markup("[") + Markup(",\n").join(self._answer(answer) for answer in self._listed) + Markup("]")
 
     def _answer(self, answer: ScoredAnswer) -> Markup:
-        """Return an answer with as much of its details as there is room for; its worst sentences stay the longest."""
+        """Return an answer with as many details as there is room for; the worst sentences keep theirs longest."""
         most = len(answer.sentences)
         for text, evidence, signals in _DETAILS:
             found = self._encoded(answer, range(most), text, evidence, signals)
@@ -357,7 +357,7 @@ class _Data:
 
 
 class _Standing:
-    """Distances of each sentence's signals from those of the others, for signals with a known direction."""
+    """Rank of each sentence's signals among those of all sentences, for signals with a known direction."""
 
     def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
         columns: dict[str, list[float]] = {}
@@ -369,7 +369,7 @@ class _Standing:
         self._sorted = {name: np.sort(values) for name, values in columns.items()}
 
     def worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
-        """Return the signals that are less faithful than most, each with the share that it is worse than."""
+        """Return the signals that are less faithful than most, each with the share of sentences that are better."""
         shares = []
         for name, value in sentence.features.items():
             if value is None or not _direction(name):
@@ -396,5 +396,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _safe(value: object) -> Markup:
-    """Return JSON that can stand in a script element: no character of it begins a tag, a comment or an entity."""
+    """Return JSON that is safe inside a script element: no character of it begins a tag, a comment or an entity."""
     return htmlsafe_json_dumps(value, dumps=partial(json.dumps, ensure_ascii=False, separators=(",", ":")))

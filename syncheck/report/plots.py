@@ -21,18 +21,18 @@ _DPI = 150
 _MARGIN_INCHES = 0.08
 _ROW_INCHES = 0.3
 _LINE_ROWS = 0.6
-"""A further line of a name or a title, in rows."""
+"""Height of each further line of a name or title, in rows."""
 
 _NAME_CHARACTERS = 36
 _PANEL_TITLE_CHARACTERS = 48
 _NAME_CHARACTERS_PER_INCH = 12
 _CHARACTERS_PER_INCH = 9
-"""Of a title; longer texts continue in the next line, since a figure has no room for them."""
+"""Width of a title; longer titles continue on the next line, since a figure has no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalPanel:
-    """Named values with their intervals; a NaN value is drawn as "not measured", a NaN interval is left out."""
+    """Named values with intervals; a NaN value is drawn as "not measured", and a NaN interval is left out."""
 
     title: str
     names: tuple[str, ...]
@@ -42,12 +42,12 @@ class IntervalPanel:
 
 
 def check_plot(path: str | Path) -> None:
-    """Refuse a plot that cannot be written, before the work that it is to show."""
+    """Refuse a plot that cannot be written, before the work for it is done."""
     _figure(1.0, 1.0, path)
 
 
 def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: str, title: str = "") -> None:
-    """Draw panels one below the other, a row for each name, and write them to a file.
+    """Draw panels one below the other, with a row for each name, and write them to a file.
 
     ``label`` names the values, with their unit; the ending of ``path`` is the format: ``.png``, ``.pdf``, ``.svg``.
     """
@@ -76,7 +76,7 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
 
 
 def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labels: tuple[str, str]) -> None:
-    """Draw shares in [0, 1] against each other and write them to a file; errors as :func:`check_plot`."""
+    """Draw shares in [0, 1] against each other and write the plot to a file; errors as in :func:`check_plot`."""
     figure = _figure(5.0, 4.0, path)
     axis = figure.subplots()
     axis.plot(x, y, color=_INK, linewidth=1.5)
@@ -127,12 +127,12 @@ def plot_matrix(
 
 
 def wrapped(text: str, characters: int) -> str:
-    """Return a text for a figure, in lines of at most so many characters; a dollar sign begins no formula."""
+    """Return a text in lines of at most so many characters, with dollar signs escaped so that none begins a formula."""
     return "\n".join(textwrap.wrap(text, characters)).replace("$", r"\$")
 
 
 def _rows(panel: IntervalPanel) -> float:
-    """Return the height of a panel in rows of one line; each of its rows takes as many lines as the longest name."""
+    """Return the height of a panel in rows of one line; each row takes as many lines as the longest name."""
     name_breaks = max(wrapped(name, _NAME_CHARACTERS).count("\n") for name in panel.names)
     title_breaks = wrapped(panel.title, _PANEL_TITLE_CHARACTERS).count("\n")
     return len(panel.names) * (1 + _LINE_ROWS * name_breaks) + 1 + _LINE_ROWS * title_breaks

@@ -1,4 +1,4 @@
-"""The page of span labels: answers whose characters were searched for errors, and the views that its template draws."""
+"""Page of span labels: answers whose characters were searched for errors, and the views that the template draws."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class SpanAnswer:
     Attributes
     ----------
     item : SpanItem
-        Its own labels, if any, are shown as the annotators'.
+        The answer; its own labels, if any, are shown as the annotators'.
     labels : SpanLabels
-        Those of the detector.
+        Labels by the detector.
     notes : tuple of str
-        Remarks on how it was measured.
+        Remarks on the measurement.
     """
 
     item: SpanItem
@@ -40,7 +40,7 @@ class SpanReport:
     method : str
         Name of the detector.
     refused : sequence of RefusedRecord
-        Those that could not be searched.
+        Records that could not be searched, with the reasons.
     """
 
     answers: Sequence[SpanAnswer]
@@ -48,7 +48,7 @@ class SpanReport:
     refused: Sequence[RefusedRecord] = ()
 
     def to_html(self, *, title: str = "Which words are wrong") -> str:
-        """Return a complete page that needs no other file, see :func:`syncheck.report.render_spans`."""
+        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
         from syncheck.report.html import render_spans
 
         return render_spans(self.answers, method=self.method, title=title, refused=self.refused)
@@ -61,7 +61,7 @@ class SpanReport:
 
 @dataclass(frozen=True, slots=True)
 class LabelsView:
-    """The response in the shades of one labelling, its source and its extent."""
+    """The response in the shades of one labelling, with its source and extent."""
 
     source: str
     facts: str

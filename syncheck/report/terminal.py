@@ -1,4 +1,4 @@
-"""Reports as text for a terminal: readable without colour, a bar and a number for every sentence."""
+"""Reports as text for a terminal, readable without colour: a bar and a number for every sentence."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _BAR_CELLS = 10
 _SMALLEST_PULL = 0.05
-"""Nats of log-odds; what contributes less would hardly move the score."""
+"""Smallest contribution that is listed, in nats of log-odds; a smaller one hardly moves the score."""
 _PULLS = 5
-"""Signals that are listed."""
+"""Largest number of signals that are listed."""
 _INDENT = " " * 22
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
@@ -31,7 +31,7 @@ _COLOURS = {
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Return whether ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
+    """Return True if ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -41,18 +41,17 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
     Parameters
     ----------
     cases
-        What to draw; an empty sequence gives an empty text.
+        Questions with their answers; an empty sequence gives an empty text.
     colour
-        Whether to add ANSI colours, see :func:`wants_colour`.
+        True adds ANSI colours; see :func:`wants_colour`.
     width
-        Columns to wrap at.
+        Column at which lines are wrapped.
 
     Returns
     -------
     str
-        Lines ending in a newline. Below each answer is its lowest sentence with the signals that pulled
-        it down, as changes of P(faithful), and the evidence for it. What would steer a terminal is written out, see
-        :func:`syncheck.printable.printable`.
+        Lines ending in a newline. Each answer is followed by its lowest sentence, with the signals that pulled it down
+        (as changes of P(faithful)) and the evidence for it. Characters that would control the terminal are escaped.
     """
     pen = _Pen(colour=colour, width=max(width, 60))
     return "".join(line + "\n" for case in cases for line in _case_lines(case, pen))
@@ -136,7 +135,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:
-    """Return what pulled the score down most, the strongest first."""
+    """Return the signals that pulled the score down most, the strongest first."""
     pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
     return sorted(pulls)[:_PULLS]
 

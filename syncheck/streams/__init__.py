@@ -1,4 +1,4 @@
-"""Answers on their way to a reader: the events that carry them, and text that is checked as it arrives."""
+"""Streams: the events that carry answers to a reader, and text that is scored as it arrives."""
 
 import lazy_loader
 

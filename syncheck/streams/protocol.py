@@ -1,4 +1,4 @@
-"""The events by which an answer reaches a reader, as JSON, and how to fold them; docs/protocol.md has the format."""
+"""Event protocol: the events that carry an answer to a reader, as JSON, and their folding; see docs/protocol.md."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from syncheck.types import Contrast, Remark, Status, Verdict
 VERSION = 1
 
 Reveal = Literal["verified", "immediate"]
-"""``verified``: a character comes after the verification of its sentence, and stays. ``immediate``: text comes as it is
-written, its verification follows, and it may be retracted or replaced."""
+"""When text is shown. ``verified``: after its sentence is verified, and it stays. ``immediate``: as it is written;
+verification follows, and the text may be retracted or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Append:
     Attributes
     ----------
     id : int
-        Place of the event in its stream, counted from 1; the other events have it, too.
+        Number of the event in its stream, from 1; all events have it.
     text : str
     """
 
@@ -42,13 +42,13 @@ class Citation:
     passage : int
         Index among the passages, from 0.
     passage_id : str or None
-        The caller's own name for it.
+        The caller's name for the passage.
     start, end : int or None
-        Characters of the passage; None where the evidence is not in it word for word.
+        Characters of the passage, half-open; None if the evidence is not in it word for word.
     text : str
         The evidence.
     support : float
-        How well it supports the sentence, in [0, 1].
+        Support of the sentence by the evidence, in [0, 1].
     """
 
     passage: int
@@ -61,26 +61,27 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A sentence was checked; ``status`` says with what outcome, and only ``scored`` has a score.
+    """A sentence was checked; only the status ``scored`` has a score.
 
     Attributes
     ----------
     id : int
     start, end : int
-        Its characters in the answer, which follow this event where text is revealed when verified.
+        Its characters in the answer, half-open; with ``reveal="verified"`` they follow this event.
     score : float or None
         P(faithful) in [0, 1].
     status : Status
     verdict : Verdict or None
+        The score in words; None without a score.
     evidence : tuple of Citation
-        The best first.
+        Evidence for the sentence, best first.
     reason : str or None
         Why there is no score.
     marked : bool
-        Whether it was kept although it did not pass.
+        True if it was kept although it did not pass.
     remarks : tuple of Remark
     contrasts : tuple of Contrast
-        Where it says otherwise than a passage, word by word.
+        Disagreements with a passage, word by word.
     """
 
     id: int
@@ -99,7 +100,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Retract:
-    """These characters of the answer are removed; ``reason`` says why, in words."""
+    """The characters ``start`` to ``end`` of the answer, half-open, are removed; ``reason`` says why, in words."""
 
     id: int
     start: int
@@ -110,7 +111,7 @@ class Retract:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """These characters of the answer become this text."""
+    """The characters ``start`` to ``end`` of the answer, half-open, are replaced with this text."""
 
     id: int
     start: int
@@ -123,8 +124,8 @@ class Replace:
 class Notice:
     """Text that is not part of the answer.
 
-    ``kind`` is ``message`` for text next to it or in its place, such as an abstention's words, and ``warning`` for
-    what went wrong on the way.
+    ``kind`` is ``message`` for text after the answer or in its place, such as that of an abstention, and ``warning``
+    for a problem on the way.
     """
 
     id: int
@@ -135,7 +136,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The answer is complete; ``report`` is that of :meth:`syncheck.Report.to_dict` without passages and tokens."""
+    """The answer is complete; ``report`` is :meth:`syncheck.Report.to_dict` without passages, tokens and spans."""
 
     id: int
     report: Mapping[str, Any]
@@ -149,7 +150,20 @@ _PARTS: Mapping[str, type[Citation | Contrast]] = {"evidence": Citation, "contra
 
 @dataclass
 class FoldedAnswer:
-    """An answer as the events so far make it; ``last_id`` is the event to continue after when the stream breaks off."""
+    """An answer as folded from the events so far.
+
+    Attributes
+    ----------
+    text : str
+        The answer so far.
+    last_id : int
+        Number of the last event, after which a stream that broke off is continued.
+    sentences : list of Verified
+        The sentences that were verified and not retracted.
+    notices : list of Notice
+    report : mapping or None
+        The report of the final event; None before it.
+    """
 
     text: str = ""
     last_id: int = 0
@@ -158,7 +172,13 @@ class FoldedAnswer:
     report: Mapping[str, Any] | None = None
 
     def take(self, event: ProtocolEvent) -> None:
-        """Fold the next event; one that was folded before changes nothing."""
+        """Fold the next event; an event that was folded before changes nothing.
+
+        Raises
+        ------
+        InputError
+            If events before it are missing.
+        """
         if event.id > self.last_id + 1:
             raise InputError(f"expected event {self.last_id + 1}, found {event.id}: ask for the stream after last_id")
         if event.id <= self.last_id:
@@ -182,7 +202,7 @@ class FoldedAnswer:
 
 
 def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) -> FoldedAnswer:
-    """Fold events into a new answer, or into one that was begun before the stream broke off.
+    """Fold events into a new answer, or into one that was begun before a stream broke off.
 
     Raises
     ------
@@ -196,7 +216,7 @@ def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) ->
 
 
 def to_dict(event: ProtocolEvent) -> dict[str, Any]:
-    """Return an event as values that JSON can hold."""
+    """Return an event as values that JSON can represent."""
     values = _values(event)
     if isinstance(event, Verified):
         values["evidence"] = [_values(cited) for cited in event.evidence]
@@ -206,12 +226,12 @@ def to_dict(event: ProtocolEvent) -> dict[str, Any]:
 
 
 def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
-    """Return the event that :func:`to_dict` wrote; fields that are not known are ignored.
+    """Return the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
 
     Raises
     ------
     InputError
-        If the version or the type is another, or a field is missing.
+        If the version or the type is unknown, or a field is missing.
     """
     kind = _KINDS.get(values.get("type", ""))
     if values.get("v") != VERSION or kind is None:
@@ -236,7 +256,7 @@ def to_json(event: ProtocolEvent) -> str:
 
 
 def from_json(line: str) -> ProtocolEvent:
-    """Return the event of a line that :func:`to_json` wrote."""
+    """Return the event in a line that :func:`to_json` wrote; errors as in :func:`from_dict`."""
     try:
         values = json.loads(line)
     except json.JSONDecodeError as error:
@@ -247,7 +267,7 @@ def from_json(line: str) -> ProtocolEvent:
 
 
 def to_sse(event: ProtocolEvent) -> str:
-    """Return an event as a server-sent event, whose id a client sends back as ``Last-Event-ID``."""
+    """Return an event as a server-sent event; on reconnection, a client sends its id as ``Last-Event-ID``."""
     return f"id: {event.id}\ndata: {to_json(event)}\n\n"
 
 

@@ -1,4 +1,4 @@
-"""A response whose text arrives in pieces, read as :func:`syncheck.replay.read_response` reads the whole."""
+"""Reading of a response that arrives in pieces, as :func:`syncheck.replay.read_response` reads a whole one."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ if TYPE_CHECKING:
     from syncheck.parts import MonitorParts
 
 _OVERLAP = 16
-"""Tokens that are made again when more text is tokenized, so that a tokenizer sees what came before."""
+"""Number of tokens that are made again when more text is tokenised, so that the tokenizer sees what came before."""
 _SAME = 4
-"""Of these, so many at the end must come out as before."""
+"""Number of these tokens, at the end, that must come out as before."""
 _UNREAD = 512
-"""Characters after which text is tokenized although no sentence seems to end."""
+"""Number of characters after which text is tokenised although no sentence seems to end."""
 _LONG_WORD = 32
-"""Characters at the end of a run without white space whose tokens may still change."""
+"""Number of characters, at the end of a run without white space, whose tokens may still change."""
 _CERTAIN = re.compile(r"\s+(?=\S)|(?<=[。！？｡，、；：])(?=\S)")
-"""Place where later text leaves the tokens before it as they are."""
+"""Position before which later text cannot change the tokens."""
 
 
 class GrowingResponse:
-    """Text that grows: its tokens and sentences as soon as more text cannot change them.
+    """Growing text of a response, with its tokens and sentences as soon as more text cannot change them.
 
-    Tokens are made of the tail of the text only, once for each sentence, so that the work grows with the text and not
-    with its square. (A slow tokenizer, which does not report where its tokens are, is given the whole text each time.)
+    Only the tail of the text is tokenised, once for each sentence, so that the work grows with the text and not with
+    its square. (A slow tokenizer, which does not report the positions of its tokens, gets the whole text each time.)
 
     Parameters
     ----------
     monitor
-        Whose tokenizer and segmenter are used.
+        The monitor whose tokenizer and segmenter are used.
     prompt
         The prompt before the response.
     in_window
-        Whether prompt and response must fit the model's window; not where the model does not read them.
+        True if prompt and response must fit the model's window; False if the model does not read them.
 
     Attributes
     ----------
     text : str
-        The response so far; without half a character at its end.
+        The response so far, without half a character at its end.
     token_ids : list of int
-        Tokens that are certain.
+        The tokens that are certain.
     char_spans : list of (int, int)
-        Their characters in :attr:`text`.
+        Their characters in :attr:`text`, half-open.
     is_over : bool
-        Whether an end-of-text token was found in the text; what follows it does not count.
+        True if an end-of-text token was found in the text; the text after it does not count.
     """
 
     def __init__(self, monitor: MonitorParts, prompt: RagPrompt, *, in_window: bool = True) -> None:
@@ -95,7 +95,7 @@ class GrowingResponse:
         return self._take(certain)
 
     def finish(self) -> list[SentenceSpan]:
-        """Close what is open at the end of the response."""
+        """Close and return the sentences that are open at the end of the response."""
         check_text(self._half, "the last piece")
         closed = [] if self.is_over else self._take(None)
         if not self.token_ids:
@@ -116,13 +116,13 @@ class GrowingResponse:
         return joined
 
     def _certain(self) -> int:
-        """Return where the text ends whose tokens are certain."""
+        """Return the end of the text whose tokens are certain."""
         begin = max(self._read, len(self.text) - 8 * _LONG_WORD)
         places = [match.start() for match in _CERTAIN.finditer(self.text, begin)]
         return max([*places[-1:], len(self.text) - _LONG_WORD, self._read])
 
     def _take(self, certain: int | None) -> list[SentenceSpan]:
-        """Read the tokens that end before a character, None for all, and return the sentences they close."""
+        """Read the tokens that end before a character (None: all) and return the sentences that they close."""
         known, start = len(self.token_ids), self._read
         ids, offsets = self._tokens()
         if certain is not None:
@@ -168,14 +168,14 @@ class GrowingResponse:
         return not self._skipped and text.startswith(" ") and "".join(pieces) == " " + text
 
     def _take_without_space(self, certain: int | None) -> list[SentenceSpan]:
-        """Start again: the tokenizer of Llama-2 puts a space before a text, which its answers have already."""
+        """Start again without the first space: Llama-2's tokenizer puts one before a text, and its answers have one."""
         self._skipped = 1
         self._detokenizer = Detokenizer(self._tokenizer, self._prompt.with_context_ids)
         self._segmenter = IncrementalSegmenter(self._monitor.config.segmenter)
         return self._take(certain)
 
     def _tokens(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens of the text that follow those that are known, and their characters."""
+        """Return the tokens after those that are known, and their characters."""
         known = self.token_ids
         overlap = self._offsets[-_OVERLAP][0] if self._tokenizer.is_fast and len(known) > _OVERLAP else None
         if overlap is not None:

@@ -1,4 +1,4 @@
-"""Text that is checked while it arrives, whoever writes it."""
+"""Watches over text: an answer is scored while its text arrives, whichever model writes it."""
 
 from __future__ import annotations
 
@@ -26,39 +26,42 @@ from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpa
 
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 MOST_TOGETHER = 8
-"""Sentences that are scored together although fewer would do, where they have arrived already."""
+"""Largest number of sentences that are scored together if they have arrived already."""
 MOST_AHEAD = 256
-"""Pieces of an asynchronous stream that are read before those before them are checked."""
+"""Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
 MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
 
 
 class TextWatch:
-    """Checks the sentences of an answer while its text arrives; made by ``Monitor.watch_text``, a context manager.
+    """Scores the sentences of an answer while its text arrives; made by ``Monitor.watch_text``, a context manager.
 
     Parameters
     ----------
     monitor
-        Scores the sentences; where its features need signals of a language model, the monitored model reads the text.
+        The monitor that scores the sentences. If its features need signals of a language model, the monitored model
+        reads the text.
     prompt
-        That of the answer.
+        The prompt of the answer.
     reveal
         When text is appended; see :data:`syncheck.streams.Reveal`.
     stop_below
-        A score in [0, 1]: the first sentence that does not reach it, or cannot be scored although it claims something,
-        is the answer's last. None never stops.
+        A score in [0, 1]: the answer ends with the first sentence that scores lower, or that makes a claim and has no
+        score. None never ends it early.
     signals
         As in :meth:`syncheck.Monitor.score`.
     at_once
-        Sentences that are scored together, 1 or more: with more, the work is less and each sentence is reported later.
+        Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
+        later.
     passage_ids
-        The caller's names for the passages.
+        The caller's names for the passages, one for each.
 
     Attributes
     ----------
     is_over : bool
-        Whether no more text is wanted: a sentence fell below ``stop_below``, the text has ended, or it was closed.
+        True if no more text is accepted: a sentence fell below ``stop_below``, the text has ended, or the watch was
+        closed.
     report : Report or None
-        That of the answer, once it is closed; its ``sources`` say where each signal came from.
+        The report of the answer, once it is closed; its ``sources`` name the source of each signal.
 
     Raises
     ------
@@ -66,6 +69,8 @@ class TextWatch:
         If an option is outside its range.
     NotReadyError
         If ``stop_below`` is given and the monitor has no aggregator, so that no sentence has a score.
+    PromptError
+        If the model has to read the prompt and it does not fit its window.
     """
 
     def __init__(
@@ -142,24 +147,26 @@ class TextWatch:
         piece
             The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
         tokens
-            The generator's own tokens of this piece with their log-probabilities. They are kept in the report, by
-            themselves: no feature is made of them, since the monitor was not trained on them.
+            The generator's own tokens of this piece with their log-probabilities. They are only kept in the report: no
+            feature uses them, since the monitor was not trained on them.
 
         Raises
         ------
         InputError
-            If it holds half of a character that no piece completes.
+            If the piece has half of a character that no piece completes, or a log-probability is above 0 or not finite.
         NotReadyError
-            Outside the ``with`` block, or when the watch is over.
+            Outside the ``with`` block, or if the watch is over.
         PromptError
             If the model has to read prompt and response and they do not fit its window.
+        WrongTypeError
+            If the piece is not a string, or a token not a GeneratorToken.
         """
         return self._take(deque([(piece, tokens)]))
 
     def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]]) -> list[ProtocolEvent]:
-        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, which are scored together.
+        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
 
-        Returns the new events for a reader; otherwise as :meth:`feed`, once for each piece.
+        Returns the new events for a reader; otherwise as :meth:`feed` for each piece.
         """
         self._require_open()
         known, since = len(self.events), time.perf_counter()
@@ -178,7 +185,13 @@ class TextWatch:
         return self.events[known:]
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return the last events for a reader, the final one included."""
+        """End the answer and return the last events for a reader, including the final one.
+
+        Raises
+        ------
+        NotReadyError
+            Outside the ``with`` block.
+        """
         if self.report is not None:
             return []
         if self._scope is None:
@@ -198,11 +211,11 @@ class TextWatch:
         return self.events[known:]
 
     async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
-        """Feed in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
+        """Add text in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
         return await asyncio.to_thread(self.feed, piece, tokens)
 
     async def close_async(self) -> list[ProtocolEvent]:
-        """Close in a thread; otherwise as :meth:`close`."""
+        """End the answer in a thread; otherwise as :meth:`close`."""
         return await asyncio.to_thread(self.close)
 
     def _require_open(self) -> None:
@@ -214,7 +227,7 @@ class TextWatch:
             )
 
     def _score(self, since: float) -> None:
-        """Measure and score the closed sentences, and report them; stops after one that falls below."""
+        """Measure, score and report the closed sentences, up to one that falls below ``stop_below``."""
         spans, self._closed = self._closed, []
         if not spans:
             return
@@ -239,7 +252,7 @@ class TextWatch:
                 return
 
     def _sources(self) -> dict[str, str]:
-        """Say where each signal came from."""
+        """Return the source of each signal."""
         asked = MONITORED if self._asks_model else NOT_MEASURED
         aligner = self._monitor.aligner
         found = dict.fromkeys(_MODEL_SIGNALS, asked)
@@ -260,7 +273,7 @@ def watch(
     prompt: RagPrompt,
     **options: Any,  # noqa: ANN401 - those of TextWatch
 ) -> Iterator[ProtocolEvent]:
-    """Check a stream of text; see :meth:`syncheck.Monitor.watch`."""
+    """Score a stream of text; see :meth:`syncheck.Monitor.watch`."""
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
         with TextWatch(monitor, prompt, **options) as watched:
@@ -281,7 +294,7 @@ async def watch_async(
     prompt: RagPrompt,
     **options: Any,  # noqa: ANN401 - those of TextWatch
 ) -> AsyncIterator[ProtocolEvent]:
-    """Check an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
+    """Score an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
     _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
     ahead = _ReadAhead(stream)
     try:
@@ -296,7 +309,7 @@ async def watch_async(
 
 
 class _ReadAhead:
-    """Reads a stream in a task of its own while the pieces it gave before, taken from ``pieces``, are checked."""
+    """Reader of a stream in a task of its own, while earlier pieces, taken from ``pieces``, are scored."""
 
     def __init__(self, stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]]) -> None:
         self.pieces: deque[tuple[str, Sequence[GeneratorToken]]] = deque()
@@ -306,7 +319,7 @@ class _ReadAhead:
         self._came, self._room = asyncio.Event(), asyncio.Event()
 
     async def has_pieces(self) -> bool:
-        """Wait for a piece; return False at the end of the stream, or raise its error, once all are taken."""
+        """Wait for a piece; once all are taken, return False at the end of the stream or raise its error."""
         if self._task is None:
             self._task = asyncio.create_task(self._read())
             self._task.add_done_callback(lambda _: self._came.set())
@@ -319,7 +332,7 @@ class _ReadAhead:
         return bool(self.pieces)
 
     async def close(self) -> None:
-        """Stop reading, and close the stream."""
+        """Stop reading and close the stream."""
         if self._task is None:
             await _close(self._stream)
             return

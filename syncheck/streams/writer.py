@@ -1,4 +1,4 @@
-"""From the events of a monitor or a decoder to those of the protocol, the one place where they are written."""
+"""Writer of protocol events, from the events of a monitor or a decoder."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from syncheck.streams.protocol import (
 from syncheck.types import Evidence, SentenceScore
 
 _NOT_SENT = frozenset({"passages", "tokens", "spans"})
-"""Parts of a report that a final event leaves out: the reader has them, or did not ask."""
+"""Parts of a report that a final event leaves out: the reader has them, or did not ask for them."""
 
 
 class EventWriter:
-    """Writes the events of one answer, numbers them, and keeps them for readers who come back.
+    """Writes and numbers the events of one answer, and keeps them for readers who reconnect.
 
     Parameters
     ----------
     passages
-        Of the prompt; evidence is cited by its place in them.
+        The passages of the prompt, in which evidence is located.
     reveal
         When text is appended; see :data:`syncheck.streams.Reveal`.
     passage_ids
@@ -40,9 +40,14 @@ class EventWriter:
     Attributes
     ----------
     events : list of ProtocolEvent
-        All so far.
+        All events so far.
     text : str
-        The answer as a reader sees it who has taken all events.
+        The answer as a reader of all events sees it.
+
+    Raises
+    ------
+    InputError
+        If ``reveal`` is unknown, or there are not as many names as passages.
     """
 
     def __init__(
@@ -63,11 +68,14 @@ class EventWriter:
         self._starts: list[int] = []  # where each sentence begins, the white space before it included
 
     def since(self, last_id: int) -> list[ProtocolEvent]:
-        """Return the events after one that a reader has, 0 for all."""
+        """Return the events after the one numbered ``last_id``; 0 returns all."""
         return self.events[max(last_id, 0) :]
 
     def write(self, event: Event) -> list[ProtocolEvent]:
-        """Write what a stream of :meth:`syncheck.Monitor.stream` or of a decoder of :mod:`fod` tells."""
+        """Write an event of :meth:`syncheck.Monitor.stream`, or of the stream of a decoder of :mod:`fod`.
+
+        Returns the protocol events that it became.
+        """
         known = len(self.events)
         if isinstance(event, TokenEvent):
             self.append(event.text)
@@ -82,13 +90,22 @@ class EventWriter:
         return self.events[known:]
 
     def append(self, text: str) -> None:
-        """Add text that is written and not verified; it is held back where text is revealed when verified."""
+        """Add text that is not verified yet; with ``reveal="verified"``, it is held back."""
         if self._reveal == "immediate":
             self._told += len(text)
             self._show(text[max(0, len(text) - (self._told - len(self.text))) :])
 
     def sentence(self, sentence: SentenceScore, *, lead: str = "", marked: bool = False) -> None:
-        """Add a sentence that is verified; ``lead`` is the white space before it, needed where it is not shown yet.
+        """Add a verified sentence.
+
+        Parameters
+        ----------
+        sentence
+            The sentence with its score.
+        lead
+            The white space before it, needed if it has not been shown yet.
+        marked
+            True if it was kept although it did not pass.
 
         Raises
         ------
@@ -132,12 +149,12 @@ class EventWriter:
         self._add(Notice(self._next_id, text, kind))
 
     def end(self, report: Report | Mapping[str, Any]) -> None:
-        """Add what is left of the answer, or take back what was appended and is not part of it, and add its report.
+        """Add the rest of the answer, or take back appended text that is not part of it, and then its report.
 
         Raises
         ------
         InputError
-            If what was revealed is not how the report's response begins.
+            If the report's response does not begin with the text that was revealed.
         """
         values = report.to_dict() if isinstance(report, Report) else report
         response: str = values["response"]
@@ -172,15 +189,19 @@ def protocol_events(
     reveal: Reveal = "verified",
     passage_ids: Sequence[str] | None = None,
 ) -> Iterator[ProtocolEvent]:
-    """Turn a stream of a monitor or a decoder into the protocol's events.
+    """Turn the events of a monitor or a decoder into those of the protocol.
 
     Parameters
     ----------
     events
-        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, requested with the same
+        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, called with the same
         ``reveal``.
     passages, reveal, passage_ids
-        As :class:`EventWriter` takes them.
+        As in :class:`EventWriter`.
+
+    Yields
+    ------
+    ProtocolEvent
     """
     writer = EventWriter(passages, reveal=reveal, passage_ids=passage_ids)
     for event in events:
@@ -188,7 +209,7 @@ def protocol_events(
 
 
 def citation(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> Citation:
-    """Find evidence in its passage, whatever white space it has there."""
+    """Return the citation of a piece of evidence, located in its passage whatever white space the passage has."""
     known = evidence.passage < len(passages)
     place = _place(evidence.text, passages[evidence.passage]) if known else None
     start, end = place or (None, None)
