@@ -1,4 +1,4 @@
-"""From features to P(faithful): three kinds of classifier, two of them as one, or one signal; saved without pickle."""
+"""Aggregators: turn features into P(faithful), and are saved without pickle."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""An aggregator: a trained model together with the features it was trained on, and its files.
+"""The aggregator: a trained model with the features that it was trained on, and its files.
 
-A folder holds a readable ``aggregator.json`` and one file of weights, never a pickle. The JSON file has the digest of
-the weights, so a half-written or swapped file is found before it is parsed. Whoever altered the weights could have
-altered the digest, so everything read is validated too.
+A folder has a readable ``aggregator.json`` and one file of weights, never a pickle. The JSON file has the digest of the
+weights, so that a half-written or swapped file is found before it is parsed. Anyone who altered the weights could have
+altered the digest too, so everything that is read is validated.
 """
 
 from __future__ import annotations
@@ -44,21 +44,22 @@ class Aggregator:
     schema : FeatureSchema
         The columns it reads, in order.
     kind : {"lr", "monotone", "xgb", "mlp", "ensemble", "estimator", "signal"}
-        ``estimator`` is a scikit-learn classifier of the caller's; ``signal`` is untrained: one signal as it is, see
+        ``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
         :meth:`from_signal`.
     medians : ndarray of shape (F,), float64
-        Median of each feature in training; NaN where it was never measured or is not known.
+        Median of each feature in training; NaN if it was never measured or is not known.
     model : StoredModel
+        The model that computes P(faithful).
     calibration : IsotonicCalibration, PlattCalibration or None
-        Turns the model's scores into those of :meth:`score`; None leaves them.
+        Turns the model's scores into those of :meth:`score`; None leaves them as they are.
     calibrated_threshold : RiskControlledThreshold or None
         The score, at the base rate, from which sentences may be shown with a guarantee; see
         :func:`syncheck.training.choose_risk_controlled_threshold`.
     base_rate : float or None
-        Share of faithful sentences where the model's probabilities hold, in (0, 1): that of the training labels, or
-        one half where classes were balanced; None where it is not known.
+        Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels,
+        or one half if classes were balanced; None if it is not known.
     prior : float or None
-        Share of faithful sentences that is expected where the scores are used; None is the base rate.
+        Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate.
 
     Examples
     --------
@@ -118,25 +119,24 @@ class Aggregator:
         y : array-like of shape (N,)
             1 faithful, 0 unfaithful.
         kind
-            Which classifier, see :func:`syncheck.aggregators.make_aggregator`; ``ensemble`` is ``lr`` and ``xgb``,
-            their log-odds averaged; ``monotone`` is
-            :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold where as many
-            sentences are faithful as not; one with parameters of your own is stored in the same way. Or a scikit-learn
-            classifier with ``predict_proba``, also a pipeline or a
-            search, of which a clone is trained on the columns in the schema's order. It has to take NaN: most need an
-            imputer before them.
+            ``lr``, ``xgb`` and ``mlp`` are described at :func:`syncheck.aggregators.make_aggregator`. ``ensemble``
+            averages the log-odds of ``lr`` and ``xgb``. ``monotone`` is
+            :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold if half of the
+            sentences are faithful; an instance with parameters of your own is stored in the same way. Or a scikit-learn
+            classifier with ``predict_proba``, such as a pipeline or a search; a clone of it is trained on the columns
+            in the schema's order. It must accept NaN: most classifiers need an imputer before them.
         seed
             The same data and seed give the same aggregator; a classifier of your own has its own ``random_state``.
         allow_unmeasured
-            Whether a column may be NaN throughout, such as the aligner's without an aligner; it then never counts, not
-            even where it is measured later.
+            True allows columns that are NaN throughout, such as the aligner's without an aligner; they then never
+            count, not even if they are measured later.
 
         Raises
         ------
         InputError
-            If the shapes do not fit, a value is infinite, only one label occurs, or columns are NaN throughout: one
-            without ``allow_unmeasured``, all of them with it; or if a classifier of your own cannot be trained on
-            these or cannot take NaN.
+            If the shapes do not fit, a value is infinite, or only one label occurs; if a column is NaN throughout (with
+            ``allow_unmeasured``, if all are); or if a classifier of your own cannot be trained on these values or
+            does not accept NaN.
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
@@ -157,19 +157,19 @@ class Aggregator:
         Parameters
         ----------
         schema
-            The features that will be passed; None takes those the aggregator was trained on.
+            The features that will be passed; None takes those that the aggregator was trained on.
         trusted
-            Full names of the types that a scikit-learn classifier may be made of, whose code loading it runs; other
-            kinds run none. ``aggregator.json`` lists them under ``types``: name those that you know.
+            Full names of the types of which a scikit-learn classifier may consist: loading it runs their code. Other
+            kinds run no code. ``aggregator.json`` lists them under ``types``; name those that you know.
 
         Raises
         ------
         UntrustedTypesError
-            If a scikit-learn classifier has other types; lists them.
+            If a scikit-learn classifier has other types; the error lists them.
         CheckpointError
-            If a file is missing, damaged, does not belong to the other, or is of an unknown format.
+            If a file is missing, damaged, of an unknown format, or does not belong to the other file.
         MismatchError
-            If the aggregator was trained on other features than ``schema``.
+            If the aggregator was trained on features other than those of ``schema``.
         """
         check_folder(Path(directory), written_by="Aggregator.save")
         path = Path(directory) / CONFIG
@@ -209,9 +209,9 @@ class Aggregator:
         Raises
         ------
         InputError
-            If skops cannot save a classifier of the caller's.
+            If skops cannot save a classifier of your own.
         MissingExtraError
-            If it is not installed (extra ``estimators``).
+            If skops is needed and not installed (extra ``estimators``).
         """
         folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
         folder.mkdir(parents=True, exist_ok=True)
@@ -238,13 +238,13 @@ class Aggregator:
 
     @classmethod
     def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:
-        """Take one signal as the score: a baseline that is not trained.
+        """Return an aggregator whose score is one signal: a baseline without training.
 
         Parameters
         ----------
         name
             A signal in [0, 1] that rises with faithfulness: ``"align_score"`` is AlignScore or MiniCheck alone,
-            depending on the monitor's aligner; ``"min_prob"`` is FLARE.
+            depending on the monitor's aligner; ``"min_prob"`` is the criterion of FLARE.
         schema
             The columns that will be passed.
         missing
@@ -253,7 +253,7 @@ class Aggregator:
         Raises
         ------
         InputError
-            If the schema has no such signal.
+            If the schema has no such signal, or ``missing`` is outside [0, 1].
 
         Examples
         --------
@@ -273,30 +273,32 @@ class Aggregator:
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read one of the aggregators that the paper's authors published as pickles.
 
-        Only the weights are taken out; nothing that the file names is imported or called.
+        Only the weights are extracted; nothing that the file names is imported or called.
 
         Parameters
         ----------
+        path
+            The pickle.
         schema
             The order in which the features will be passed; None takes the order of the published code.
 
         Raises
         ------
         CheckpointError
-            If the file is not such an aggregator, or asks for anything beyond the types of one.
+            If the file is not such an aggregator, or names anything other than its types.
         MismatchError
-            If ``schema`` has other features than the aggregator.
+            If ``schema`` has features other than the aggregator's.
 
         Notes
         -----
-        The published code trained with 0 in place of what could not be measured, so NaN counts as 0 here. The
-        training medians are not in the files.
+        The published code trained with 0 for values that could not be measured, so NaN counts as 0 here. The files do
+        not have the training medians.
         """
         network, schema = published.read(Path(path), schema)
         return cls(schema, "mlp", np.full(network.features, np.nan), network)
 
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(faithful) of each row, (N,) float64; calibrated if the aggregator is, and shifted to its prior.
+        """Return P(faithful) of each row, (N,) float64 in [0, 1]: calibrated, if it is, and shifted to the prior.
 
         Parameters
         ----------
@@ -306,13 +308,14 @@ class Aggregator:
         Raises
         ------
         InputError
-            If the number of columns is another, or a value is infinite.
+            If the number of columns differs from the schema's, a value is infinite, or a signal that is the score was
+            not measured.
         """
         raw = self.model.probability(_rows(X, self.schema))
         return self.at_prior(raw if self.calibration is None else self.calibration.probability(raw))
 
     def at_prior(self, probability: ArrayLike) -> NDArray[np.float64]:
-        """Turn probabilities that hold at :attr:`base_rate` into those at :attr:`prior`, by shifting their log-odds."""
+        """Shift probabilities, in log-odds, from the share of faithful sentences :attr:`base_rate` to :attr:`prior`."""
         given = np.asarray(probability, dtype=np.float64)
         if self.prior is None or self.base_rate is None or self.prior == self.base_rate:
             return given
@@ -321,7 +324,7 @@ class Aggregator:
         return for_faithful / (for_faithful + against)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
-        """Return what each feature of one sentence contributes to its score, in nats of log-odds.
+        """Return the contribution of each feature of one sentence to its score, in nats of log-odds.
 
         Parameters
         ----------
@@ -331,28 +334,29 @@ class Aggregator:
         Returns
         -------
         dict of str to float
-            Above 0 the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)) against
-            the mean of training, the intercept left out. ``xgb``: tree SHAP. ``ensemble``: the mean of ``lr`` and
-            ``xgb``. ``mlp`` and ``estimator``: occlusion, the log-odds minus those with the feature at its training
-            median (missing, where no median is known); effects of features that work together overlap, so they need
-            not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is left out.
+            Above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)),
+            relative to the training mean and without the intercept. ``xgb``: tree SHAP. ``ensemble``: the mean of
+            ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus those with the feature
+            at its training median (or missing, if no median is known); effects of features that act together overlap,
+            so they need not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is
+            not included.
 
         Raises
         ------
         InputError
-            If the number of features is another, or a value is infinite.
+            If the number of features differs from the schema's, or a value is infinite.
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
 
     @property
     def classes_(self) -> NDArray[np.int64]:
-        """The labels in the order of :meth:`predict_proba`: 0 unfaithful, 1 faithful."""
+        """The labels in the column order of :meth:`predict_proba`: 0 unfaithful, 1 faithful."""
         return np.array([0, 1])
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the columns, (F,) object, as scikit-learn keeps them."""
+        """Names of the columns, (F,) object, as in scikit-learn."""
         return np.array(self.schema.names, dtype=object)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
-"""Calibration: from an aggregator's raw score to the share of such sentences that are faithful.
+"""Calibration: maps an aggregator's raw score to the share of such sentences that are faithful.
 
-Both maps rise strictly (Platt's between one millionth and one less that), so that a calibrated score ranks sentences as
-the raw one does and a threshold can be carried from one scale to the other.
+Both maps are strictly increasing (Platt's between 1e-6 and 1 - 1e-6), so that a calibrated score ranks sentences as the
+raw one does, and a threshold can be carried from one scale to the other.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from syncheck.types import Floats
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
 
 RAW_SHARE = 1e-3
-"""Share of the raw score in an isotonic map, which keeps its steps from making sentences equal."""
+"""Share of the raw score in an isotonic map, which keeps sentences on its steps from getting equal scores."""
 
 KNOT_DECIMALS = 9
-"""Knots that agree to so many decimals are one: between them the raw share would be lost in rounding."""
+"""Number of decimals to which knots that agree are merged: between them, the raw share would be lost in rounding."""
 
 MOST_SHIFT = 60.0
-"""Nats: more than any score's log-odds and the targets', so that the shift lies within."""
+"""Largest shift that is searched, in nats: more than the log-odds of any score and target."""
 
 SMALLEST_SCORE = 1e-6
-"""Raw scores are kept this far from 0 and 1 where Platt's map takes their log-odds."""
+"""Least distance of raw scores from 0 and 1 when Platt's map takes their log-odds."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsotonicCalibration:
-    """A map of straight lines between knots, both coordinates rising strictly from raw score 0 to 1."""
+    """Piecewise linear map between knots, strictly increasing from raw score 0 to 1."""
 
     method: ClassVar[CalibrationMethod] = "isotonic"
     scores: tuple[float, ...]
@@ -59,13 +59,13 @@ class IsotonicCalibration:
         return np.asarray(np.interp(np.asarray(raw, np.float64), self.scores, self.probabilities))
 
     def raw(self, probability: ArrayLike) -> Floats:
-        """Return the raw score of a calibrated one; beyond the knots, that of the nearest one."""
+        """Return the raw scores of calibrated ones; beyond the knots, that of the nearest knot."""
         return np.asarray(np.interp(np.asarray(probability, np.float64), self.probabilities, self.scores))
 
 
 @dataclass(frozen=True, slots=True)
 class PlattCalibration:
-    """A logistic map of the log-odds: ``expit(slope * logit(raw) + intercept)``."""
+    """Logistic map of the log-odds: ``expit(slope * logit(raw) + intercept)``."""
 
     method: ClassVar[CalibrationMethod] = "platt"
     slope: float
@@ -86,7 +86,7 @@ class PlattCalibration:
         return np.asarray(expit(self.slope * _log_odds(np.asarray(raw, np.float64)) + self.intercept))
 
     def raw(self, probability: ArrayLike) -> Floats:
-        """Return the raw score of a calibrated one, within 1e-6 of 0 and 1."""
+        """Return the raw scores of calibrated ones, in [1e-6, 1 - 1e-6]."""
         from scipy.special import expit, logit
 
         found = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
@@ -106,13 +106,20 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     method
-        ``isotonic``: any rising shape; needs a few hundred sentences of each label. ``platt``: two numbers, fewer.
-        ``shift``: Platt's map with the slope 1, one number, for about ten labels of sentences with similar scores.
+        ``isotonic``: any increasing shape; needs a few hundred sentences of each label. ``platt``: two parameters, for
+        fewer sentences. ``shift``: Platt's map with slope 1, one parameter, for about ten labelled sentences with
+        similar scores.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, a score is outside [0, 1], the method is unknown, only one label occurs, or scores do not
+        rise with faithfulness.
 
     Notes
     -----
-    The isotonic map is scikit-learn's, joined by straight lines, with one thousandth of the raw score mixed in: plain
-    isotonic regression makes whole ranges of sentences equal. Platt's targets are smoothed as he proposes (1999):
+    The isotonic map is that of scikit-learn, joined by straight lines, with one thousandth of the raw score mixed in:
+    plain isotonic regression makes whole ranges of sentences equal. Platt's targets are smoothed as he proposes (1999):
     (n + 1) / (n + 2) for n faithful sentences and 1 / (m + 2) for m unfaithful ones.
     """
     if method not in get_args(CalibrationMethod):
@@ -133,7 +140,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
 
 
 def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
-    """Rebuild a calibration from its method and ``dataclasses.asdict``, or raise InputError, KeyError or TypeError."""
+    """Rebuild a calibration from its method and ``dataclasses.asdict``; or raise InputError, KeyError or TypeError."""
     if stored["method"] == "isotonic":
         return IsotonicCalibration(tuple(map(float, stored["scores"])), tuple(map(float, stored["probabilities"])))
     if stored["method"] == "platt":
@@ -156,7 +163,7 @@ def _smoothed(labels: NDArray[np.int64]) -> Floats:
 
 
 def _shift(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
-    """Return the map of slope 1 under which as many sentences are expected to be faithful as the targets say."""
+    """Return the map of slope 1 whose probabilities have the same mean as the targets."""
     from scipy.optimize import brentq
     from scipy.special import expit
 
@@ -201,24 +208,25 @@ def _log_odds(raw: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RiskControlledThreshold:
-    """Sentences with at least this score are unfaithful in at most ``risk`` of the cases, with ``confidence``.
+    """Threshold with a guarantee: of the sentences that reach it, at most ``risk`` are unfaithful, with ``confidence``.
 
     Attributes
     ----------
     threshold : float
-        A score of the aggregator it is kept with, calibrated if that is.
+        A score in [0, 1] of the aggregator that it is stored with, calibrated if that is.
     risk : float
         Largest share of released sentences that may be unfaithful, in (0, 1).
     confidence : float
         Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1).
     sentences, released, unfaithful : int
-        Held-out sentences it was chosen on, those of them that it releases, and those of these that are unfaithful.
+        Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
+        these.
     bound : float
-        Clopper-Pearson upper bound, at ``confidence``, of the share of released sentences that are unfaithful.
+        Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released.
     one_per_question : bool
-        Whether it was chosen on one random sentence of each question. If not, the guarantee assumes that the sentences
-        were independent of each other, which those of one question are not; it may then be broken more often than
-        stated. False too in files that do not say.
+        True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences
+        are independent of each other, which those of one question are not, and it may fail more often than stated.
+        False also for files that do not say.
     """
 
     threshold: float
@@ -245,7 +253,7 @@ class RiskControlledThreshold:
 
     @property
     def observed(self) -> float:
-        """Share of the released held-out sentences that are unfaithful."""
+        """Share of unfaithful sentences among the released held-out ones."""
         return self.unfaithful / self.released
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Scores of features that are known within bounds: intervals that hold the score, whatever the features are."""
+"""Certified scores: intervals that contain the score, given bounds of the features."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from syncheck.types import Bounds, Floats
 Ends = tuple[Floats, Floats]
 
 _ROUNDING = 1e-9
-"""Share of a sum that rounding may change where terms are not added in the order of the exact score."""
+"""Relative change of a sum by rounding, when its terms are not added in the order of the exact score."""
 _SINGLE = 2.0**-22
-"""Largest rounding of XGBoost's probabilities, which are float32."""
+"""Largest rounding error of XGBoost's probabilities, which are float32."""
 
 
 def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
-    """Carry bounds of features to bounds of P(faithful).
+    """Turn bounds of features into bounds of P(faithful).
 
     Parameters
     ----------
     aggregator
-        Logistic regression: interval arithmetic, which no other bounds of its features can narrow. Trees: each tree's
-        least and largest leaf that the features can come to, summed. MLP: interval arithmetic layer by layer. The
-        ensemble: the mean of its members' bounds of the log-odds.
+        Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of
+        each tree that the features can reach. MLP: interval arithmetic layer by layer. Ensemble: mean of its members'
+        bounds of the log-odds.
     features : Bounds
         (N, F), columns as in the aggregator's schema. A feature of which nothing is known (-inf to inf) may also be
         missing.
@@ -38,13 +38,13 @@ def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
     Returns
     -------
     Bounds
-        (N,). Exact, and equal to :meth:`Aggregator.score`, where all features are exact or missing.
+        (N,) in [0, 1]; exact, and equal to :meth:`Aggregator.score`, where all features are exact or missing.
 
     Raises
     ------
     InputError
-        If the aggregator is a scikit-learn classifier of the caller's, whose scores cannot be bounded; if the shape
-        does not fit, or a bound is infinite on one side only.
+        If the aggregator is a scikit-learn classifier of your own, whose scores cannot be bounded; if the shape does
+        not fit; or if a bound is infinite on one side only.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def _network(model: Network, low: Floats, high: Floats) -> Ends:
 
 
 def _inputs(model: Network, low: Floats, high: Floats) -> Ends:
-    """Impute, flag and scale: (N, F) to (N, F + I). An unknown value may be missing: its flag is 0 or 1."""
+    """Impute, flag and scale: (N, F) to (N, F + I). An unknown value may be missing, so its flag may be 0 or 1."""
     missing, unknown = np.isnan(low), np.isneginf(low)
     flags = (missing[:, model.flagged], (missing | unknown)[:, model.flagged])
     ends = (
@@ -117,7 +117,7 @@ def _inputs(model: Network, low: Floats, high: Floats) -> Ends:
 
 
 def _layer(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
-    """Interval arithmetic of one layer: (N, I) to (N, H); a weight of 0 passes nothing on, not even what is unknown."""
+    """Apply one layer in interval arithmetic: (N, I) to (N, H); a weight of 0 passes on no uncertainty."""
     with np.errstate(invalid="ignore"):
         products = [np.where(weight == 0, 0.0, end[:, :, None] * weight) for end in (low, high)]  # (N, I, H)
         lower, upper = (end.sum(axis=1) + bias for end in (np.minimum(*products), np.maximum(*products)))
@@ -126,7 +126,7 @@ def _layer(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
 
 
 def _forest(trees: Trees, low: Floats, high: Floats) -> Ends:
-    """Sum each tree's least and largest leaf within reach. XGBoost compares in float32, as is done here."""
+    """Sum the lowest and the highest leaf of each tree within reach; comparisons are in float32, as in XGBoost."""
     from scipy.special import logit
 
     low_single, high_single = low.astype(np.float32), high.astype(np.float32)
@@ -154,7 +154,7 @@ def _leaves(
     missing: NDArray[np.bool_],
     unknown: NDArray[np.bool_],
 ) -> Ends:
-    """Return the least and the largest leaf of one tree that each row can come to, from the leaves up to the root."""
+    """Return the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
     left, right, feature = trees.left[nodes], trees.right[nodes], trees.feature[nodes]
     value, missing_left = trees.value[nodes].astype(np.float64), trees.missing_left[nodes]
     found: dict[int, Ends] = {}

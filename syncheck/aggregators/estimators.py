@@ -1,6 +1,6 @@
-"""Classifiers of scikit-learn, or with its interface, as aggregators; saved through skops, never as pickles.
+"""Classifiers with scikit-learn's interface as aggregators, saved with skops and never as pickles.
 
-A file names the types that it is made of, and is read only where the caller names them too: code of theirs runs.
+A file names the types that it consists of, and is read only if the caller names them too, since their code runs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from syncheck.files import REMEDY
 from syncheck.types import Floats
 
 CLOSEST = 1e-6
-"""Smallest distance of a probability from 0 and 1 where its log-odds are taken: forests give both values."""
+"""Least distance of a probability from 0 and 1 when its log-odds are taken; forests give both values."""
 HARMLESS = ("builtins", "numpy")
-"""Packages of plain containers and arrays, unless skops itself does not trust them."""
+"""Packages of plain containers and arrays, which need no trust unless skops itself asks for it."""
 NEEDS_IMPUTER = (
     "it has to take NaN, which means that a feature was not measured. Begin it with an imputer, as in make_pipeline("
     "SimpleImputer(add_indicator=True, keep_empty_features=True), classifier), or pass one that takes NaN, such as "
@@ -41,7 +41,7 @@ class FittedEstimator:
 
     @classmethod
     def fit(cls, estimator: ProbabilisticClassifier, X: Floats, y: NDArray[np.int64]) -> Self:
-        """Train a clone of an estimator on (N, F) features, NaN where not measured, and labels (N,) of 0 and 1."""
+        """Train a clone of an estimator on features (N, F), NaN if not measured, and labels (N,) of 0 and 1."""
         from sklearn.base import clone
 
         name = type(estimator).__name__
@@ -61,7 +61,7 @@ class FittedEstimator:
         return fitted
 
     def probability(self, X: Floats) -> Floats:
-        """Return P(faithful), (N,) float64, of (N, F) features; raise InputError if it cannot take NaN."""
+        """Return P(faithful), (N,) float64, of features (N, F); raise InputError if it does not accept NaN."""
         if not len(X):
             return np.empty(0)
         try:
@@ -75,7 +75,7 @@ class FittedEstimator:
         return faithful
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return the change of the log-odds against each feature at its median (occlusion), (F,) float64."""
+        """Return the log-odds minus those with each feature at its median (occlusion), (F,) float64."""
 
         def log_odds(X: Floats) -> Floats:
             kept = np.clip(self.probability(X), CLOSEST, 1 - CLOSEST)
@@ -113,7 +113,7 @@ class FittedEstimator:
 
 
 def types_of(data: bytes) -> list[str]:
-    """Return the full names of the types and functions in a file, sorted; plain containers and arrays left out."""
+    """Return the full names of the types and functions in a file, sorted, without plain containers and arrays."""
     try:
         with ZipFile(BytesIO(data)) as archive:
             named = set(_named(json.loads(archive.read("schema.json"))))
@@ -134,7 +134,7 @@ def _named(schema: Any) -> Iterator[str]:
 
 
 def is_balanced(estimator: Any) -> bool:
-    """Return True if each class counts one half in training, so that P(faithful) is that at equal shares."""
+    """Return True if both classes have equal weight in training, so that P(faithful) assumes equal shares."""
     parameters = {name.rpartition("__")[2]: value for name, value in estimator.get_params().items()}
     return parameters.get("class_weight") == "balanced" or parameters.get("balanced") is True
 

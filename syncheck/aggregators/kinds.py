@@ -1,4 +1,4 @@
-"""The kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
+"""Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
 A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
 are named in :data:`syncheck.config.AggregatorKind`.
@@ -23,7 +23,7 @@ from syncheck.schemas import FEATURES, LID
 from syncheck.types import Floats
 
 KindName = AggregatorKind | Literal["estimator", "signal"]
-"""The trained kinds, a scikit-learn classifier of the caller's, and one signal taken as it is."""
+"""The trained kinds, a scikit-learn classifier of the user's, and one signal taken as it is."""
 
 KINDS: Mapping[KindName, type[StoredModel]] = {
     "lr": Network,
@@ -37,7 +37,7 @@ KINDS: Mapping[KindName, type[StoredModel]] = {
 """Model of each kind."""
 
 PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
-"""Weights that those of ``monotone`` are pulled towards, in nats for a standard deviation.
+"""Weights towards which those of ``monotone`` are pulled, in nats per standard deviation.
 
 Chosen by leaving out one source of labelled sentences at a time."""
 CONTRAST_CEILING = 0.2
@@ -50,7 +50,7 @@ MLP_BATCH = 128
 
 
 def file_of(kind: KindName) -> str:
-    """Return the name of the file that holds the model of an aggregator."""
+    """Return the name of the file with the model of an aggregator."""
     return {"signal": "aggregator.signal.json", "estimator": "aggregator.skops"}.get(kind, "aggregator.safetensors")
 
 
@@ -61,23 +61,23 @@ def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401
     ----------
     kind
         ``lr``: logistic regression. ``mlp``: one hidden layer of 100 ReLU units, Adam at 1e-3, batches of 128, at most
-        300 epochs (paper, appendix A.2), and a weight decay of 1, which is ours: without it a few thousand sentences
-        are memorised. ``xgb``: gradient-boosted trees, shallow ones that suit a few thousand sentences; the paper gives
-        no settings.
+        300 epochs (paper, appendix A.2), and a weight decay of 1, which is ours: without it, a few thousand sentences
+        are memorised. ``xgb``: shallow gradient-boosted trees, which suit a few thousand sentences; the paper gives no
+        settings.
     seed
         Seed of the initial weights and of the order of the rows.
 
     Returns
     -------
     sklearn.pipeline.Pipeline or xgboost.XGBClassifier
-        ``lr`` and ``mlp`` are pipelines: training median and a "was missing" indicator, standard scaling, then the
-        classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
+        ``lr`` and ``mlp`` are pipelines: imputation of the training median with a "was missing" indicator, standard
+        scaling, then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
 
     Notes
     -----
-    The classes are not re-weighted: weights would hardly change the order of the scores, and P(faithful) would no
-    longer be a probability at the share of unfaithful sentences seen in training. An MLP that uses up its 300 epochs
-    warns with scikit-learn's ``ConvergenceWarning``.
+    Classes are not re-weighted: weights would hardly change the order of scores, and P(faithful) would no longer be a
+    probability at the share of faithful sentences in training. An MLP that uses up its 300 epochs warns with
+    scikit-learn's ``ConvergenceWarning``.
     """
     if kind == "xgb":
         from xgboost import XGBClassifier
@@ -132,9 +132,9 @@ def fit_model(
 ) -> StoredModel:
     """Train a model of a kind, or a clone of a scikit-learn classifier.
 
-    X is (N, F), NaN where not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give
-    the same model; a classifier of the caller's has its own ``random_state``. ``monotone`` takes the directions of the
-    features from their names, or without them from the data.
+    X is (N, F), NaN if not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give
+    the same model; a classifier of your own has its own ``random_state``. ``monotone`` takes the directions of features
+    from their names or, without names, from the data.
     """
     if isinstance(kind, str) and kind not in get_args(AggregatorKind):
         raise InputError(f"a trained aggregator is one of {', '.join(get_args(AggregatorKind))}; found {kind!r}")
@@ -171,7 +171,7 @@ def _fit_classifier(kind: ClassifierKind, X: Floats, y: NDArray[np.int64], seed:
 
 
 def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Network:
-    """Train with the directions of :data:`FEATURES`; where there is none, the means of the two classes decide."""
+    """Train with the directions of :data:`FEATURES`; for a feature without one, the means of the classes decide."""
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
     known = {feature.name: feature.direction for feature in FEATURES}
@@ -184,7 +184,7 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
 
 
 def is_monotone(kind: object) -> bool:
-    """Return whether an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
+    """Return True if an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
     if isinstance(kind, str):
         return kind == "monotone"
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
@@ -193,7 +193,7 @@ def is_monotone(kind: object) -> bool:
 
 
 def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Network:
-    """Train a clone of a :class:`MonotoneLogisticRegression` and keep it as the kind ``monotone`` is kept."""
+    """Train a clone of a :class:`MonotoneLogisticRegression` and store it as the kind ``monotone`` is stored."""
     from sklearn.base import clone
 
     fitted = clone(estimator).fit(X, y)
@@ -216,7 +216,7 @@ def prior_weight(name: str) -> float:
 
 
 def _ceilings(names: Sequence[str]) -> Floats:
-    """Return the ceiling of each feature; none at all without a contrast."""
+    """Return the ceiling of each feature; empty if there is no contrast among them."""
     if not any(map(_is_contrast, names)):
         return np.empty(0)
     return np.array([CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names])

@@ -1,7 +1,7 @@
 """Stored models of an aggregator: a dense network, an ensemble, and a single signal as the score.
 
-Scoring with plain arrays instead of the scikit-learn pipeline they come from makes the saved model the same as the
-trained one and independent of scikit-learn's version. Boosted trees are in :mod:`syncheck.aggregators.trees`.
+Scoring uses plain arrays instead of the scikit-learn pipeline they come from, so that a saved model equals the trained
+one and does not depend on scikit-learn's version. Boosted trees are in :mod:`syncheck.aggregators.trees`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from syncheck.files import parse_arrays, parse_object
 from syncheck.types import FeatureSchema, Floats
 
 MAX_DEPTH = 16
-"""Layers of a network that is read."""
+"""Largest number of layers of a network that is read."""
 MAX_VALUE = 1e15
 """Largest absolute number in a network that is read, so that no sum of products overflows."""
 SMALLEST_SCALE = 1e-30
 MAX_FEATURES = 100_000
-"""Columns that a signal's file may count."""
+"""Largest number of columns in the file of a signal."""
 
 
 class StoredModel(Protocol):
@@ -43,7 +43,7 @@ class StoredModel(Protocol):
         """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64, given the training medians."""
+        """Return the contribution of each feature of one row (F,) to its log-odds, given the training medians (F,)."""
 
     def to_bytes(self) -> bytes:
         """Return the contents of its file: arrays in the safetensors format, or JSON."""
@@ -55,14 +55,14 @@ class StoredModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Logistic regression or MLP of F features: impute, scale, dense layers with ReLU between them.
+    """Logistic regression or MLP of F features: imputation, scaling, dense layers with ReLU between them.
 
-    A feature with a ceiling multiplies the probability by it wherever its value is above 0; of several, the lowest
-    counts. Whatever the other features say, such a sentence stays below the ceiling.
+    A feature with a ceiling multiplies the probability by it wherever the feature is above 0; of several ceilings, the
+    lowest counts. Whatever the other features say, such a sentence stays below the ceiling.
     """
 
     fill: Floats
-    """(F,) float64: replaces missing values."""
+    """(F,) float64: values that replace missing ones."""
     flagged: NDArray[np.int64]
     """(I,) int64: features whose absence is a separate input, in order."""
     mean: Floats
@@ -73,7 +73,7 @@ class Network:
     biases: tuple[Floats, ...]
     """(H,) to (1,), float64."""
     ceilings: Floats = field(default_factory=lambda: np.empty(0))
-    """(F,) float64, above 0 and at most 1, which is none; or (0,) where no feature has one."""
+    """(F,) float64 in (0, 1], where 1 is no ceiling; or (0,) if no feature has one."""
 
     @property
     def features(self) -> int:
@@ -107,9 +107,9 @@ class Network:
         return _expit(self.log_odds(X))
 
     def log_odds(self, X: Floats) -> Floats:
-        """Return ln(p / (1 - p)), (N,) float64, in nats; a row's value does not depend on the other rows.
+        """Return ln(p / (1 - p)), (N,) float64, in nats; the value of a row does not depend on the other rows.
 
-        BLAS would round a row differently in another batch; ``einsum`` sums each in the same order.
+        BLAS would round a row differently in another batch, whereas ``einsum`` sums each row in the same order.
         """
         layer = self._inputs(X)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -126,10 +126,10 @@ class Network:
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Return each feature's part of the log-odds, (F,) float64.
 
-        Logistic regression: exactly the feature's terms, against the mean of training; with the intercept they add up
-        to the log-odds. What a ceiling takes away belongs to the feature that has the lowest.
+        Logistic regression: the exact terms of the feature, relative to the training mean; with the intercept, they add
+        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one.
 
-        With hidden layers: the change of the log-odds against the feature at its median (occlusion).
+        With hidden layers: the log-odds minus those with the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
             return occlusion(self.log_odds, x, medians)
@@ -207,20 +207,20 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
 
 
 def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
-    """Return the log-odds of probabilities, given by theirs, times ceilings in (0, 1]; a ceiling of 1 changes none."""
+    """Return the log-odds of probabilities, given as log-odds, times ceilings in (0, 1]; 1 changes nothing."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(ceilings) - np.logaddexp(np.log1p(-ceilings), -log_odds))
 
 
 MEMBERS: Mapping[ClassifierKind, type[Network | Forest]] = {"lr": Network, "xgb": Forest}
-"""Classifiers of an ensemble. An MLP as a third would add 0.001 AUROC at most, and takes the longest to train."""
+"""Classifiers of an ensemble. An MLP as a third would add at most 0.001 AUROC, and takes the longest to train."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """The classifiers of :data:`MEMBERS`, their log-odds averaged.
+    """Average of the log-odds of the classifiers in :data:`MEMBERS`.
 
-    A linear model and trees err on different sentences, so the average is better than either when data are few.
+    A linear model and trees err on different sentences, so the average is better than either when data are scarce.
     """
 
     members: Mapping[ClassifierKind, Network | Forest]
@@ -240,13 +240,13 @@ class Ensemble:
         return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 
     def to_bytes(self) -> bytes:
-        """Return the members' own files, each an array of bytes in one of the safetensors format."""
+        """Return the members' files, as arrays of bytes in one file in the safetensors format."""
         files = {kind: np.frombuffer(member.to_bytes(), np.uint8) for kind, member in self.members.items()}
         return bytes(safetensors.numpy.save(files))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the members; raise CheckpointError if one is missing, damaged or for other features than the rest."""
+        """Read the members; raise CheckpointError if one is missing, damaged or for a different number of features."""
         files = parse_arrays(data, what="an ensemble's members")
         if set(files) != set(MEMBERS) or any(file.dtype != np.uint8 for file in files.values()):
             raise CheckpointError(f"expected the files of {', '.join(MEMBERS)}; found {sorted(files)}. Train it again")
@@ -258,17 +258,17 @@ class Ensemble:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, overlap."""
+    """One of F features as the score: AlignScore or MiniCheck alone, FLARE's minimum probability, or overlap."""
 
     index: int
     features: int
-    """F, of which ``index`` is the place of one."""
+    """Number of features F; ``index`` is the position of the one."""
     missing: float | None
-    """P(faithful) where it was not measured; None refuses such a sentence."""
+    """P(faithful) if it was not measured; None refuses such a sentence."""
 
     @classmethod
     def of(cls, name: str, schema: FeatureSchema, missing: float | None) -> Self:
-        """Take a feature in [0, 1] that rises with faithfulness; raise InputError if the schema has no such feature."""
+        """Return the model of a feature in [0, 1] that rises with faithfulness; raise InputError if there is none."""
         columns = zip(schema.names, schema.units, schema.directions, strict=True)
         usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
         if name not in usable:
@@ -281,7 +281,7 @@ class Column:
         return cls(schema.names.index(name), len(schema.names), missing)
 
     def probability(self, X: Floats) -> Floats:
-        """Return the column, (N,) float64; raise InputError if a value is beyond [0, 1], or absent and not replaced."""
+        """Return the column, (N,) float64; raise InputError if a value is outside [0, 1], or NaN and not replaced."""
         values = X[:, self.index].astype(np.float64)
         absent = np.isnan(values)
         if self.missing is not None:
@@ -299,7 +299,7 @@ class Column:
         return values
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return the signal in its place and 0 elsewhere, (F,) float64."""
+        """Return the signal at its position and 0 elsewhere, (F,) float64."""
         found = np.zeros(self.features)
         found[self.index] = self.probability(x[None])[0]
         return found

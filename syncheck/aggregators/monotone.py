@@ -1,7 +1,7 @@
-"""Logistic regression with weights that are never negative and are pulled towards a prior.
+"""Monotone logistic regression, whose weights have known directions and are pulled towards a prior.
 
-Weights chosen freely on a few hundred unfaithful sentences fit the source that they come from. A feature whose
-direction is known keeps its direction, and equal weights, which need no labels, are the best guess until data say more.
+Free weights that are fitted to a few hundred unfaithful sentences fit the source that these come from. Here a feature
+with a known direction keeps it, and equal weights, which need no labels, are the best guess until data say more.
 """
 
 from __future__ import annotations
@@ -19,46 +19,49 @@ from syncheck.types import Floats
 
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of two classes in which each feature raises or lowers P(second class), in a fixed direction.
+    """Classifier of two classes in which each feature changes P(second class) in one direction.
 
     Parameters
     ----------
     directions : array-like of shape (F,), optional
-        +1 where a higher value makes the second class likelier, -1 where less likely, 0 where the means of the two
-        classes decide; None lets them decide throughout.
+        +1 if a higher value makes the second class likelier, -1 if less likely, 0 if the means of the two classes
+        decide; None lets them decide for all features.
     prior_weights : float or array-like of shape (F,), default 0.15
-        Weights, >= 0, that the fit is pulled towards; of standardised features, in nats.
+        Weights of standardised features, >= 0, in nats, towards which the fit is pulled.
     strength : float, default 0.3
-        How strongly: 0 not at all. It counts the same for any number of rows.
+        Strength of the pull; 0 turns it off. It does not depend on the number of rows.
     fill : float or None, default None
-        Stands for NaN, which means not measured; None takes the mean of what was measured of the column in training, so
-        that a feature that was not measured has no effect.
+        Value that replaces NaN, which means not measured; None takes the column's mean in training, so that a feature
+        that was not measured has no effect.
     balanced : bool, default True
-        Whether each class counts one half in the loss, so that the probability is the one at equal shares.
+        True gives both classes the same weight in the loss, so that probabilities assume equal shares.
     max_iter : int, default 200
-        Of L-BFGS-B.
+        Largest number of iterations of L-BFGS-B.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
     coef_ : ndarray of shape (1, F), float64
-        Of the features as they are: a directed weight divided by the scale.
+        Weights of the features as they are: directed weights divided by the scale.
     intercept_ : ndarray of shape (1,), float64
     directions_ : ndarray of shape (F,), float64
         +1 or -1.
     fill_ : ndarray of shape (F,), float64
-        Stands for NaN.
+        Values that replace NaN.
     mean_, scale_ : ndarray of shape (F,), float64
         Mean and standard deviation of each column under the weights of the rows; a constant column has scale 1.
     weights_ : ndarray of shape (F,), float64
-        Of the standardised, directed features; >= 0. A constant column keeps its prior weight and adds nothing.
+        Weights of the standardised, directed features, >= 0. A constant column keeps its prior weight and adds nothing.
     n_iter_ : int
+        Number of iterations.
     n_features_in_ : int
+        Number of features F.
 
     Notes
     -----
-    Minimised over t >= 0 and a free intercept b: sum_i w_i log(1 + exp(-s_i (x_i t + b))) + strength / 2 |t - t0|^2,
-    with x standardised and directed, s = +1 or -1, and w summing to 1. The problem is convex.
+    The fit minimises sum_i w_i ln(1 + exp(-s_i (x_i t + b))) + strength / 2 |t - t0|^2 over weights t >= 0 and a free
+    intercept b, with x standardised and directed, s_i = +1 or -1 by class, row weights w that sum to 1, and prior
+    weights t0. The problem is convex.
 
     Examples
     --------
@@ -85,7 +88,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         self.max_iter = max_iter
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that there are two classes and that NaN is a value."""
+        """Declare that there are only two classes, and that NaN is allowed."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
@@ -97,11 +100,11 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         Parameters
         ----------
         X : array-like of shape (N, F)
-            NaN means not measured.
+            Features; NaN means not measured.
         y : array-like of shape (N,)
-            Of two classes.
+            Labels of two classes.
         sample_weight : array-like of shape (N,), optional
-            None counts each row once.
+            Weights of the rows; None counts each row once.
         """
         rows: Floats
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
@@ -147,10 +150,10 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return found
 
     def contributions(self, X: ArrayLike) -> Floats:
-        """Return what each feature adds to the log-odds against its mean in training, (N, F) float64, in nats.
+        """Return the contribution of each feature to the log-odds relative to its training mean, (N, F), in nats.
 
-        Exact: with the log-odds at the mean, ``intercept_ + coef_ @ mean_``, a row's contributions add up to its
-        log-odds.
+        Contributions are exact: with the log-odds at the mean, ``intercept_ + coef_ @ mean_``, those of a row add up to
+        its log-odds.
         """
         return np.asarray((self._filled(X) - self.mean_) * self.coef_[0], dtype=np.float64)
 

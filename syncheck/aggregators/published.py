@@ -1,8 +1,7 @@
-"""The aggregators that the paper's authors published: scikit-learn 1.3.2 ``MLPClassifier`` pickles.
+"""Published aggregators of the paper's authors: pickles of scikit-learn 1.3.2's ``MLPClassifier``.
 
-A pickle is a program. This reader runs it with inert stand-ins: every name it may use becomes an empty
-class that records its arguments, any other name is refused, and nothing is imported. The weights are then
-read out of the records.
+A pickle is a program. This reader runs it with inert stand-ins: every name that it may use becomes an empty class that
+records its arguments, any other name is refused, and nothing is imported. The weights are then read from the records.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ _ORDER = (
     ("large_kl_pos", "tokens", 0),
     ("align_score", "probability", 1),
 )
-"""Name, unit and direction in the column order of the published code; the files hold no names."""
+"""Name, unit and direction of each feature, in the column order of the published code; the files have no names."""
 
 
 class _Inert:
-    """Placeholder for anything a pickle names: keeps the arguments and the state, does nothing."""
+    """Stand-in for anything that a pickle names: keeps arguments and state, and does nothing."""
 
     def __init__(self, *args: object) -> None:
         self.args = args
@@ -71,7 +70,7 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSchema]:
-    """Return the network of a published aggregator, turned to P(faithful), and the features it reads in order.
+    """Return the network of a published aggregator, turned to P(faithful), and the schema of its features.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Boosted trees: XGBoost's, saved as plain arrays that are validated before XGBoost sees any of them.
+"""Boosted trees of XGBoost, saved as plain arrays that are validated before XGBoost sees any of them.
 
-XGBoost trusts the files it reads: a damaged one ends the interpreter. So it is only ever given a document written here,
-from arrays that make trees.
+XGBoost trusts the files that it reads, and a damaged one crashes the interpreter. It therefore only gets documents that
+are written here, from arrays that are valid trees.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from syncheck.files import parse_arrays
 
 MAX_TREES = 10_000
 MAX_NODES = 500_000
-"""Of all trees together; ours have 15,000 at most."""
+"""Largest number of nodes in all trees together; ours have at most 15,000."""
 
 MAX_DEPTH = 32
-"""Splits between root and leaf: tree SHAP descends by recursion and takes time with the square of the depth."""
+"""Largest depth of a tree: tree SHAP is recursive, and its time grows with the square of the depth."""
 
 MAX_FEATURES = 100_000
 MAX_VALUE = 1e6
-"""Largest value of a leaf, either sign, in nats of log-odds."""
+"""Largest absolute value of a leaf, in nats of log-odds."""
 
 COVERS = (1e-6, 1e12)
 """Smallest and largest sum of hessians of a node: tree SHAP divides by them."""
@@ -52,16 +52,13 @@ Singles = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """A trained ``xgboost.Booster`` of F features with logistic output.
-
-    NaN follows the branch that each split learnt for it.
-    """
+    """A trained ``xgboost.Booster`` of F features with logistic output; NaN takes the branch that each split learnt."""
 
     booster: Any
 
     @property
     def features(self) -> int:
-        """F."""
+        """Number of features F."""
         return int(self.booster.num_features())
 
     def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -69,13 +66,13 @@ class Forest:
         return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
 
     def log_odds(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ln(p / (1 - p)), (N,) float64, in nats, of P(faithful) as :meth:`probability` has it."""
+        """Return ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
         return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
 
     def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each feature of one row (F,) adds to its log-odds, (F,) float64: XGBoost's own tree SHAP.
+        """Return the contribution of each feature of one row (F,) to its log-odds, (F,) float64: XGBoost's tree SHAP.
 
-        With the booster's base they add up to the log-odds; the medians are not needed.
+        With the booster's base, contributions add up to the log-odds; the medians are not used.
         """
         from xgboost import DMatrix
 
@@ -88,30 +85,30 @@ class Forest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read trees, validated before XGBoost sees them; raise CheckpointError if they are anything else."""
+        """Read trees, which are validated before XGBoost sees them; raise CheckpointError if they are invalid."""
         return cls(Trees.from_bytes(data).to_booster())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """T trees of N nodes together over F features; their leaves' values, summed, are the log-odds above the base.
+    """T trees over F features, with N nodes in all; the sum of the reached leaves and the base is the log-odds.
 
-    A tree's nodes follow one another, the root first and children after their parent.
+    The nodes of a tree follow one another, the root first and children after their parent.
     """
 
     sizes: Ints
-    """(T,) int32: nodes of each tree."""
+    """(T,) int32: number of nodes of each tree."""
     left: Ints
     right: Ints
-    """(N,) int32: places of a node's children in its tree, as ``left``; -1 for both at a leaf."""
+    """(N,) int32, as ``left``: positions of a node's children in its tree; -1 for both at a leaf."""
     feature: Ints
-    """(N,) int32: feature that a node splits on."""
+    """(N,) int32: feature on which a node splits."""
     value: Singles
-    """(N,) float32: what goes left is below it; at a leaf, what the leaf adds to the log-odds."""
+    """(N,) float32: values below it go left; at a leaf, its contribution to the log-odds."""
     missing_left: NDArray[np.uint8]
-    """(N,) uint8: whether NaN goes left."""
+    """(N,) uint8: 1 if NaN goes left."""
     cover: Singles
-    """(N,) float32: sum of hessians of the training rows that came to the node: its weight in tree SHAP."""
+    """(N,) float32: sum of hessians of the training rows that reached the node, which is its weight in tree SHAP."""
     base: Singles
     """(1,) float32: P(faithful) before any tree, in (0, 1)."""
     features: Ints
@@ -148,7 +145,7 @@ class Trees:
         )
 
     def to_booster(self) -> Any:  # noqa: ANN401 (XGBoost has no types)
-        """Rebuild an ``xgboost.Booster`` with the same predictions and attributions, for one thread."""
+        """Rebuild an ``xgboost.Booster``, for one thread, with the same predictions and attributions."""
         from xgboost import Booster
 
         booster = Booster({"nthread": 1})
@@ -161,7 +158,7 @@ class Trees:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read arrays; raise CheckpointError unless they make trees of bounded size, finite and without cycles."""
+        """Read arrays; raise CheckpointError unless they are trees of bounded size, finite and without cycles."""
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
         if fault := _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays):
             raise CheckpointError(
@@ -223,7 +220,7 @@ class Trees:
 
 
 def _numbers(singles: Singles) -> list[float]:
-    """Return float64 values whose JSON has the fewest digits that distinguish the float32 from its neighbours."""
+    """Return float64 values whose JSON has the fewest digits that identify each float32."""
     return [float(str(value)) for value in singles]
 
 
@@ -254,7 +251,7 @@ def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return which value is out of range, if any."""
+    """Return what is wrong with the values, if anything."""
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():

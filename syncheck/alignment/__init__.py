@@ -1,4 +1,4 @@
-"""Alignment: how well the context supports a sentence.
+"""Alignment: the support of a sentence by the context.
 
 Aligners follow one protocol, :class:`Aligner`; :func:`load_aligner` finds one by name or folder.
 """

@@ -1,4 +1,4 @@
-"""A port of AlignScore's published inference.
+"""AlignScore: a port of its published inference.
 
 Zha, Yang, Li and Hu: "AlignScore: Evaluating Factual Consistency with a Unified Alignment Function", ACL 2023.
 """
@@ -33,7 +33,7 @@ WINDOW = 512
 """RoBERTa's window in tokens; shorter when the tokenizer says so."""
 SPECIAL_TOKENS = 4
 MAX_CLAIM_TOKENS = 192
-"""No shorter sentence is cut by ``overflow="split"``."""
+"""Length of a sentence in tokens up to which ``overflow="split"`` does not cut it."""
 ROOM_STEP = 32
 BATCH = 16
 PASSAGE_JOINT = "\n"
@@ -47,16 +47,18 @@ class AlignScoreAligner(OfNetwork):
     Parameters
     ----------
     model, tokenizer
-        In evaluation mode; that of the backbone.
+        The network in evaluation mode, and the tokenizer of its backbone.
     mode
-        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp`` the
-        context is cut into chunks of about 350 words and the claim into sentences: the highest over the chunks,
-        averaged over the sentences. Without, context and claim are one pair.
+        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``, the
+        context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
+        chunks, averaged over the sentences. Without it, context and claim are one pair.
     overflow
         Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
-        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: scores are then
-        those that the published aggregators were trained on. Both agree where every pair fits.
+        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
+        aggregators were trained on such scores. The two agree if every pair fits.
+    device
+        Where the network runs.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 
@@ -112,7 +114,7 @@ class AlignScoreAligner(OfNetwork):
         return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path), backbone=given)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. Without a context, all scores are 0."""
         check_asked(passages, claims)
         chunks = list(self._chunks(passages))
         groups = [self._sentences(claim) for claim in claims]
@@ -144,10 +146,10 @@ class AlignScoreAligner(OfNetwork):
         return sentences
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
-        """Cut the sentences of each claim, and the chunks paired with them, where their pairs exceed the window.
+        """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
 
-        No claim depends on another. The room left for a chunk comes in steps, so that claims of about one length share
-        its parts.
+        No claim depends on another. The room left for a chunk is rounded to steps, so that claims of similar length
+        share its parts.
         """
         room = self._window - SPECIAL_TOKENS
         most = min(MAX_CLAIM_TOKENS, room // 2)
@@ -175,7 +177,7 @@ class AlignScoreAligner(OfNetwork):
         return ids
 
     def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
-        """Return P(supported) of each (chunk, sentence), (pairs,) float32."""
+        """Return P(supported) of each pair (chunk, sentence), (pairs,) float32."""
         ids = {text: self._ids(text) for text in dict.fromkeys(chain.from_iterable(texts))}
         pairs = [self._pair(ids[chunk], ids[sentence]) for chunk, sentence in texts]
         lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(map(len, pairs))
@@ -194,7 +196,7 @@ class AlignScoreAligner(OfNetwork):
         return scores
 
     def _pair(self, chunk: list[int], sentence: list[int]) -> list[int]:
-        """Join ids as RoBERTa does, the chunk cut where they exceed the window, and the sentence if it must be."""
+        """Join ids as RoBERTa does; beyond the window, cut the chunk and, if it must be, the sentence."""
         room = self._window - SPECIAL_TOKENS
         if len(sentence) >= room:
             sentence = sentence[: room - min(len(chunk), room // 2)]
@@ -214,7 +216,7 @@ class AlignScoreAligner(OfNetwork):
 
 
 def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
-    """Reduce one claim's scores, (chunks, sentences)."""
+    """Return the support of one claim, given its scores (chunks, sentences)."""
     by_chunk = scores.mean(1)
     best = int(by_chunk.argmax())
     evidence = Evidence(chunks[best].passage, chunks[best].text, by_chunk[best].item())

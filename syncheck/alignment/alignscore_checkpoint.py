@@ -1,4 +1,4 @@
-"""AlignScore's network and its published checkpoints, read without running code."""
+"""AlignScore checkpoints: the network and the published files, read without running code."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ def load_alignscore(
     Parameters
     ----------
     path
-        A ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face hub, or a folder.
+        A ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder.
     backbone
         For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
-        model that the checkpoint's hyper-parameters name: the folder of that name next to the file if there is one,
-        ``roberta-base/`` next to ``AlignScore-base.ckpt``, otherwise the model of that name where the cache has it.
-        No backbone is downloaded unless its name is given.
+        model that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as
+        ``roberta-base/`` next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is
+        downloaded only if its name is given.
 
     Raises
     ------
     CheckpointError
-        A file is missing or damaged, keys are missing, the file holds objects other than arrays and plain values, or
-        no backbone is given and none can be found.
+        If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or
+        no backbone is given and none is found.
     MismatchError
-        Keys or shapes belong to another network.
+        If keys or shapes belong to another network.
     """
     if Path(path).is_dir():
         return _build(_read_folder(Path(path)), path)
@@ -97,9 +97,9 @@ def load_alignscore(
 
 
 def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path | str | None = None) -> None:
-    """Write a published ``.ckpt`` as a folder of safetensors, config and tokenizer, made if it does not exist.
+    """Write a published ``.ckpt`` as a folder of safetensors, config and tokenizer, which is created if needed.
 
-    Path, backbone and errors are those of :func:`load_alignscore`, which also reads the folder.
+    ``path``, ``backbone`` and errors are as in :func:`load_alignscore`, which also reads the folder.
     """
     model, tokenizer = load_alignscore(path, backbone=backbone)
     folder = Path(folder)
@@ -125,7 +125,7 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
 
 
 def _file(path: Path | str) -> Path:
-    """Return a local file, or one of the hub or its cache if there is no such folder here."""
+    """Return a local file, or one on the Hub or in its cache if there is no such folder here."""
     local = Path(path)
     owner, repository, name = (*str(path).split("/", 2), "", "")[:3]
     if not name or owner in ("", ".", "..", "~") or local.parent.is_dir():

@@ -1,4 +1,4 @@
-"""The aligner that ships with the package: small, fast on a CPU, and modest (see its model card)."""
+"""The bundled aligner: small, fast on a CPU, and modest (see its model card)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 MAX_CHUNKS = 4
 MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96
-"""Sizes of the pairs that the network was trained on."""
+"""Largest sizes, in tokens, of the pairs that the network was trained on."""
 CLAIM_OVERLAP_TOKENS = 16
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
-"""Tokens scored at once; what a processor holds of more leaves its cache."""
+"""Number of tokens scored at once; more would not fit the cache of a processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """One forward row: which claim, which part of it, the chunk that came first, and the encoded pair."""
+    """One input of the network: index of the claim and of its part, best chunk, and encoded pair."""
 
     claim: int
     part: int
@@ -45,20 +45,20 @@ class BundledAligner(OfNetwork):
     Parameters
     ----------
     model, tokenizer
-        On ``device``; without truncation and padding.
+        The network on ``device``, and its tokenizer without truncation and padding.
     scale, coverage, novel_pairs, shift
-        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), c the share of the claim's
-        content words that the whole context holds, for the network sees only the chosen chunks, and q
-        :func:`~syncheck.lexical.novel_pairs`: what is put together in the claim and nowhere in the context.
+        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), where c is the share of the
+        claim's content words in the whole context, since the network sees only the chosen chunks, and q is
+        :func:`~syncheck.lexical.novel_pairs`: words that are close in the claim but nowhere in the context.
     name
         Stored with a monitor: ``"bundled"``, or the folder it was loaded from.
 
     Notes
     -----
-    Up to four chunks of the context are chosen for each claim. They are packed in windows of 144 tokens,
-    usually one; a chunk that is longer than a window fills several. A claim of more than 96 tokens is cut in
-    overlapping parts. The score is the lowest over the parts of the claim, each of which needs support, of
-    the highest over the windows. Nothing is dropped.
+    Up to four chunks of the context are chosen for each claim and packed into windows of 144 tokens, usually one; a
+    chunk that is longer than a window fills several. A claim of more than 96 tokens is cut into overlapping parts. The
+    score of a part is the highest over the windows; that of the claim is the lowest over its parts, each of which needs
+    support. Nothing is dropped.
     """
 
     languages = frozenset({"en"})
@@ -87,7 +87,10 @@ class BundledAligner(OfNetwork):
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> BundledAligner:
-        """Load a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None for the bundled."""
+        """Load a folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``; None takes the bundled one.
+
+        An incomplete or damaged folder raises CheckpointError.
+        """
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
         packed = read_packed(folder)
         model = Int8CrossEncoder(packed.config, packed.arrays).to(device)
@@ -95,15 +98,15 @@ class BundledAligner(OfNetwork):
         return cls(model, packed.tokenizer, device=device, name=name, **packed.calibration)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence.
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. Without a context, all scores are 0.
 
-        The evidence is the chunk that shares most with the claim in the window that decided, with the claim's score.
+        The evidence is the chunk that shares most with the claim in the deciding window, with the claim's score.
         """
         check_asked(passages, claims)
         return self.align_indexed(EvidenceIndex(passages), claims)
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
-        """Score each claim against passages that are indexed; see :meth:`align`."""
+        """Score each claim against indexed passages; see :meth:`align`."""
         if not index.chunks:
             return [Support(0.0, None) for _ in claims]
         offsets = [  # what shared wording adds to the scaled logit
@@ -139,7 +142,7 @@ class BundledAligner(OfNetwork):
                 yield _Window(number, part, first, encode_pair(evidence, ids))
 
     def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
-        """Fill windows with chunks, the best first; yield the best chunk of each and its ids in text order."""
+        """Fill windows with chunks, the best first; yield the best chunk of each window and its ids in text order."""
         waiting = dict(ranked)
         while waiting:
             first, ids = next(iter(waiting.items()))
@@ -162,7 +165,7 @@ class BundledAligner(OfNetwork):
         return ids
 
     def _logits(self, windows: Sequence[_Window]) -> Iterator[float]:
-        """Score windows, some at once; none depends on what else is in its batch."""
+        """Score windows in batches; no score depends on the rest of its batch."""
         for batch in _batches(windows, CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS):
             yield from self._model([window.pair for window in batch]).tolist()
 

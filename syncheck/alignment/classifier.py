@@ -1,4 +1,4 @@
-"""Contexts of any length, judged by a checkpoint for (premise, claim) pairs."""
+"""Classifier aligner: contexts of any length, scored by a checkpoint for pairs (premise, claim)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class _Premise:
-    """Neighbouring chunks of the context that are read with a claim, and their text."""
+    """Neighbouring chunks of the context that are read together with a claim, and their text."""
 
     chunks: tuple[Chunk, ...]
     text: str
@@ -37,16 +37,17 @@ class ClassifierAligner:
     Parameters
     ----------
     scorer
-        Judges one pair that fits its window.
+        Scores pairs that fit its window.
     name, options
-        Stored with a monitor: what :func:`~syncheck.alignment.load_aligner` needs to load it again.
+        Stored with a monitor, for :func:`~syncheck.alignment.load_aligner` to load it again.
 
     Notes
     -----
-    The sentences of the context are packed, in order, into premises that fit the window with the claim; all are
-    scored. A claim that would take more than half the window is cut into parts. The score is the highest over the
-    premises, and of these the lowest over the parts of the claim, each of which needs support. The evidence is the
-    sentence of the deciding premise that shares most with the deciding part (:meth:`EvidenceIndex.best`).
+    The sentences of the context are packed, in order, into premises that fit the window together with the claim; all
+    premises are scored. A claim that would take more than half of the window is cut into parts. The score of a part is
+    the highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The
+    evidence is the sentence of the deciding premise that shares most with the deciding part
+    (:meth:`EvidenceIndex.best`).
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class ClassifierAligner:
         return cls(load_minicheck(path, device=device), name=f"minicheck:{path}")
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. Without a context, all scores are 0."""
         check_asked(passages, claims)
         chunks = split_passages(passages)
         if not chunks:
@@ -97,7 +98,7 @@ class ClassifierAligner:
         return weights_of(self._scorer)
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
-        """Join neighbouring chunks as long as they fit the budget."""
+        """Join neighbouring chunks into premises that fit the budget."""
 
         def fits(text: str) -> bool:
             return self._scorer.length(text, "") <= budget

@@ -21,10 +21,10 @@ SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / C
 PROMPT = (
     "### Instruction:\n{instruction}\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
 )
-"""Self-RAG's format (Asai et al., 2024) of the prefix in the paper's appendix C."""
+"""Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024)."""
 
 INSTRUCTION_SHARE = 0.25
-"""Most of the window that the instruction may take; passages and claim share the rest."""
+"""Largest share of the window that the instruction may take; passages and claim share the rest."""
 
 
 class CriticAligner(OfNetwork):
@@ -33,17 +33,17 @@ class CriticAligner(OfNetwork):
     Parameters
     ----------
     model, tokenizer
-        Of a causal language model that was trained with Self-RAG's tokens, in evaluation mode.
+        A causal language model that was trained with Self-RAG's tokens, in evaluation mode, and its tokenizer.
     name
-        Stored with a monitor; ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
+        Stored with a monitor: ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
     instruction
-        Question that the response answers; a monitor passes its own, see :meth:`about`.
+        The question that the response answers; a monitor passes its own, see :meth:`about`.
 
     Notes
     -----
-    The score is P([Fully supported]) over the sum of the three tokens' probabilities, right after the claim. The
-    paper divides by the sum of the other two, which is the odds of the same share: it ranks sentences alike, but is not
-    a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
+    The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.
+    The paper divides by the sum of the other two, which gives the odds of the same share: these rank sentences alike,
+    but are not a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CriticAligner(OfNetwork):
         return CriticAligner(self._model, self._tokenizer, name=self.name, instruction=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence."""
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. Without a context, all scores are 0."""
         return self._pairs.align(passages, claims)
 
 
@@ -94,11 +94,11 @@ class _CriticScorer:
         self.window = min(positions, int(tokenizer.model_max_length))
 
     def length(self, premise: str, claim: str) -> int:
-        """Return how many tokens the prompt takes."""
+        """Return the number of tokens of the prompt."""
         return len(self._ids(premise, claim))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the share of [Fully supported] of each pair; one forward each, so that no row is padded."""
+        """Return the share of [Fully supported] for each pair, with a forward pass each, so that no row is padded."""
         return [self._share(*pair) for pair in pairs]
 
     def _share(self, premise: str, claim: str) -> float:

@@ -1,4 +1,4 @@
-"""Language models that answer prompts, in this process or at an endpoint, and SpanExtract, which asks one."""
+"""Text generators: language models that answer prompts, here or at an endpoint, and SpanExtract, which uses one."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ Please analyze the provided Passages, Question, and Answer, and indicate whether
 or incorrect) parts in the answer. If there are, please specify the exact span that is hallucinated. Please provide a \
 response in the following format: {{"hallucination list": ["first span", "second span", ...]}}, with an empty list if \
 there are none: {{"hallucination list": []}}"""
-"""The paper's for biographies, appendix C; its open JSON format is that of RAGTruth (Niu et al., 2024)."""
+"""Prompt of the paper for biographies (appendix C), with the JSON format of RAGTruth (Niu et al., 2024)."""
 
 
 class TextGenerator(Protocol):
-    """Answers one prompt."""
+    """Protocol of a language model that answers a prompt; ``name`` is stored with what it labels."""
 
     name: str
 
     def __call__(self, prompt: str) -> str:
-        """Return the answer's text.
+        """Return the text of the answer.
 
         Raises
         ------
         TextGeneratorError
-            If there is none.
+            If there is no answer.
         """
         ...
 
@@ -55,7 +55,8 @@ class TextGenerator(Protocol):
 class LocalTextGenerator(OfNetwork):
     """An instruction-tuned causal language model, decoded greedily.
 
-    Its tokenizer's chat template is used where it has one; ``name`` is the folder or name it was loaded from.
+    The tokenizer's chat template is used if there is one. ``name`` is the folder or name that it was loaded from, and
+    ``max_new_tokens`` limits the answer.
     """
 
     def __init__(
@@ -113,20 +114,22 @@ class EndpointTextGenerator:
     Parameters
     ----------
     base_url
-        Address of ``/chat/completions``, for instance ``"http://localhost:8000/v1"``.
+        Address to which ``/chat/completions`` is added, for instance ``"http://localhost:8000/v1"``.
     model
-        The endpoint's name of the model.
+        The endpoint's name for the model.
     api_key
         Sent as a bearer token; None sends none.
     api_key_variable
-        Environment variable that holds the key, instead of ``api_key``; read now.
+        Environment variable that has the key, instead of ``api_key``; it is read at once.
     timeout_s
         Longest wait for a connection, and for each part of the answer, in seconds.
+    max_tokens
+        Longest answer in tokens.
 
     Raises
     ------
     InputError
-        If the URL is not one of HTTP, two keys are given, or the variable is not set.
+        If the URL is not an HTTP address, two keys are given, or the variable is not set.
     """
 
     def __init__(
@@ -158,7 +161,7 @@ class EndpointTextGenerator:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def __call__(self, prompt: str) -> str:
-        """Answer a prompt, at temperature 0."""
+        """Answer a prompt at temperature 0; TextGeneratorError if the endpoint does not answer as expected."""
         body = {
             "model": self._model,
             "messages": [{"role": "user", "content": prompt}],
@@ -196,7 +199,7 @@ class EndpointTextGenerator:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key and the passages are for the endpoint that was named."""
+    """Handler that follows no redirect: the key and the passages are only for the endpoint that was named."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -205,21 +208,21 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class SpanAligner:
-    """Scores a claim 0 if a language model marks a span of it as unsupported, 1 if it marks none.
+    """Scores a claim 0 if a language model marks a span of it as unsupported, and 1 if it marks none (SpanExtract).
 
     Parameters
     ----------
     evaluator
-        A :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or anything that answers a prompt.
+        A :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or another :class:`TextGenerator`.
     question
-        What the claims answer. A monitor passes its question; see :meth:`about`.
+        The question that the claims answer; a monitor passes its own, see :meth:`about`.
 
     Notes
     -----
-    Each claim is asked about by itself, with the whole context, so that a sentence scores the same while it is
-    generated and afterwards; the paper asks about the whole answer at once. The prompt is that of its biographies
-    (appendix C) for every task; for questions, summaries and data to text the paper takes those of RAGTruth (Niu et
-    al., 2024), which it does not print. The answer gives no evidence.
+    The model is asked about each claim alone, with the whole context, so that a sentence scores the same during
+    generation and afterwards; the paper asks about the whole answer at once. The prompt is that of the paper for
+    biographies (appendix C), for every task; for questions, summaries and data-to-text the paper takes those of
+    RAGTruth (Niu et al., 2024), which it does not print. The result has no evidence.
     """
 
     def __init__(self, evaluator: TextGenerator, *, question: str = "") -> None:
@@ -232,7 +235,7 @@ class SpanAligner:
         return SpanAligner(self._evaluator, question=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no model is called.
+        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. Without a context, all scores are 0.
 
         Raises TextGeneratorError if the evaluator cannot be reached, or its answer is not a list of spans of the claim.
         """
@@ -259,7 +262,7 @@ class SpanAligner:
 
 
 def hallucinated_spans(answer: str) -> list[str]:
-    """Return the spans that the first JSON object with a list of them has, or raise TextGeneratorError."""
+    """Return the spans of the first JSON object in an answer that has a list of them, or raise TextGeneratorError."""
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", answer):
         try:
@@ -277,5 +280,5 @@ def hallucinated_spans(answer: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Normalise what a language model changes when it quotes: case and white space."""
+    """Normalise case and white space, which a language model may change when it quotes."""
     return " ".join(text.casefold().split())

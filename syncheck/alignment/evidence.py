@@ -1,9 +1,9 @@
-"""Context -> evidence chunks, and the few of them that matter for a claim.
+"""Evidence: the chunks of a context, and the few of them that matter for a claim.
 
-A chunk is a sentence of a passage (NLTK's untrained Punkt, and the full stops of Chinese and Japanese),
-or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
-consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character
-of the context that is not white space lies in some chunk.
+A chunk is a sentence of a passage (by NLTK's untrained Punkt, and the full stops of Chinese and Japanese), or a piece
+of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters; consecutive pieces share
+``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the context that is not white space
+is in some chunk.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_CHUNK_CHARACTERS = 480
 OVERLAP_WORDS = 10
 
 COVERED_WEIGHT = 0.25
-"""Weight of a claim word that a chunk chosen before already holds: the next chunk should bring new words."""
+"""Weight of a claim word that a chosen chunk already has: the next chunk should contribute new words."""
 FUNCTION_WORD_WEIGHT = 0.1
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}"
 """Scripts that are written without spaces, so that each letter counts as a word."""
 _LETTER = r"\p{L}\p{N}"
 _MARK = r"[\p{Mn}\p{Mc}--[\ufe00-\ufe0f\U000e0100-\U000e01ef]]"
-"""Accents and vowel signs, which belong to the letter before them; without the selectors of glyphs."""
+"""Accents and vowel signs, which belong to the letter before them, but not variation selectors."""
 _WORD = regex.compile(
     r"(?V1)[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
     rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
@@ -48,7 +48,7 @@ FUNCTION_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of the context: the passage it lies in, counted from 0, and its text."""
+    """A piece of the context: the index of its passage, from 0, and its text."""
 
     passage: int
     text: str
@@ -81,24 +81,24 @@ class EvidenceIndex:
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
-        """Index chunks of a context that is already cut."""
+        """Return the index of a context that is cut into chunks already."""
         index = cls(())
         index._add(chunks)
         return index
 
     @cached_property
     def lexicon(self) -> ContextLexicon:
-        """The words of the passages; made when first asked for."""
+        """The words of the passages, read at first use."""
         return ContextLexicon.from_passages(self.passages)
 
     def best(self, claim: str, count: int) -> list[int]:
-        """Choose the chunks that together hold most of the claim's words, by weight.
+        """Return the indices of the chunks that together have most of the claim's words, by weight.
 
-        A word weighs its inverse document frequency over the chunks of this context, ln(1 + N / n), and
-        less once a chosen chunk holds it. Ties go to the earlier chunk.
+        The weight of a word is its inverse document frequency over the chunks of this context, ln(1 + N / n), reduced
+        once a chosen chunk has it. Of equal chunks, the earlier is chosen.
 
-        Returns indices into ``chunks``, ``count`` at most, the best first; the first chunk of the context when none
-        shares a word with the claim, and nothing when there is no chunk.
+        Returns at most ``count`` indices into ``chunks``, the best first; only that of the first chunk if none shares a
+        word with the claim, and none if there is no chunk.
         """
         postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
         weights = {
@@ -123,7 +123,7 @@ class EvidenceIndex:
         return chosen or list(range(min(1, len(self.chunks))))
 
     def coverage(self, claim: str) -> float:
-        """Return the share of the claim's content words that the context holds, in [0, 1]; 0 without any."""
+        """Return the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
         words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
         return sum(word in self._postings for word in words) / max(1, len(words))
 
@@ -135,7 +135,7 @@ class EvidenceIndex:
 
 
 def distinct_words(text: str) -> list[str]:
-    """Return the distinct words of a text in lower case, without a plural or possessive s, in order.
+    """Return the distinct words of a text in order, in lower case and without a plural or possessive s.
 
     Each letter of a script without spaces is a word, as in :mod:`syncheck.lexical`.
     """
@@ -144,7 +144,7 @@ def distinct_words(text: str) -> list[str]:
 
 
 def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text near its middle, at white space where there is any, until every part fits or is one character."""
+    """Cut a text near its middle, if possible at white space, until every part fits or is one character."""
     if len(text) < 2 or fits(text):
         return [text]
     middle = len(text) // 2

@@ -1,10 +1,10 @@
-"""The bundled aligner's network in eight-bit integers, and the folder it is stored in.
+"""Network of the bundled aligner in eight-bit integers, and the folder that it is stored in.
 
-A small BERT reads evidence and claim together. Token types give it what plain matching knows: whether a token of one
-occurs in the other, alone or after the same neighbour. Matrices stay the integers that they are stored as, each row
-with a scale; the input of a matrix product is rounded to integers too, with one scale for each token, so the product is
-exact. Pairs are concatenated without padding, and each attends to itself alone. A pair's logit is therefore the same,
-to the last bit, alone and in any batch.
+A small BERT reads evidence and claim together. Token types tell it which tokens of one occur in the other, alone or
+after the same neighbour. Matrices stay the integers that they are stored as, with a scale for each row; the input of a
+matrix product is rounded to integers too, with a scale for each token, so that the product is exact. Pairs are
+concatenated without padding, and each attends only to itself. The logit of a pair is therefore the same, to the last
+bit, alone and in any batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 INT8, STEP = ".int8", ".step"
-"""Endings of a matrix's integers and of the value of one unit of each row; vectors are stored as they are."""
+"""Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
 
 EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
 """Token types; special tokens count as evidence that does not match."""
@@ -57,10 +57,10 @@ class EncodedPair:
 
 @dataclass(frozen=True, slots=True)
 class PackedAligner:
-    """The contents of a folder.
+    """Contents of the folder of an aligner.
 
-    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, (N, 1) float32; each vector is float32.
-    The ``tokenizer`` neither truncates nor pads.
+    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, the latter (N, 1) float32; vectors are
+    float32. The ``tokenizer`` neither truncates nor pads.
     """
 
     config: BertConfig
@@ -70,9 +70,9 @@ class PackedAligner:
 
 
 class Int8Linear(nn.Module):
-    """A linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
+    """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
-    ``weight`` is (N, K) int8, ``step`` (N, 1) float32, the value of a unit of each row, and ``bias`` (N,) float32.
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32.
     """
 
     weight: Tensor
@@ -95,14 +95,14 @@ class Int8Linear(nn.Module):
         return torch.addcmul(self.bias, mapped, self.step, out=mapped)
 
     def _product(self, rounded: Tensor) -> Tensor:
-        """Multiply by the integers: in int32, or else in float32, which holds nearly every sum exactly."""
+        """Multiply by the integers in int32 or, if that is not possible, in float32, which is exact for most sums."""
         if rounded.device.type == "cpu" and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             return torch._int_mm(rounded.to(torch.int8), self.weight.t())
         return rounded @ self.weight.t().float()
 
 
 class _Layer(nn.Module):
-    """A BERT layer over the tokens of several pairs, one pair after the other."""
+    """BERT layer over the tokens of several pairs, one pair after the other."""
 
     def __init__(self, arrays: Mapping[str, Tensor], prefix: str, config: BertConfig) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class _Layer(nn.Module):
         self.after_inner = _norm(arrays, f"{prefix}output.LayerNorm", self.eps)
 
     def forward(self, hidden: Tensor, lengths: Sequence[int], wanted: Sequence[Tensor] | None = None) -> Tensor:
-        """Map (sum of T, H) to the same shape, or to the (sum of n, H) of each pair's n ``wanted`` tokens."""
+        """Map (sum of T, H) to the same shape, or to (sum of n, H) for the n ``wanted`` tokens of each pair."""
         tokens, width = hidden.shape
         heads = self.query_key_value(hidden).view(tokens, 3, self.heads, width // self.heads).permute(1, 2, 0, 3)
         pairs = torch.split(heads, list(lengths), dim=2)
@@ -133,7 +133,7 @@ class _Layer(nn.Module):
 
 
 class Int8CrossEncoder(nn.Module):
-    """BERT over (evidence, claim), mean and maximum over the claim's tokens, one logit; built from a packed aligner."""
+    """BERT over pairs (evidence, claim), then mean and maximum over the claim's tokens, then one logit."""
 
     def __init__(self, config: BertConfig, arrays: Mapping[str, Tensor]) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class Int8CrossEncoder(nn.Module):
 
     @torch.no_grad()
     def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        """Return the logit of "supported" of B pairs, before calibration: (B,) float32."""
+        """Return the logits of "supported" for B pairs, before calibration, (B,) float32."""
         with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
             return self._logits(pairs)
 
@@ -171,7 +171,7 @@ class Int8CrossEncoder(nn.Module):
 
 
 class _Int8Embedding(nn.Module):
-    """Rows of integers, each with its scale."""
+    """Embedding with rows of integers, each with its scale."""
 
     weight: Tensor
     step: Tensor
@@ -186,7 +186,7 @@ class _Int8Embedding(nn.Module):
 
 
 def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
-    """Read one map, or several of the same input as one."""
+    """Return one linear map, or several of the same input as one."""
     kinds = (f"weight{INT8}", f"weight{STEP}", "bias")
     return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
 
@@ -199,7 +199,7 @@ def _norm(arrays: Mapping[str, Tensor], name: str, eps: float) -> nn.LayerNorm:
 
 
 def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
-    """Let the wanted tokens of a pair, or all, attend to all: (3, heads, T, d) to (heads, n or T, d)."""
+    """Let the wanted tokens of a pair, or all, attend to all tokens: (3, heads, T, d) to (heads, n or T, d)."""
     query, key, value = heads[:, None]
     return scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)[0]
 
@@ -227,7 +227,7 @@ def encoder_config(**sizes: int) -> BertConfig:
 
 
 def read_packed(folder: Traversable) -> PackedAligner:
-    """Read a folder; raise CheckpointError if it is incomplete, damaged, of another format or contradicts itself."""
+    """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
     try:
         config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
         arrays = load(folder.joinpath("model.safetensors").read_bytes())
@@ -262,7 +262,7 @@ def read_packed(folder: Traversable) -> PackedAligner:
 
 
 def is_packed(folder: Path) -> bool:
-    """Return whether a folder is of this format."""
+    """Return True if a folder is of this format."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

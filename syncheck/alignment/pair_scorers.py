@@ -1,4 +1,4 @@
-"""Hugging Face checkpoints that judge whether a premise supports a claim."""
+"""Pair scorers: Hugging Face checkpoints that score whether a premise supports a claim."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from syncheck.pretrained import load_pretrained, load_tokenizer
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
 MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
 UNLIMITED = 10**6
-"""Longest input, in tokens, that counts as a limit; tokenizers without one state a larger number."""
+"""Largest number of tokens that counts as a limit; tokenizers without a limit state a larger number."""
 MINICHECK_SUPPORTED = 1
 """Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
 MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
-"""Encoder-decoders that may have been trained as MiniCheck's, whose positions are relative."""
+"""Encoder-decoders with relative positions, which may have been trained as MiniCheck's."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
 UNSTATED_WINDOW = 512
-"""Of a classifier whose network has no limit of positions, as XLNet, and whose tokenizer states none."""
+"""Window, in tokens, of a classifier without a limit in its network (such as XLNet) or its tokenizer."""
 
 
 class PairScorer(Protocol):
-    """Scores pairs that fit its window."""
+    """Protocol of a scorer of pairs that fit its ``window``, in tokens."""
 
     window: int
 
@@ -49,9 +49,10 @@ class PairScorer(Protocol):
 
 
 def load_scorer(path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu") -> PairScorer:
-    """Load a checkpoint: a T5 that writes text as MiniCheck, anything else as a sequence classifier.
+    """Load a checkpoint: a T5 that writes text as MiniCheck does, anything else as a sequence classifier.
 
-    ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config.
+    ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config. InputError
+    if it cannot be found, or does not apply.
     """
     if _writes_text(path):
         if entailment is not None:
@@ -67,10 +68,10 @@ def load_scorer(path: Path | str, *, entailment: int | None = None, device: str 
 
 
 def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> PairScorer:
-    """Load a MiniCheck checkpoint (Tang et al. 2024), the encoder-decoder or one of the encoders.
+    """Load a MiniCheck checkpoint (Tang et al., 2024): the encoder-decoder or one of the encoders.
 
     The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on document and claim as one text,
-    joined by the tokenizer's end-of-sequence token.
+    joined by the tokenizer's end-of-sequence token. Another checkpoint raises CheckpointError.
     """
     if _writes_text(path):
         return _encoder_decoder(path, device)
@@ -85,7 +86,7 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
 
 def _writes_text(path: Path | str) -> bool:
-    """Return whether a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
+    """Return True if a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
     try:
         config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
     except CheckpointError as error:
@@ -110,7 +111,7 @@ def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer
 
 
 def _classifier(path: Path | str) -> PreTrainedModel:
-    """Load a classifier all of whose weights are there: transformers would make up a missing head at random."""
+    """Load a classifier that has all its weights: transformers would initialise a missing head at random."""
     model: PreTrainedModel
     model, found = load_pretrained(
         AutoModelForSequenceClassification,
@@ -128,17 +129,19 @@ def _classifier(path: Path | str) -> PreTrainedModel:
 
 
 class SequenceClassificationScorer(OfNetwork):
-    """A classifier over (premise, claim), such as an NLI model.
+    """Classifier of pairs (premise, claim), such as an NLI model.
 
     Parameters
     ----------
-    model
-        In evaluation mode; with one output the score is its sigmoid, else the softmax of ``entailment``.
+    model, tokenizer
+        The model in evaluation mode, and its tokenizer. With one output, the score is its sigmoid, otherwise the
+        softmax at ``entailment``.
     entailment
         Index of the class that means "supported".
     joined
-        Encode a pair as one text, with the end-of-sequence token in its middle, as MiniCheck's encoders were trained:
-        ``<s>premise</s>claim</s>``. Without, as the tokenizer encodes pairs, RoBERTa's ``<s>premise</s></s>claim</s>``.
+        True encodes a pair as one text with the end-of-sequence token in its middle, as MiniCheck's encoders were
+        trained: ``<s>premise</s>claim</s>``. False encodes it as the tokenizer encodes pairs, for example as RoBERTa's
+        ``<s>premise</s></s>claim</s>``.
     """
 
     def __init__(
@@ -173,7 +176,7 @@ class SequenceClassificationScorer(OfNetwork):
 
 
 class MiniCheckScorer(OfNetwork):
-    """MiniCheck's encoder-decoder (Tang et al. 2024): the first output token is "1" (supported) or "0"."""
+    """MiniCheck's encoder-decoder (Tang et al., 2024), whose first output token is "1" (supported) or "0"."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._model = model
@@ -210,10 +213,10 @@ class MiniCheckScorer(OfNetwork):
 
 
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the longest input in tokens that both tokenizer and position embeddings allow.
+    """Return the longest input, in tokens, that both tokenizer and position embeddings allow.
 
-    Relative positions have no limit (XLNet says -1, T5 nothing): the tokenizer's counts, or ``UNSTATED_WINDOW``.
-    BART's table has the two rows more that its offset takes.
+    Relative positions have no limit (XLNet states -1, T5 nothing); the tokenizer's limit then counts, or
+    ``UNSTATED_WINDOW``. BART's table has two more rows, which its offset takes.
     """
     config = model.config
     positions: int = getattr(config, "max_position_embeddings", None) or 0

@@ -1,4 +1,4 @@
-"""The protocol of aligners, which say how well a context supports a claim, and the checked way to ask one."""
+"""Protocol of aligners, which score how well a context supports a claim, and checked calls of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Aligner(Protocol):
-    """Scores claims against a context.
+    """Protocol of an aligner, which scores claims against a context.
 
     Attributes
     ----------
@@ -36,53 +36,53 @@ class Aligner(Protocol):
         Parameters
         ----------
         passages
-            The context, of any length; nothing is cut silently.
+            The context, of any length; an aligner must not cut it silently.
         claims
             Sentences to check; an empty list gives an empty list.
 
         Returns
         -------
         list of Support
-            One per claim: P(supported) in [0, 1], higher is better, and the best evidence.
+            One for each claim: P(supported) in [0, 1], higher is better, and the best evidence.
         """
         ...
 
 
 @runtime_checkable
 class QuestionAligner(Aligner, Protocol):
-    """An aligner that also takes the question, which a monitor passes."""
+    """Protocol of an aligner that also takes the question, which a monitor passes."""
 
     def about(self, question: str) -> Self:
-        """Return the same aligner, by the same name, for claims that answer this question."""
+        """Return the same aligner, with the same name, for claims that answer this question."""
         ...
 
 
 @runtime_checkable
 class IndexedAligner(Aligner, Protocol):
-    """An aligner that reads the chunks of an index; a monitor makes one for each prompt and keeps it as long.
+    """Protocol of an aligner that reads the chunks of an index, which a monitor makes once for each prompt.
 
-    A monitor then asks :meth:`align_indexed`, and not :meth:`align`.
+    A monitor then calls :meth:`align_indexed` instead of :meth:`align`.
     """
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
-        """Score each claim against the passages that are indexed; see :meth:`Aligner.align`."""
+        """Score each claim against indexed passages; see :meth:`Aligner.align`."""
         ...
 
 
 @runtime_checkable
 class ConfiguredAligner(Aligner, Protocol):
-    """An aligner whose scores depend on options in addition to the checkpoint that it is named after."""
+    """Protocol of an aligner whose scores depend on options besides the checkpoint that it is named after."""
 
     options: Mapping[str, str | int]
-    """Stored with a monitor next to the name, and compared: keywords of :func:`~syncheck.alignment.load_aligner`."""
+    """Keyword arguments of :func:`~syncheck.alignment.load_aligner`, stored with a monitor and compared on loading."""
 
 
 @runtime_checkable
 class KnowsLanguages(Protocol):
-    """An aligner that reads some languages only."""
+    """Protocol of an aligner that reads only some languages."""
 
     languages: frozenset[str]
-    """ISO 639-1 codes. A monitor gives sentences in others the status ``unsupported_language``."""
+    """ISO 639-1 codes. Sentences in other languages get the status ``unsupported_language``."""
 
 
 def languages_of(aligner: Aligner) -> frozenset[str] | None:
@@ -91,7 +91,7 @@ def languages_of(aligner: Aligner) -> frozenset[str] | None:
 
 
 def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
-    """Check the arguments of an aligner: lists of valid strings, and no blank claim."""
+    """Check the arguments of an aligner: lists of valid strings (else WrongTypeError), no blank claim (InputError)."""
     check_texts(passages, "passages")
     check_texts(claims, "claims")
     if any(not claim.strip() for claim in claims):
@@ -99,12 +99,12 @@ def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:
-    """Return the options that distinguish an aligner from others of its name; empty for one that has none."""
+    """Return the options that distinguish an aligner from others with its name; empty if it has none."""
     return dict(aligner.options) if isinstance(aligner, ConfiguredAligner) else {}
 
 
 def identity_of(aligner: Aligner | None) -> str:
-    """Return name and options of an aligner as the command line takes them after ``--aligner``."""
+    """Return name and options of an aligner in the form that ``--aligner`` takes on the command line."""
     if aligner is None:
         return "none"
     return " ".join(
@@ -114,15 +114,15 @@ def identity_of(aligner: Aligner | None) -> str:
 
 @runtime_checkable
 class KnowsWeights(Protocol):
-    """An aligner, or a part of one, that has a digest of its weights."""
+    """Protocol of an aligner, or a part of one, that has a digest of its weights."""
 
     def weights_sha256(self) -> str | None:
-        """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None where the weights are elsewhere."""
+        """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None if the weights are elsewhere."""
         ...
 
 
 class OfNetwork:
-    """Base of an aligner, or a part of one, whose weights are those of ``_model``; see :class:`KnowsWeights`."""
+    """Base of an aligner, or a part of one, with the weights of ``_model``; see :class:`KnowsWeights`."""
 
     _model: Any
 
@@ -137,11 +137,11 @@ def weights_of(part: object) -> str | None:
 
 
 def is_same_aligner(first: Aligner, second: Aligner) -> bool:
-    """Return whether two aligners have the same name or the same weights.
+    """Return True if two aligners have the same name or the same weights.
 
-    A copy of a checkpoint in another folder is the same aligner, and so is one of other options or another calibration:
-    its errors are the same network's. Aligners that do not know their weights, such as one behind an endpoint, are
-    distinguished by their names alone.
+    A copy of a checkpoint in another folder is the same aligner, and so is one with other options or another
+    calibration, since its errors are those of the same network. Aligners that do not know their weights, such as one
+    at an endpoint, are distinguished by name alone.
     """
     if first is second or first.name == second.name:
         return True
@@ -151,18 +151,19 @@ def is_same_aligner(first: Aligner, second: Aligner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unaligned:
-    """The reason why a claim has no support."""
+    """Result for a claim without support, with the reason."""
 
     reason: str
 
 
 class AskedAligner:
-    """Asks an aligner about claims that answer one question.
+    """Calls an aligner for claims that answer one question, and turns its failures into reasons.
 
-    An aligner is the user's code, and generation must survive it: an error, a shortage of memory and an answer that
-    breaks the protocol become the claims' reason. Only ``KeyboardInterrupt`` and ``SystemExit`` pass.
+    An aligner may be the user's code, and generation must survive it: an error, a shortage of memory, or a result that
+    breaks the protocol becomes the reason why claims have no support. Only ``KeyboardInterrupt`` and ``SystemExit``
+    propagate.
 
-    It is given the question and the indexed passages if it takes them: :class:`QuestionAligner`,
+    The aligner gets the question and the indexed passages if it takes them: see :class:`QuestionAligner` and
     :class:`IndexedAligner`.
     """
 
@@ -175,8 +176,8 @@ class AskedAligner:
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
         """Return the support of each claim, or the reason why there is none.
 
-        Where the answer does not have one result for each claim, or there is none, that is the reason for all of them;
-        a result without support is the reason for its own claim.
+        If there is no result, or not one for each claim, all claims get this reason; an invalid result is the reason
+        only for its own claim.
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:

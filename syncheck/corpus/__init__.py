@@ -1,4 +1,4 @@
-"""Jobs over a corpus: records in, rows out, kept as they are made in a folder that survives kills."""
+"""Jobs over a corpus: records in, rows out, stored as they are made in a folder that survives kills."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""One run over a corpus: records missing in the store go to an engine, part by part, and the answers are kept."""
+"""Engines: the records of a corpus that a store lacks are answered part by part, and the answers stored."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PART_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records that are answered, and kept or lost, together.
+    """Records that are answered, and stored or lost, together.
 
     Attributes
     ----------
     number : int
-        Its place in the corpus, from 0.
+        Position of the part in the corpus, from 0.
     lines : tuple of Line
-        Those that the store lacks.
+        The records that the store lacks.
     keys : tuple of str
         Their keys in the store.
     """
@@ -37,11 +37,15 @@ class Part:
 
 
 Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]
-"""Parts and what makes a worker, to the numbers and tables of parts, in any order and as soon as they are done."""
+"""Function of parts and of a function that builds a worker; yields number and table of each part once it is done, in
+any order."""
 
 
 def run_locally(parts: Iterator[Part], make_worker: Callable[[], Worker]) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts one after the other, in this process."""
+    """Answer parts one after the other in this process; an :data:`~syncheck.corpus.engines.Engine`.
+
+    Yields number and table of each part.
+    """
     worker: Worker | None = None
     for part in parts:
         worker = worker or make_worker()
@@ -59,34 +63,34 @@ def answer_corpus(
     show_progress: bool | None = None,
     on_part: Callable[[pa.Table], None] = lambda table: None,
 ) -> set[str]:
-    """Answer the records of a corpus that a store does not hold yet.
+    """Answer the records of a corpus that a store lacks.
 
-    A part has the missing ones among ``part_size`` records that follow each other in the corpus, so that a run that was
-    killed continues with the same parts that it would have had. Equal records, ids included, are answered once.
+    A part has the missing ones among ``part_size`` consecutive records of the corpus, so that a run that was killed
+    continues with the same parts. Equal records, ids included, are answered once.
 
     Parameters
     ----------
     lines
         The whole corpus.
     store
-        Where rows are kept.
+        Store of the rows.
     make_worker
         Builds a worker; each process of an engine builds its own.
     engine
-        :func:`run_locally`, or one that spreads parts over machines.
+        :func:`run_locally`, or one that distributes parts over machines, such as :func:`run_on_ray`.
     part_size
-        Records that a kill can cost each worker.
+        Number of consecutive records per part, which is the most that a kill can cost each worker.
     total
-        Records of the corpus, for the bar.
+        Number of records in the corpus, for the progress bar.
     show_progress
-        None shows a bar on a terminal.
+        None shows a progress bar on a terminal.
     on_part
-        Told of each part once it is kept.
+        Called with the table of each part once it is stored.
 
     Returns
     -------
     set of str
-        The keys of the corpus's records: a store may hold rows of others too.
+        Keys of the corpus's records; a store may have rows of other records too.
     """
     asked: set[str] = set()
     disable = None if show_progress is None else not show_progress

@@ -1,4 +1,4 @@
-"""The parts of a corpus, or the rows of a dataset, answered by the actors of a Ray cluster."""
+"""Ray: parts of a corpus, or rows of a dataset, answered by the actors of a cluster."""
 
 from __future__ import annotations
 
@@ -24,31 +24,39 @@ if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy, Dataset
 
 RETRIES = 2
-"""Of a part whose worker died."""
+"""How often a part is answered again after its worker died."""
 _COLUMNS = ("number", "key", "source", "line", "content")
 
 
 def run_on_ray(
     parts: Iterator[Part], make_worker: Callable[[], Worker], *, workers: int = 1, gpus: float = 0
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts by actors, each with its own worker; an :data:`~syncheck.corpus.engines.Engine`.
+    """Answer parts with Ray actors, each with its own worker; an :data:`~syncheck.corpus.engines.Engine`.
 
-    Connects to the cluster of ``RAY_ADDRESS``, or starts one on this machine. The records pass through Ray's object
-    store, so that machines need not share a file system; the model has to be found by the same name on each. An actor
-    that dies is replaced and its part answered again, twice at most; the other parts are answered first.
+    Connects to the cluster at ``RAY_ADDRESS``, or starts one on this machine. Records pass through Ray's object store,
+    so that machines need not share a file system; the model must have the same name on each. An actor that dies is
+    replaced and its part answered again, at most twice, after the other parts.
 
     Parameters
     ----------
-    parts, make_worker
+    parts
+        Parts to answer.
+    make_worker
+        Builds the worker of an actor.
     workers
-        Actors, of one CPU each.
+        Number of actors, with one CPU each.
     gpus
-        GPUs that each takes.
+        Number of GPUs for each actor.
+
+    Yields
+    ------
+    (int, pyarrow.Table)
+        Number and table of each part.
 
     Raises
     ------
     InputError
-        After all other parts, if there are some at which workers die or fail each time.
+        After all other parts, if workers died or failed on some parts each time.
     MissingExtraError
         If Ray is not installed.
     """
@@ -100,31 +108,31 @@ def score_dataset(
     Parameters
     ----------
     ds
-        A row for each record, with the fields that ``syncheck score`` reads: ``question``, ``context``, ``response``.
+        One row for each record, with the fields that ``syncheck score`` reads: ``question``, ``context``, ``response``.
     monitor_dir
-        A monitor trained for ``model``; None takes the bundled one.
+        Folder or repository of a monitor trained for ``model``; None takes the bundled one.
     model
-        The causal language model, found by this name on every machine; None takes the bundled one.
+        Folder or name of the causal language model, the same on every machine; None takes the bundled one.
     compute
-        How many actors, as ``ray.data.ActorPoolStrategy``; each loads the monitor once. None takes one.
+        Number of actors, as a ``ray.data.ActorPoolStrategy``; each loads the monitor once. None takes one actor.
     device
-        ``cpu`` or ``cuda``; for the latter each actor takes a GPU.
+        ``cpu`` or ``cuda``; with ``cuda``, each actor takes a GPU.
     batch_tokens
-        Largest number of tokens in a forward, padding included. None scores one response at a time, whose scores do not
-        depend on the others.
+        Largest number of tokens in a forward pass, padding included. None scores one response at a time, so that scores
+        do not depend on other responses.
     batch_size
-        Rows that an actor is given at once.
+        Number of rows that an actor gets at once.
 
     Returns
     -------
     Dataset
-        A row for each record: ``id``, ``error`` or null, ``lowest_score`` of its sentences or null, and ``row``, what
-        ``syncheck score`` writes for it, as JSON. A record that cannot be scored is a row with an error.
+        One row for each record: ``id``, ``error`` or null, ``lowest_score`` of its sentences or null, and ``row``, the
+        JSON that ``syncheck score`` writes for it. A record that cannot be scored has a row with an error.
 
     Raises
     ------
     InputError
-        If there is a ``monitor_dir`` without a ``model``.
+        If ``monitor_dir`` is given without ``model``.
     MissingExtraError
         If Ray is not installed.
     """
@@ -143,19 +151,19 @@ def score_dataset(
 
 
 class _Attempts:
-    """Counts how often each part was begun, whichever worker died of it."""
+    """Counter of how often each part was begun, whichever worker died."""
 
     def __init__(self) -> None:
         self._made: Counter[int] = Counter()
 
     def add(self, number: int) -> int:
-        """Return how often a part was begun, this time included."""
+        """Return how often a part was begun, including this time."""
         self._made[number] += 1
         return self._made[number]
 
 
 class _Parts:
-    """Answers the parts that a block holds; Ray begins a block again, without end, whose worker died."""
+    """Answers the parts in a block; Ray begins a block again, without a limit, if its worker died."""
 
     def __init__(self, make_worker: Callable[[], Worker], attempts: Any) -> None:  # noqa: ANN401 - Ray's handle
         self._worker = make_worker()
@@ -201,7 +209,7 @@ def _table(part: Part) -> pa.Table:
 
 
 def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[int, pa.Table]]:
-    """Put together what Ray splits, and yield each part when all of its rows are there."""
+    """Join tables that Ray has split, and yield each part once it is complete."""
     import pyarrow as pa
     import pyarrow.compute as compute
 

@@ -13,7 +13,7 @@ from syncheck.files import read_object
 
 FORMAT = "syncheck.rates.v1"
 BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
-"""Of the bundled model."""
+"""File with the rates of the bundled model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class Rate:
     Attributes
     ----------
     context_tokens, answer_tokens : int
-        Of each prompt with its passages, and of each answer.
+        Length of each prompt with its passages, and of each answer.
     batch_tokens : int or None
-        As ``syncheck score --batch-tokens``; None for one answer at a time.
+        As in ``syncheck score --batch-tokens``; None for one answer at a time.
     workers : int
-        Processes that scored at the same time.
+        Number of processes that scored at the same time.
     seconds : float
-        Of a worker, for an answer.
+        Time that one worker takes for one answer.
     memory_mb : float
-        Of a worker at its peak, model and libraries included, in MB (10^6 bytes).
+        Peak memory of one worker, model and libraries included, in MB (10^6 bytes).
     """
 
     context_tokens: int
@@ -44,7 +44,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates of one model on one machine, and what describes both."""
+    """Rates of one model on one machine, with a description of both in ``machine``."""
 
     machine: Mapping[str, str]
     rates: tuple[Rate, ...]
@@ -57,12 +57,13 @@ class Estimate:
     Attributes
     ----------
     workers : int
+        Number of workers.
     hours : float
+        Wall time with so many workers.
     memory_gb : float
-        Of all workers together.
+        Memory of all workers together, in GB (10^9 bytes): that of one times their number.
     hours_extrapolated, memory_extrapolated : bool
-        Whether the length of context or answer, or the number of workers, lies outside what was measured. Memory is
-        that of one worker times their number.
+        True if the length of context or answer, or the number of workers, is outside the measured range.
     """
 
     workers: int
@@ -73,12 +74,12 @@ class Estimate:
 
 
 def load_rates(path: str | Path) -> Rates:
-    """Read what :func:`save_rates` wrote.
+    """Read measured rates from a JSON file, such as ``syncheck/assets/rates.json``.
 
     Raises
     ------
     CheckpointError
-        If it is missing, damaged or of another format.
+        If the file is missing, damaged or of another format.
     """
     found = read_object(Path(path))
     try:
@@ -108,21 +109,30 @@ def estimate(
     workers: Sequence[int],
     batch_tokens: int | None = None,
 ) -> tuple[Estimate, ...]:
-    """Estimate what scoring a corpus takes with so many workers.
+    """Estimate the time and memory of scoring a corpus with given numbers of workers.
 
-    Between the measured lengths the time of an answer is interpolated linearly; outside them the line through the two
-    nearest is extended, which is too low far above, since attention grows with the square. Each of more workers than
-    were measured is taken to be as fast as each of the largest measured number, as on more machines of that kind.
+    Between measured lengths, the time of an answer is interpolated linearly. Outside them, the line through the two
+    nearest is extended, which is too low for much longer texts, since attention grows with the square. With more
+    workers than were measured, each is assumed to be as fast as with the largest measured number, as on additional
+    machines of that kind.
 
     Parameters
     ----------
     rates
-    answers, context_tokens, answer_tokens
-        How many, and their mean lengths.
+        Measured rates of the model and machine.
+    answers
+        Number of answers in the corpus.
+    context_tokens, answer_tokens
+        Mean lengths of prompts with their passages, and of answers.
     workers
-        Each number of them gets an estimate.
+        Numbers of workers to estimate for.
     batch_tokens
-        As it was measured.
+        As in ``syncheck score --batch-tokens``; rates must have been measured with it.
+
+    Returns
+    -------
+    tuple of Estimate
+        One for each number of workers.
 
     Raises
     ------
@@ -151,7 +161,7 @@ def estimate(
 
 
 def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
-    """Return, by number of workers, how many times longer an answer takes each of them than a single worker."""
+    """Return, by number of workers, the factor by which one of them is slower than a single worker."""
     lengths = {(rate.context_tokens, rate.answer_tokens): rate.seconds for rate in alone}
     found: dict[float, list[float]] = {}
     for rate in rates:
@@ -162,7 +172,7 @@ def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
 
 
 def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tuple[float, bool]:
-    """Return a value at a length of context and of answer, and whether it is extrapolated."""
+    """Return a value at given lengths of context and answer, and True if it is extrapolated."""
     rows: dict[float, tuple[float, bool]] = {}
     for length in {rate.answer_tokens for rate in rates}:
         points: dict[float, float] = {r.context_tokens: getattr(r, name) for r in rates if r.answer_tokens == length}
@@ -172,7 +182,7 @@ def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tupl
 
 
 def _along(points: Mapping[float, float], x: float) -> tuple[float, bool]:
-    """Return the value at ``x`` of the line through its neighbours, and whether it lies outside the points."""
+    """Return the value at ``x`` on the line through its neighbours, and True if ``x`` is outside the points."""
     xs = sorted(points)
     outside = not xs[0] <= x <= xs[-1]
     if len(xs) == 1:

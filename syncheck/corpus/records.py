@@ -1,4 +1,4 @@
-"""The records of a corpus, from JSON Lines or Parquet, and the row that answers each."""
+"""Records of a corpus, from JSON Lines or Parquet, and the rows that answer them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncheck.files import parsed_record, record_lines
 JsonDict = dict[str, Any]
 
 Work = Callable[[JsonDict], JsonDict]
-"""A record to its row."""
+"""Function that returns the row of a record."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ class Line:
     source : str
         The file, ``-`` for standard input.
     number : int
-        Of the line, or of the row of a Parquet file, from 1.
+        Number of the line, or of the row in a Parquet file, from 1.
     content : bytes
-        The record as JSON, if it is sound.
+        The record as JSON; it may be invalid.
     """
 
     source: str
@@ -45,12 +45,12 @@ class Line:
     content: bytes
 
     def digest(self, run: str) -> str:
-        """Return what identifies the record, its id included, under the options of a run."""
+        """Return a digest of the record, including its id, and the options of a run."""
         return hashlib.sha256(run.encode() + b"\n" + self.content).hexdigest()[:32]
 
 
 Worker = Callable[[Sequence[Line]], list[JsonDict]]
-"""Lines to their rows, one each, in order; it raises nothing that only one record is to blame for."""
+"""Function that returns the row of each line, in order; an error of a single record is in its row, not raised."""
 
 
 def corpus_lines(source: str) -> Iterator[Line]:
@@ -59,13 +59,13 @@ def corpus_lines(source: str) -> Iterator[Line]:
     Parameters
     ----------
     source
-        A JSON Lines or Parquet file, a folder of either (files by name, folders in it left out), or ``-`` for standard
-        input. A value of Parquet that JSON does not have, such as a date, is read as text.
+        A JSON Lines or Parquet file, a folder of such files (read in the order of their names, without subfolders), or
+        ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text.
 
     Raises
     ------
     InputError
-        If it cannot be opened, or is a folder without such files.
+        If the source cannot be opened, or is a folder without such files.
     MissingExtraError
         If there is a Parquet file and pyarrow is not installed.
     """
@@ -79,7 +79,7 @@ def corpus_lines(source: str) -> Iterator[Line]:
 
 
 def count_lines(source: str) -> int | None:
-    """Return how many records a corpus has; None where only reading all of it would tell."""
+    """Return the number of records in a corpus; None if that would take reading all of it."""
     if source == "-" or not Path(source).exists() or Path(source).is_fifo():
         return None
     total = 0
@@ -94,14 +94,14 @@ def count_lines(source: str) -> int | None:
 
 
 def row_content(row: JsonDict) -> bytes:
-    """Return a row of a table as JSON; what JSON does not have becomes text."""
+    """Return a row of a table as JSON; values that JSON cannot represent become text."""
     return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
 
 
 def answer(line: Line, work: Work) -> JsonDict:
-    """Return the row of a line: what the work makes of it, or ``{"id", "line", "error"}`` where it could not.
+    """Return the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
 
-    Any error counts, and a row that JSON cannot carry.
+    Any error counts as a failure, and so does a row that JSON cannot represent.
     """
     record: JsonDict = {}
     try:
@@ -116,7 +116,7 @@ def answer(line: Line, work: Work) -> JsonDict:
 
 
 def answer_one_by_one(work: Work) -> Worker:
-    """Return a worker that does one record after the other."""
+    """Return a worker that answers one record after the other."""
     return lambda lines: [answer(line, work) for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""Scoring the responses of records, several in a forward where that pays."""
+"""Scoring of the responses in records, several in one forward pass if asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SENTENCE_FIELDS = tuple(
 
 
 def sentence_dicts(report: Report) -> list[JsonDict]:
-    """Return a report's sentences with the fields of the CLI contract."""
+    """Return the sentences of a report with the fields that the command line writes."""
     return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
 
 
@@ -32,7 +32,10 @@ def score_row(record: JsonDict, report: Report) -> JsonDict:
 
 
 def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
-    """Build the prompts of an input record; its own replace the template."""
+    """Build the pair of prompts of an input record; prompts in the record replace the template.
+
+    Fields that are missing or of the wrong type raise InputError or WrongTypeError.
+    """
     question = field(record, "question", str)
     if "context" not in record or record["context"] is None:
         raise InputError(
@@ -66,13 +69,19 @@ class RecordScorer:
     Parameters
     ----------
     monitor
+        The monitor that scores them.
     given
-        Take the sentences that a record gives instead of finding them.
+        True takes the sentences given in a record instead of segmenting its response.
     row
-        Makes the row of a record and its report.
+        Function that returns the row of a record and its report.
     batch_tokens
-        Largest number of tokens in a forward, padding included; a longer response goes alone. None scores one at a
-        time, whose values do not depend on what else is in the corpus.
+        Largest number of tokens in a forward pass, padding included; a longer response is scored alone. None scores one
+        response at a time, so that values do not depend on other records.
+
+    Raises
+    ------
+    InputError
+        If ``batch_tokens`` is below 1.
     """
 
     def __init__(
@@ -96,13 +105,13 @@ class RecordScorer:
         return [answer(line, partial(self.one, report=reports.get(place))) for place, line in enumerate(lines)]
 
     def one(self, record: JsonDict, report: Report | None = None) -> JsonDict:
-        """Return the row of a record, scored here unless its report is known."""
+        """Return the row of a record, which is scored now unless its report is given."""
         if report is None:
             report = self.monitor.score(prompt_for(self.monitor, record), **self._response(record))
         return self._row(record, report)
 
     def _response(self, record: JsonDict) -> dict[str, Any]:
-        """Return the response as :meth:`syncheck.Monitor.score` and ``read`` take it."""
+        """Return the response of a record as keyword arguments of :meth:`syncheck.Monitor.score`."""
         ids = field(record, "response_token_ids", list, default=None)
         if self._given:
             sentences = field(record, "sentences", list)
@@ -112,7 +121,7 @@ class RecordScorer:
         return {"response": field(record, "response", str)} if ids is None else {"response_token_ids": ids}
 
     def _replayed(self, lines: Sequence[Line], most: int) -> Iterator[tuple[int, Report]]:
-        """Yield the reports of those that can be scored together; the others are answered alone, with their errors."""
+        """Yield the reports of records that can be scored together; the others are scored alone, with their errors."""
         read: dict[int, tuple[RagPrompt, GivenResponse]] = {}
         for place, line in enumerate(lines):
             with suppress(Exception):  # raised again where the line is answered alone
@@ -134,7 +143,7 @@ class RecordScorer:
 
 
 def _batches(read: Mapping[int, tuple[RagPrompt, GivenResponse]], most: int) -> Iterator[list[int]]:
-    """Yield places of like length together, as many as fit into ``most`` tokens with their padding."""
+    """Yield batches of indices with similar lengths, as many as fit into ``most`` tokens with padding."""
     lengths = {i: len(prompt.with_context_ids) + len(given.token_ids) for i, (prompt, given) in read.items()}
     batch: list[int] = []
     for i in sorted(lengths, key=lambda i: lengths[i]):

@@ -1,4 +1,4 @@
-"""A folder of finished answers: Parquet parts that are complete or absent, and an index of them."""
+"""Store of finished rows: a folder of Parquet parts that are complete or absent, and an index of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT = "syncheck.store.v1"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
-"""Begin with what readers of a folder of Parquet files pass over."""
+"""Names of other files, with a first character that readers of a folder of Parquet files ignore."""
 
 logger = logging.getLogger(__name__)
 
@@ -27,26 +27,30 @@ logger = logging.getLogger(__name__)
 class Store:
     """The rows of a run over a corpus, by record.
 
-    A part is written next to its place, flushed to the disk and renamed, so that a kill costs the parts in the making
-    and no other. ``_run.json`` notes what determines the rows. ``_manifest.json`` is an index: without it, or where it
-    lags, the parts themselves are read. A part that cannot be read is put aside, and its records are missing again.
+    A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
+    ``_run.json`` has the facts that determine the rows. ``_manifest.json`` is an index; parts that it lacks are read
+    themselves. A part that cannot be read is put aside, and its records count as missing again.
 
     Parameters
     ----------
     folder
-        Made if it does not exist. ``pandas.read_parquet(folder)`` reads it: a row for each record with its ``key``,
-        ``id``, ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and
-        ``row``, what the command writes for it, as JSON.
+        Created if needed. ``pandas.read_parquet(folder)`` reads it: one row for each record with its ``key``, ``id``,
+        ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and ``row``, the
+        JSON that the command writes for it.
     facts
-        Facts that determine the rows in addition to the records, by name.
+        Facts that determine the rows besides the records, by name.
     shared
-        Other processes write parts of their own there at the same time. Otherwise files that a killed process left
-        unfinished are removed.
+        True if other processes write parts of their own at the same time. Otherwise, unfinished files that a killed
+        process left behind are removed.
 
     Raises
     ------
-    CheckpointError, InputError, MismatchError
-        See :func:`syncheck.files.enter_run`.
+    MismatchError
+        If the folder belongs to a run with other facts, or has parts without a note of them.
+    CheckpointError
+        If the note of the run is damaged.
+    InputError
+        If the folder cannot be created.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -81,7 +85,7 @@ class Store:
         return line.digest(self.run)
 
     def add(self, number: int, table: pa.Table) -> None:
-        """Write a part from :func:`table_of`; its number only orders the files."""
+        """Write a part, a table from :func:`table_of`; its number only orders the files."""
         keys = table["key"].to_pylist()
         again = self._keys.intersection(keys)
         if again or len(set(keys)) < len(keys):
@@ -110,7 +114,7 @@ class Store:
                 yield key, json.loads(row)
 
     def remove(self) -> None:
-        """Remove the store, whose rows are elsewhere; a folder that holds anything else stays."""
+        """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
         for pattern in ("part-*", f"{_RUN}*", f"{_MANIFEST}*", f"{_DAMAGED}*"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
@@ -144,12 +148,12 @@ class Store:
 
 
 def is_stored(folder: str | Path) -> bool:
-    """Return whether a folder is a store."""
+    """Return True if a folder is a store."""
     return (Path(folder) / _RUN).is_file()
 
 
 def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
-    """Yield the rows of a store as it lies there, without entering its run: another process may be writing it.
+    """Yield the rows of a store as it is, without entering its run; another process may be writing to it.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
 
 
 def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str]) -> pa.Table:
-    """Return rows as a part of a store holds them."""
+    """Return rows as the table of a part."""
     import pyarrow as pa
 
     columns = {
@@ -190,7 +194,7 @@ def _entry(path: Path, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _read(path: Path, columns: list[str] | None) -> pa.Table | None:
-    """Return a part against its checksums; None if it is damaged."""
+    """Read a part and verify its checksums; None if it is damaged."""
     import pyarrow as pa
 
     try:

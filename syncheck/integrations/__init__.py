@@ -1,4 +1,4 @@
-"""The monitor in one call, and inside the tools that people already use."""
+"""Integrations: scores in one call, and adapters for other tools."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Scores without your own monitor: those of the bundled monitor ``generic``, which is loaded once."""
+"""Scores in one call by the bundled monitor ``generic``, which is loaded once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from syncheck.types import SentenceScore
 
 QUESTION = "What do the passages say?"
-"""Placeholder for an unknown question; a monitor that reads text alone does not read it."""
+"""Placeholder for an unknown question; a monitor that reads text alone ignores it."""
 
 _LOADING = Lock()
 
 
 def generic_monitor() -> Monitor:
-    """Return the bundled monitor ``generic`` on the CPU, loaded by the first call and shared by all others."""
+    """Return the bundled monitor ``generic`` on the CPU, which the first call loads and all others share."""
     with _LOADING:
         return _loaded()
 
@@ -42,11 +42,11 @@ def score(
     Parameters
     ----------
     passages
-        One entry for each sentence, a passage or a list of passages; or a single passage for all of them.
+        One entry for each sentence, either a passage or a list of passages; or a single passage for all sentences.
     sentences
-        Each is scored as one sentence, whatever its punctuation.
+        Texts that are each scored as one sentence, whatever their punctuation.
     monitor
-        Scores them; None takes the bundled monitor ``generic``.
+        The monitor that scores them; None takes the bundled monitor ``generic``.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def score(
     PromptError
         If ``monitor`` measures a model whose window passages and sentence do not fit.
     WrongTypeError
-        If an argument is not a list of strings.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -102,26 +102,26 @@ def assert_faithful(
     Parameters
     ----------
     answer
-        Text of any model.
+        The answer, written by any model.
     passages
-        What it was given to answer from.
+        The passages from which it was answered.
     at_least
-        The score, in [0, 1], that each sentence has to reach. A sentence with a letter or digit and no score has not
-        reached it, nor has an answer in which there was nothing to check.
+        Score, in [0, 1], that each sentence must reach. A sentence with a letter or digit but no score fails, and so
+        does an answer in which there is nothing to check.
     question
-        Read only by a ``monitor`` that measures a model.
+        Used only by a ``monitor`` that measures a model.
     monitor
-        Scores the answer; None takes the bundled monitor ``generic``.
+        The monitor that scores the answer; None takes the bundled monitor ``generic``.
 
     Returns
     -------
     Report
-        Of an answer that passed.
+        The report of an answer that passed.
 
     Raises
     ------
     AssertionError
-        If a sentence has not reached the score; lists these sentences, each with the passage nearest to it.
+        If a sentence does not reach the score; the message lists such sentences, each with the nearest passage.
     PromptError
         If ``monitor`` measures a model whose window passages and answer do not fit.
     InputError, WrongTypeError

@@ -1,4 +1,4 @@
-"""LangChain: a runnable that checks the answer of a chain, and a callback that checks each model within it."""
+"""LangChain: a runnable that scores the answer of a chain, and a callback that scores each answer of its models."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["FaithfulnessCallback", "FaithfulnessCheck"]
 
 
 class FaithfulnessCheck(Runnable):  # type: ignore[misc]
-    """Scores the answer of a chain, as its last step, and adds the report.
+    """LangChain runnable that scores the answer of a chain, as its last step, and adds the report.
 
-    Its input is a mapping with ``answer`` (a text or a message), ``context`` (documents or texts) and, where it is
-    known, ``question``; its output is the same with a ``report``.
+    Its input is a mapping with ``answer`` (a string or a message), ``context`` (documents or strings) and optionally
+    ``question``; its output is the same mapping with a ``report``.
 
     Parameters
     ----------
     monitor
-        Scores the answer; None takes the bundled monitor ``generic``.
+        The monitor that scores the answer; None takes the bundled monitor ``generic``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
         InputError
             If ``answer`` or ``context`` is missing.
         WrongTypeError
-            If they are neither texts nor LangChain's messages and documents.
+            If they are neither strings nor LangChain's messages and documents.
         """
         return dict(self._call_with_config(self._checked, input, config))
 
@@ -73,19 +73,19 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
 
 
 class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
-    """Scores each answer of a model in a chain, against the documents that were retrieved in the same run.
+    """LangChain callback that scores each answer of a model against the documents retrieved in the same run.
 
-    Without any, its sentences have the status ``no_context``. An error in scoring ends the run.
+    Without documents, sentences have the status ``no_context``. An error in scoring ends the run.
 
     Parameters
     ----------
     monitor
-        Scores the answers; None takes the bundled monitor ``generic``.
+        The monitor that scores the answers; None takes the bundled monitor ``generic``.
 
     Attributes
     ----------
     reports : list of Report
-        One for each answer, in the order in which they were complete.
+        One for each answer, in the order in which they were completed.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Remember which run a step belongs to."""
+        """Note the run to which a step belongs."""
         self._roots[run_id] = self._root(run_id, parent_run_id)
 
     def on_retriever_start(
@@ -124,19 +124,19 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take what is retrieved for as the question."""
+        """Take the query of the retriever as the question."""
         self._questions[self._root(run_id, parent_run_id)] = query
 
     def on_retriever_end(
         self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
-        """Add what was retrieved to the run's passages."""
+        """Add the retrieved documents to the passages of the run."""
         self._retrieved.setdefault(self._root(run_id, parent_run_id), []).extend(documents)
 
     def on_llm_end(
         self, response: LLMResult, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
-        """Score what a model wrote."""
+        """Score the answer of a model."""
         root = self._root(run_id, parent_run_id)
         question, documents = self._questions.get(root) or QUESTION, self._retrieved.get(root, [])
         for generations in response.generations:

@@ -1,4 +1,4 @@
-"""LlamaIndex: the score of a response by its source nodes, and a postprocessor that keeps the nodes that support it."""
+"""LlamaIndex: scores of a response against its source nodes, and a postprocessor that keeps supporting nodes."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def score_response(response: Response, *, question: str = QUESTION, monitor: Mon
     Parameters
     ----------
     response
-        What ``query_engine.query`` returned; one that streams is read with ``get_response()`` first.
+        The result of ``query_engine.query``; call ``get_response()`` on a streaming one first.
     question
-        Read only by a ``monitor`` that measures a model.
+        Used only by a ``monitor`` that measures a model.
     monitor
-        Scores the response; None takes the bundled monitor ``generic``.
+        The monitor that scores the response; None takes the bundled monitor ``generic``.
 
     Raises
     ------
     InputError
-        If it has no text.
+        If the response has no text.
     WrongTypeError
-        If it is no response.
+        If it is not a response.
 
     Examples
     --------
@@ -56,16 +56,23 @@ def score_response(response: Response, *, question: str = QUESTION, monitor: Mon
 
 
 class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
-    """Keeps the nodes that support an answer, as its citations, the best supported first.
+    """LlamaIndex postprocessor that keeps the nodes which support an answer, as its citations, the best first.
 
     Parameters
     ----------
     answer
-        The text whose sentences are looked up in the nodes.
+        The answer whose sentences are looked up in the nodes.
     at_least
-        A sentence with a lower score supports no node.
+        Score, in [0, 1], from which a sentence counts as supported by a node.
     monitor
-        Scores the sentences; None takes the bundled monitor ``generic``.
+        The monitor that scores the sentences; None takes the bundled monitor ``generic``.
+
+    Raises
+    ------
+    InputError
+        If the score is outside [0, 1], or the answer has a lone surrogate.
+    WrongTypeError
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -85,7 +92,7 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name that LlamaIndex saves."""
+        """Return the name by which LlamaIndex saves the class."""
         return "SupportPostprocessor"
 
     def _postprocess_nodes(
@@ -111,5 +118,5 @@ def _scored(monitor: Monitor | None, question: str, nodes: Sequence[NodeWithScor
 
 
 def _text_of(node: NodeWithScore) -> str:
-    """Return a node as the model that answered was shown it."""
+    """Return the text of a node as the answering model saw it."""
     return str(node.node.get_content(metadata_mode=MetadataMode.LLM))

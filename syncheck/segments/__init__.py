@@ -1,7 +1,7 @@
-"""Sentences of a response while it grows: ids to text, text to sentences, tokens to sentences.
+"""Segmentation of a growing response: ids to text, text to sentences, tokens to sentences.
 
-Without options the sentences are those of NLTK's untrained Punkt, which the paper labels with;
-:class:`IncrementalSegmenter` says when a boundary is certain before the rest of the text is known.
+Without options, sentences are those of NLTK's untrained Punkt, with which the paper labels;
+:class:`IncrementalSegmenter` finds boundaries as soon as the rest of the text cannot change them.
 """
 
 import lazy_loader

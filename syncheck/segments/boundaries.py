@@ -1,4 +1,4 @@
-"""Ends of sentences in a growing text: each as soon as the text after it cannot change it."""
+"""Boundaries of sentences in a growing text, found as soon as later text cannot change them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from syncheck.segments.rules import (
 )
 
 Break = Callable[[str, int, int, int], bool]
-"""True if a sentence ends, whatever Punkt says; takes the text, the first character to look at, end and next start."""
+"""Function that returns True if a sentence ends, whatever Punkt says.
+
+It takes the text, the first character to look at, the end of the sentence and the start of the next one."""
 
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
@@ -37,16 +39,16 @@ _UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
 _ASCII_SPACE = frozenset(string.whitespace)
 
 _NEXT = " A"
-"""Follows a block when Punkt reads it; at the end of a text Punkt would take "!!" apart."""
+"""Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
 
 _WORDS = 2
-"""Punkt runs at the start of so many words after a full stop: its answer may depend on the whole of the first."""
+"""Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
 
 
 class Boundary(NamedTuple):
-    """The characters where one sentence ends (``stop``) and the next starts (``after``); white space lies between.
+    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
 
-    ``block`` is the beginning, at most at ``after``, of the text that decides where the later sentence ends.
+    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``.
     """
 
     stop: int
@@ -55,22 +57,22 @@ class Boundary(NamedTuple):
 
 
 class BoundaryFinder:
-    """Finds the boundaries that a config's rules give for the whole text; without options, those of untrained Punkt.
+    """Finds the boundaries that the rules of a config give for the whole text; by default those of untrained Punkt.
 
     The config's ``max_tokens`` and ``sentences`` are ignored.
 
     Notes
     -----
-    Line breaks, CJK full stops and clauses divide the text into blocks. Each is certain at the next visible
-    character, or once the mark of an item is complete. Punkt runs within a block.
+    Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
+    visible character, or once the mark of an item is complete. Punkt runs within a block.
 
-    It runs on the text since the last boundary, with the word before it if no ASCII white space lies between,
-    at the first character of a word, if a full stop came before.
-    Quotes, closing brackets, full stops, dashes and commas are passed over: until another character follows,
-    they may belong to the sentence before. What Punkt finds there it also finds in the whole text, for it looks
-    at the word before a full stop and at how the one after it starts. The reverse is not so: a boundary that the
-    rest of the word brings about is found later. It also needs ASCII white space after it, without which a later
-    full stop in the same word overrides it.
+    Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
+    word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
+    dashes and commas are passed over: until another character follows, they may belong to the earlier sentence. A
+    boundary that Punkt finds there it also finds in the whole text, since it looks at the word before a full stop and
+    at the beginning of the word after it. The reverse is not true: a boundary that depends on the rest of the word is
+    found later. A boundary must also be followed by ASCII white space, since otherwise a later full stop in the same
+    word overrides it.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -84,7 +86,7 @@ class BoundaryFinder:
         self._words_left = 0  # at whose start Punkt is to run
 
     def restart(self, char: int, *, block: int) -> None:
-        """Read the text again from a character where a sentence starts; see :class:`Boundary`."""
+        """Restart at a character where a sentence starts; ``block`` is as in :class:`Boundary`."""
         self._tail = self._seen = char
         self._block = block
         self._clear()
@@ -128,7 +130,7 @@ class BoundaryFinder:
         self._words_left = 0
 
     def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
-        """Return where text begins after the mark of an item, ``at`` without one, None if more text must tell."""
+        """Return where the text after the mark of an item begins: ``at`` without a mark, None if not yet decided."""
         starts_line = self._has_items and (stop == 0 or "\n" in text[stop:at])
         return item_text_start(text, at, final=final) if starts_line else at
 
@@ -147,7 +149,7 @@ class BoundaryFinder:
         return found
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
-        """Return the boundaries that Punkt finds in the text up to ``seen``, as far as white space follows."""
+        """Return the boundaries that Punkt finds in the text up to ``seen`` and that white space follows."""
         found = self._boundaries(text, seen)
         certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
         if certain:

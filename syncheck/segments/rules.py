@@ -1,4 +1,4 @@
-"""Rules that divide a text into blocks, and the abbreviations that Punkt is given."""
+"""Segmentation rules that divide a text into blocks, and abbreviations for Punkt."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NUMBERED = (
 ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED}".split())
 """English abbreviations that rarely end a sentence.
 
-Those that often do (``etc.``, ``a.m.``, ``p.m.``, ``Jr.``) are left out: a sentence that ends in a known
-abbreviation is joined with the next. Those with a ``#`` count before a number only: "No. 5", but "No. He left."
+Abbreviations that often do (``etc.``, ``a.m.``, ``p.m.``, ``Jr.``) are left out, since a sentence that ends in a known
+abbreviation is joined with the next. Those with a ``#`` count only before a number: "No. 5", but "No. He left."
 """
 
 _NUMBER = "##number##"
-"""Punkt's type of every number."""
+"""Type that Punkt gives to every number."""
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +39,7 @@ def _language() -> PunktLanguageVars:
 
 
 def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
-    """Return NLTK's untrained Punkt with these abbreviations, as :class:`syncheck.SegmenterConfig` has checked them."""
+    """Return NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked."""
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
     parameters = PunktParameters()
@@ -64,8 +64,8 @@ _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
     """Return True if a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
 
-    The text before ``start`` is not looked at; ``after``, a visible character, would start the next sentence, and only
-    white space lies between ``stop`` and ``after``.
+    Text before ``start`` is ignored; ``after`` is the visible character that would start the next sentence, and only
+    white space is between ``stop`` and ``after``.
 
     Notes
     -----
@@ -93,8 +93,8 @@ _FULL_WIDTH_MARKS = frozenset("，；：")
 def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
     """Return True if a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
 
-    White space must follow, except after the full-width marks. Between digits a mark belongs to a number or a date
-    ("1,000", "May 5, 2003"), after a full stop to an abbreviation ("e.g., this").
+    White space must follow, except after full-width marks. A mark between digits belongs to a number or a date
+    ("1,000", "May 5, 2003"), and one after a full stop to an abbreviation ("e.g., this").
     """
     if stop == after and text[after] in CLOSERS:
         return False
@@ -122,7 +122,7 @@ _MARK = re.compile(
     )""",
     re.VERBOSE,
 )
-"""White space must follow, except after the marks of Chinese and Japanese."""
+"""Mark of a list item or heading; white space must follow, except after Chinese and Japanese marks."""
 
 _BEGUN = re.compile(
     rf"""{_BEFORE}(?:
@@ -131,7 +131,7 @@ _BEGUN = re.compile(
     )""",
     re.VERBOSE,
 )
-"""All that could become a mark, and some that could not."""
+"""Text that could become a mark, and some that could not."""
 
 _HEADING_LINE = re.compile(rf"[ \t]*{_HEADING}[ \t]")
 
@@ -154,7 +154,7 @@ def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
     """Return where the text of a list item or heading begins, if its line begins ``at`` this visible character.
 
-    Returns ``at`` if there is no mark; None if more text, which may come unless ``final``, must tell.
+    Returns ``at`` if there is no mark, and None if that depends on later text, which may come unless ``final``.
     """
     if not final and _BEGUN.fullmatch(text, at):
         return None

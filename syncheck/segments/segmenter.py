@@ -1,4 +1,4 @@
-"""Sentences of a response that arrives token by token."""
+"""Segmenter of a response that arrives token by token."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from syncheck.types import SentenceSpan
 
 
 class IncrementalSegmenter:
-    """Cuts a growing response into sentences; without options, those that NLTK's untrained Punkt finds in the whole.
+    """Cuts a growing response into sentences; by default, those that NLTK's untrained Punkt finds in the whole text.
 
     Notes
     -----
-    Reported sentences depend on the text alone, not on how it was cut into tokens, and never change
+    Reported sentences depend on the text alone, not on its tokens, and never change
     (:class:`syncheck.segments.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
-    ``max_tokens``: it ends after its last token within them that completes a character.
+    ``max_tokens``: it is cut after the last of these tokens that completes a character.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -42,13 +42,13 @@ class IncrementalSegmenter:
 
     @property
     def char_spans(self) -> list[CharSpan]:
-        """``(start, stop)`` of each token pushed, in characters of :attr:`text`."""
+        """Characters ``(start, stop)`` of each token in :attr:`text`, half-open."""
         return self._char_spans
 
     def push(self, text: str) -> list[SentenceSpan]:
-        """Add one token's text and return the sentences it closed: none, one, or more if it holds several.
+        """Add the text of one token and return the sentences that it closes: none, one, or more if it has several.
 
-        The token that closes a sentence is usually the first of the next.
+        The token that closes a sentence is usually the first of the next one.
         """
         start = len(self._text)
         self._text += text
@@ -60,10 +60,10 @@ class IncrementalSegmenter:
         return closed
 
     def finish(self, text: str = "") -> list[SentenceSpan]:
-        """Close the open sentence at the end of the response; it takes all tokens left.
+        """Close the open sentence at the end of the response, with all remaining tokens.
 
-        ``text`` belongs to the last token but was held back (:meth:`Detokenizer.flush`). A response of white space has
-        no sentences.
+        ``text`` is text of the last token that was held back (:meth:`Detokenizer.flush`). A response of white space
+        alone has no sentences.
         """
         if text:
             self._text += text
@@ -84,7 +84,7 @@ class IncrementalSegmenter:
         return twin
 
     def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
-        """Return a copy taken back to a reported boundary, with so many sentences and their tokens."""
+        """Return a copy that is taken back to a reported boundary, with so many tokens and sentences."""
         twin = self.fork()
         twin._char_spans = self._char_spans[:tokens]
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
@@ -95,7 +95,7 @@ class IncrementalSegmenter:
         return twin
 
     def _restart(self, char: int, block: int) -> None:
-        """Open a sentence here and read the text after it again."""
+        """Open a sentence at a character and read the text after it again."""
         self._char_start, self._block = char, block
         self._complete = 0
         self._finder.restart(char, block=block)
@@ -114,7 +114,7 @@ class IncrementalSegmenter:
         return closed
 
     def _cut(self) -> SentenceSpan:
-        """Close the open sentence after the last token with text in the limit: no character is divided."""
+        """Close the open sentence after the last token within the limit that has text; no character is divided."""
         limit = self._token_start + self._max_tokens
         with_text = [t for t, (a, b) in enumerate(self._char_spans) if t >= self._token_start and b > a]
         last = max((t for t in with_text if t < limit), default=with_text[0])
@@ -132,10 +132,10 @@ class IncrementalSegmenter:
 
 
 def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Assign tokens, by their texts, to sentences that the caller has cut; both, joined, are the response.
+    """Assign tokens, by their texts, to given sentences; the texts of both, joined, must be the response.
 
-    White space around a sentence is not in its span of characters, but a token of white space goes to the sentence
-    whose string holds it.
+    White space around a sentence is not part of its characters, but a token of white space belongs to the sentence
+    whose string contains it. Texts that differ raise InputError.
     """
     text = "".join(token_texts)
     _check_same(text, "".join(sentences))
@@ -153,7 +153,7 @@ def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[
 
 
 def is_checkable(text: str) -> bool:
-    """Return True if a sentence has a letter or digit of any script, without which it claims nothing."""
+    """Return True if a sentence has a letter or digit of any script; otherwise it makes no claim."""
     return any(char.isalnum() for char in text)
 
 

@@ -1,8 +1,8 @@
-"""Text of token ids as they arrive, and the tokens that belong to a sentence.
+"""Text of tokens as they arrive, and the tokens that belong to a sentence.
 
-A token whose text ends at or before the next sentence's first character belongs to the earlier sentence.
-One that starts there, or holds only the space before it and its text, belongs to the later. One with text of
-both stays in the earlier. A token without text goes with the next that has text and completes its character.
+A token whose text ends at or before the first character of the next sentence belongs to the earlier sentence. One that
+starts there, or has only the space before it and its text, belongs to the later sentence. One with text of both stays
+in the earlier. A token without text goes with the next token that has text and completes its character.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SEED_TOKENS = 6
-"""Tokens of the prompt decoded before the response, so that its first space is kept (Llama-2 strips one)."""
+"""Number of prompt tokens decoded before the response, so that its first space is kept (Llama-2 strips one)."""
 
 WINDOW_TOKENS = 12
-"""Tokens decoded again at each step; some must stay, since decoders look at neighbours."""
+"""Number of tokens decoded again at each step; some must stay, since decoders look at neighbours."""
 
 _UNFINISHED = "\ufffd"
 
 
 class Detokenizer:
-    """Streams the text of a response: the pieces, joined, are what the tokenizer decodes after the prompt.
+    """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
     Notes
     -----
-    The window of the last ids is decoded at each step and compared with its text before, as
-    ``tokenizers.decoders.DecodeStream`` does; that one raises on bytes that are not UTF-8 and serves fast tokenizers
-    only. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
+    At each step, a window of the last ids is decoded and compared with its earlier text, as in
+    ``tokenizers.decoders.DecodeStream``, which however raises on bytes that are not UTF-8 and works only with fast
+    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
@@ -51,7 +51,7 @@ class Detokenizer:
         return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
 
     def flush(self) -> str:
-        """Return what unfinished bytes at the end decode to (U+FFFD); empty if there are none."""
+        """Return the text of unfinished bytes at the end (U+FFFD); empty if there are none."""
         return self._hand_out(self._decode(self._ids))
 
     def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
@@ -86,9 +86,9 @@ CharSpan = tuple[int, int]
 
 
 def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
-    """Return the first token of the sentence that starts at a character, at or after the token ``lowest``.
+    """Return the first token of the sentence that starts at a character; it is not before the token ``lowest``.
 
-    ``char_spans`` has the ``(start, stop)`` of each token in the text so far; the last one must reach ``start``.
+    ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
     """
     first = len(char_spans)
     for token in range(len(char_spans) - 1, lowest - 1, -1):
@@ -104,10 +104,10 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 
 
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
-    """Return the index of the token whose text reaches the sentence's end: its hidden state is taken.
+    """Return the index of the token whose text reaches the end of the sentence, and whose hidden state is measured.
 
-    Trailing white space and special tokens come after it. A sentence without its own tokens, since one token holds
-    several sentences, gives that token.
+    Trailing white space and special tokens come after it. For a sentence without tokens of its own, because one token
+    has several sentences, it is that token.
     """
     reaches = bisect_left(char_spans, span.end, key=lambda chars: chars[1])
     last = max(span.token_start, span.token_end - 1)
@@ -115,7 +115,7 @@ def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
 
 
 def visible(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the span without white space at its ends; empty at ``start`` if there is nothing else."""
+    """Return the span without white space at its ends; empty, at ``start``, if it has only white space."""
     inner = text[start:stop].rstrip()
     return start + (len(inner) - len(inner.lstrip())), start + len(inner)
 
@@ -123,10 +123,10 @@ def visible(text: str, start: int, stop: int) -> tuple[int, int]:
 def positions_in(
     given: str, decoded: str, char_spans: Sequence[CharSpan], offsets: Sequence[CharSpan] | None
 ) -> list[int]:
-    """Return the position in ``given`` of each character of ``decoded``, which its tokens decode to, and of its end.
+    """Return the position in ``given`` of each character of ``decoded``, the text of its tokens, and of its end.
 
-    The texts differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC, as
-    Qwen's). Positions never fall, begin at 0 and end at the end of ``given``. ``char_spans`` and ``offsets`` have the
+    The texts differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC in Qwen's).
+    Positions do not decrease, begin at 0, and end at the end of ``given``. ``char_spans`` and ``offsets`` have the
     characters of each token in ``decoded`` and in ``given``. Without offsets, texts that differ by more than a first
     space raise PromptError.
     """
