@@ -12,10 +12,10 @@ from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.exported import custom_generate, export_generate
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
-from fod.names import altered_names
 from fod.propose import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.search import Propose, search, trace_of, walk
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from fod.wording import altered_names, loose_pronoun
 
 __all__ = [
     "AbstainGenerator",
@@ -54,6 +54,7 @@ __all__ = [
     "custom_generate",
     "export_generate",
     "is_near_repeat",
+    "loose_pronoun",
     "nucleus",
     "repair",
     "sample_nucleus",

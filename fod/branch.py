@@ -7,26 +7,33 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Protocol
+from itertools import takewhile
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
-from fod.config import FODConfig
-from fod.names import altered_names
+from fod.config import FODConfig, Thresholds
 from fod.propose import contrasted, sample_nucleus
 from fod.search import may_stay, passes
 from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
+from fod.wording import altered_names, loose_pronoun
 from syncheck import Report, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.report import HiddenSpan
 from syncheck.types import SentenceSignals
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 NEARLY = 0.9
 """Share of words that match in order from which one sentence counts as a repeat of another."""
 
 LONGEST_BRANCH, LONGEST_REST = 72, 40
 """Limits, in tokens, after which a branch is given up: in all, and after the replaced token."""
+
+SHORTEST_CUT, LEAST_CUT = 6, 3
+"""Tokens that a sentence has at least when it is cut short, and tokens that are at least cut from it."""
 
 
 class ProposeBranches(Protocol):
@@ -41,8 +48,10 @@ class ProposeBranches(Protocol):
         ...
 
 
-def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Generator[Progress, None, SearchResult]:
-    """Decode greedily; repair a sentence below the threshold by branching, or hide it and continue after it.
+def repair(
+    propose: ProposeBranches, config: FODConfig, thresholds: Thresholds
+) -> Generator[Progress, None, SearchResult]:
+    """Decode greedily; repair a sentence below tau_1 by branching, or hide it and continue after it.
 
     Parameters
     ----------
@@ -51,8 +60,8 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
     config
         Limits, and the action when nothing passes: with ``on_exhausted="annotate"`` the greedy sentence is kept and
         marked.
-    threshold
-        The score in [0, 1] that each sentence of the answer must reach.
+    thresholds
+        The scores in [0, 1] that greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
 
     Yields
     ------
@@ -66,33 +75,37 @@ def repair(propose: ProposeBranches, config: FODConfig, threshold: float) -> Gen
 
     Notes
     -----
-    A sentence passes if it reaches the threshold and has no altered name (``config.exact_names``), which the monitor's
-    signals often miss, since most of the word is copied. Of the branches that pass and do not nearly repeat a sentence
-    of the answer, the one with the highest probability given the context is taken. If there is none, the greedy
-    sentence is hidden: the model continues after it, and the answer leaves it out. After ``config.max_skips`` hidden
-    sentences, or if the text has ended with the failing one, the answer ends.
+    A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
+    signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
+    (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
+    tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
+    answer, the one with the highest probability given the context is taken; one that cuts the sentence short
+    (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
+    after it, and the answer leaves it out. After ``config.max_skips`` hidden sentences, or if the text has ended with
+    the failing one, the answer ends.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
+    tau_1 = thresholds.backtrack
+    tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
     dropped: tuple[SentenceScore, ...] = ()
     rounds: list[Round] = []
     while len(beam.sentences) < config.max_sentences:
         written = propose.greedy(beam)
         candidates, passed = [written], [written]
         is_over = False
-        if may_stay(written, threshold):
+        if may_stay(written, tau_1):
             beam = beam.extended(written)
         else:
-            is_low = not all(passes(s, threshold) for s in written.sentences)
-            reason = "below the threshold" if is_low else f"a name altered: {', '.join(written.altered)}"
-            yield Progress((beam,), beam.extended(written), reason)
+            is_low = not all(passes(s, tau_1) for s in written.sentences)
+            yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
             found = propose.branches(beam)
             candidates += found
-            passed = [c for c in found if c.sentences and may_stay(c, threshold) and not _repeats(c, beam)]
+            passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
                 dropped += written.sentences
-                beam = beam.extended(max(passed, key=lambda c: c.log_prob))
+                beam = beam.extended(max(passed, key=lambda c: (not c.is_cut, c.log_prob)))
             elif annotate and written.stop != "not_finite":
-                failing = [s for s in written.sentences if written.altered or not passes(s, threshold)]
+                failing = [s for s in written.sentences if written.fault or not passes(s, tau_1)]
                 beam = beam.extended(written, failing=failing)
             else:
                 dropped += written.sentences
@@ -128,10 +141,14 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Runner-up at a step: the likeliest token () besides the chosen one, and its score () minus the chosen one's."""
+    """Runner-up at a step: the likeliest token () besides the chosen one.
+
+    Its score (), and that of a full stop, are given minus the chosen one's.
+    """
 
     runner_up: Tensor
     behind: Tensor
+    stop_behind: Tensor
 
 
 class BranchProposer:
@@ -145,6 +162,8 @@ class BranchProposer:
         The arguments of ``generate``; its processors are applied to the contrast of the logits.
     config
         Parameters of the contrast and the branches, and of sampling with ``sample_first``.
+    full_stop
+        Token of a full stop, with which a sentence is cut short; None turns cuts off.
     generator
         Source of randomness, for ``sample_first``.
 
@@ -160,6 +179,7 @@ class BranchProposer:
         plan: GenerationSetup,
         config: FODConfig,
         *,
+        full_stop: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         self._watched = watched
@@ -167,11 +187,14 @@ class BranchProposer:
         self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
         self._plan = plan
         self._config = config
+        self._full_stop = full_stop
         self._generator = generator
         self._round = 0
         self._is_forked = False
         self._looks: list[_Look] = []  # of each token since the round began
         self._stops: list[CandidateStop | None] = []
+        self._greedy: Candidate | None = None  # the last one
+        self._cuts: set[int] = set()  # rows of branches that cut it short
         self._written: dict[Handle, _Written] = {}
         self.sampled_tokens = 0
 
@@ -189,18 +212,28 @@ class BranchProposer:
         self._stops = [None]
         while not self._decoding.complete():
             self._step(self._chosen)
-        return self._candidates(beam, [0])[0]
+        self._greedy, self._cuts = None, set()
+        (self._greedy,) = self._candidates(beam, [0])
+        return self._greedy
 
     def branches(self, beam: Beam) -> list[Candidate]:
-        """Rewrite the last sentence from each of its least certain tokens on, with the runner-up in its place."""
-        written = self._decoding.rows[0].measured_tokens
-        behind = [float(look.behind) for look in self._looks[:written]]
-        places = sorted(
-            (place for place, value in enumerate(behind) if value > -torch.inf), key=lambda place: -behind[place]
-        )[: self._config.branches]
-        if not places or self._stops[0] == "not_finite":
+        """Rewrite the last sentence from its first and its least certain tokens on, or cut it short."""
+        if self._stops[0] == "not_finite":
             return []
-        runner_ups = torch.stack([self._looks[place].runner_up for place in places])
+        written = self._decoding.rows[0].measured_tokens
+        places = _greatest([float(look.behind) for look in self._looks[:written]])
+        opening = [0] if 0 in places[self._config.branches :] else []
+        places = places[: self._config.branches] + opening
+        tokens = [int(self._looks[place].runner_up) for place in places]
+        if self._full_stop is not None:
+            done = {place for place, token in zip(places, tokens, strict=True) if token == self._full_stop}
+            ends = _greatest([float(look.stop_behind) for look in self._looks[: written - LEAST_CUT]])
+            ends = [end for end in ends if end >= SHORTEST_CUT and end not in done][: self._config.cuts]
+            places, tokens = [*places, *ends], [*tokens, *[self._full_stop] * len(ends)]
+        if not places:
+            return []
+        self._cuts = {row for row, token in enumerate(tokens, 1) if token == self._full_stop}
+        replaced = torch.tensor(tokens, device=self._looks[0].runner_up.device)
         self._decoding.fork([0] * (len(places) + 1), [None, *places])
         self._is_forked = True
         self._stops = [self._stops[0], *[None] * len(places)]
@@ -208,7 +241,7 @@ class BranchProposer:
         given_up: set[int] = set()
         taking = self._decoding.running
         if taking:
-            self._step(lambda _: runner_ups[[row - 1 for row in taking]])
+            self._step(lambda _: replaced[[row - 1 for row in taking]])
         while not self._decoding.complete():
             for index in self._decoding.running:
                 row = self._decoding.rows[index]
@@ -271,7 +304,8 @@ class BranchProposer:
         others = scores.scatter(-1, chosen[:, None], -torch.inf)
         others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
         second, runner_up = others.max(-1)
-        self._looks.append(_Look(runner_up[0], (second - best)[0]))
+        stop = others.new_tensor(-torch.inf) if self._full_stop is None else others[0, self._full_stop]
+        self._looks.append(_Look(runner_up[0], (second - best)[0], stop - best[0]))
         return chosen
 
     def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
@@ -291,8 +325,21 @@ class BranchProposer:
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
             ids, text = written[row].token_ids, written[row].text
             altered = tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
-            candidates.append(Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob, altered))
+            loose = self._loose_pronoun(text, beam) if self._config.clear_pronouns else None
+            cut = row in self._cuts
+            candidates.append(
+                Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob, altered, loose, cut)
+            )
         return candidates
+
+    def _loose_pronoun(self, text: str, beam: Beam) -> str | None:
+        """Find a pronoun without its noun; where nothing is shown yet, the sentence that branches replace is hidden."""
+        handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
+        hidden = [self._written[handle].text for handle in handles][::-1]
+        if self._greedy is not None and not beam.sentences:
+            hidden.append(self._greedy.text)
+        question, *passages = self._sources
+        return loose_pronoun(text, f"{question} {beam.text}", hidden, passages)
 
     def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> _Written:
         """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""
@@ -323,6 +370,17 @@ class BranchProposer:
     def _new_tokens(self, index: int) -> tuple[int, ...]:
         row = self._decoding.rows[index]
         return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+
+
+def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the token of a full stop after a word; None if the tokenizer has none of its own."""
+    token = tokenizer("it.", add_special_tokens=False)["input_ids"][-1]
+    return token if tokenizer.decode([token]).strip() == "." else None
+
+
+def _greatest(values: Sequence[float]) -> list[int]:
+    """Return the places of those values that are not infinite, the greatest first."""
+    return sorted((i for i, value in enumerate(values) if value > -torch.inf), key=lambda place: -values[place])
 
 
 def _first(scores: Tensor) -> Tensor:

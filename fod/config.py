@@ -105,14 +105,14 @@ class FODConfig:
     propose: Literal["sample", "branch"] = "sample"
     """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, until the
     answer ends. ``branch``: the sentence is rewritten from its least certain tokens, or hidden, and decoding is greedy
-    again. It is not random, and tau_1 applies to all sentences; see :func:`fod.repair`."""
+    again. It is not random; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
     """tau_1 in [0, 1]: the first greedy sentence that scores lower is taken back. None takes the monitor's own,
     ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released. See
     :class:`fod.Thresholds` for what this guarantees, and why the search of stage 2 is outside the guarantee."""
     prune_threshold: Threshold | None = None
-    """tau_2 in [0, 1]: a sampled sentence that scores lower is dropped. None and ``"calibrated"`` as for tau_1; must be
-    None with ``branch``."""
+    """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None and ``"calibrated"`` as for
+    tau_1; with ``branch``, None takes tau_1 if that is higher."""
     beam_size: int = 2
     """K: number of beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6
@@ -136,13 +136,18 @@ class FODConfig:
     """With ``branch``: share, in [0, 1], of the likeliest token's probability with the context; tokens below it are
     excluded."""
     branches: int = 4
-    """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it."""
+    """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
+    cuts: int = 2
+    """With ``branch``: number of further tokens at which the sentence is cut short, where a full stop is plausible."""
     max_skips: int = 2
     """With ``branch``: number of sentences of an answer that may be hidden: the model continues after them, but they
     are left out of the answer."""
     exact_names: bool | None = None
     """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
     :func:`fod.altered_names`. None: only with ``branch``, since Algorithm 1 decides by scores alone."""
+    clear_pronouns: bool = True
+    """With ``branch``: True also rejects sentences that open with a pronoun whose noun is hidden; see
+    :func:`fod.loose_pronoun`."""
     max_sentences: int = 32
     """Largest number of sentences in an answer."""
     on_exhausted: OnExhausted = "stop"
@@ -157,17 +162,13 @@ class FODConfig:
             check_threshold(getattr(self, name), name)
         for name in ("beam_size", "samples_per_step", "branches", "max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
-        check_count(self.max_skips, "max_skips", least=0)
+        for name in ("cuts", "max_skips"):
+            check_count(getattr(self, name), name, least=0)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
         check_strength(self.alpha, "alpha")
         check_share(self.plausibility, "plausibility")
         if self.propose not in ("sample", "branch"):
             raise InputError(f"propose must be 'sample' or 'branch'; found {self.propose!r}")
-        if self.propose == "branch" and self.prune_threshold is not None:
-            raise InputError(
-                "with propose='branch', backtrack_threshold applies to all sentences; found prune_threshold="
-                f"{self.prune_threshold}. Leave it out"
-            )
         if self.until not in ("any", "all"):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
         if not callable(self.on_exhausted) and self.on_exhausted not in ("stop", "abstain", "annotate"):
@@ -198,8 +199,8 @@ class Thresholds:
     backtrack : float
         tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold.
     prune : float or None
-        tau_2 in [0, 1], for sampled sentences; equals tau_1 for branches. None if the decoder has neither: an answer
-        then ends where stage 1 backtracks.
+        tau_2 in [0, 1], for sampled sentences and branches. None if the decoder has neither: an answer then ends where
+        stage 1 backtracks.
     guarantee : RiskControlledThreshold or None
         The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
         ``guarantee.threshold``. None if none was requested.
@@ -236,11 +237,10 @@ def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
             "none; choose another on_exhausted, or pass numbers as thresholds"
         )
     tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, guarantee)
-    if config.propose == "branch":
-        return Thresholds(tau_1, tau_1, guarantee)
-    return Thresholds(
-        tau_1, _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee), guarantee
-    )
+    tau_2 = _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee)
+    if config.propose == "branch" and config.prune_threshold is None:
+        tau_2 = max(tau_1, tau_2)
+    return Thresholds(tau_1, tau_2, guarantee)
 
 
 def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import torch
 
-from fod.branch import BranchProposer, repair
+from fod.branch import BranchProposer, full_stop_of, repair
 from fod.config import FODConfig, Thresholds
 from fod.drop_in import plan_within
 from fod.propose import SentenceProposer
@@ -207,8 +207,10 @@ class Writing:
             plan = plan_within(self._plan, limit)
             propose: SentenceProposer | BranchProposer
             if config.propose == "branch":
-                propose = BranchProposer(watched, plan, left, generator=self._generator)
-                steps = Returning(repair(propose, left, self._thresholds.backtrack))
+                propose = BranchProposer(
+                    watched, plan, left, full_stop=full_stop_of(self._monitor.tokenizer), generator=self._generator
+                )
+                steps = Returning(repair(propose, left, self._thresholds))
             else:
                 propose = SentenceProposer(watched, plan, left, generator=self._generator)
                 steps = Returning(walk(propose, left, self._thresholds))

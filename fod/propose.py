@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
-from fod.names import altered_names
 from fod.types import Beam, Candidate, CandidateStop
+from fod.wording import altered_names
 from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals

@@ -170,11 +170,11 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Return True if all sentences of a candidate may stay and it has no altered name.
+    """Return True if all sentences of a candidate may stay and its wording has no fault.
 
     A text that broke off because no token could be chosen may not stay, even without a sentence.
     """
-    is_whole = candidate.stop != "not_finite" and not candidate.altered
+    is_whole = candidate.stop != "not_finite" and not candidate.fault
     return is_whole and all(passes(s, threshold) for s in candidate.sentences)
 
 
@@ -196,7 +196,7 @@ def _greedy(
 
 
 def _extended(beams: Sequence[Beam], candidate: Candidate, tau_2: float) -> Beam:
-    failing = [s for s in candidate.sentences if candidate.altered or not passes(s, tau_2)]
+    failing = [s for s in candidate.sentences if candidate.fault or not passes(s, tau_2)]
     return beams[candidate.parent].extended(candidate, failing=failing)
 
 
@@ -226,7 +226,7 @@ def _node(
     passed = any(candidate.handle == other.handle for other in step.passed)
     kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
     score = _lowest(candidate.sentences)
-    threshold = f"τ₂ is {thresholds.prune:.2f}"
+    threshold = candidate.fault or f"τ₂ is {thresholds.prune:.2f}"
     if candidate.handle in result.beam.handles:
         if passed:
             return TraceNode(text, score, "answer", "in the answer", children)
@@ -242,7 +242,7 @@ def _branch_trace(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNo
     after: tuple[TraceNode, ...] = ()
     for step in reversed(result.rounds):
         after = tuple(
-            _branch_node(candidate, step, result, f"τ is {thresholds.backtrack:.2f}", place > 0, after)
+            _branch_node(candidate, step, result, thresholds, place > 0, after)
             for place, candidate in enumerate(step.candidates)
         )
     return after
@@ -252,12 +252,15 @@ def _branch_node(
     candidate: Candidate,
     step: Round,
     result: SearchResult,
-    threshold: str,
+    thresholds: Thresholds,
     is_branch: bool,
     after: tuple[TraceNode, ...],
 ) -> TraceNode:
     text = " ".join(sentence.text for sentence in candidate.sentences)
     score, how = _lowest(candidate.sentences), "a branch" if is_branch else "greedy"
+    threshold = f"τ₂ is {thresholds.prune:.2f}" if is_branch else f"τ₁ is {thresholds.backtrack:.2f}"
+    if candidate.fault and all(passes(s, thresholds.backtrack) for s in candidate.sentences):
+        threshold = candidate.fault
     if candidate.handle in result.beam.skipped:
         return TraceNode(text, score, "skipped", f"hidden: {threshold}, and no branch passed", after)
     passed = candidate in step.passed

@@ -43,6 +43,10 @@ class Candidate:
         Log-probability of its tokens with the context, in nats, by which branches are compared; 0 elsewhere.
     altered : tuple of str
         Names in it that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
+    loose : str or None
+        The pronoun that it opens with, if the noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`.
+    is_cut : bool
+        True for a branch that cuts the sentence short.
     """
 
     parent: int
@@ -53,6 +57,15 @@ class Candidate:
     text: str = ""
     log_prob: float = 0.0
     altered: tuple[str, ...] = ()
+    loose: str | None = None
+    is_cut: bool = False
+
+    @property
+    def fault(self) -> str:
+        """The fault of its wording, with which it does not pass whatever its score; empty for none."""
+        if self.altered:
+            return f"a name altered: {', '.join(self.altered)}"
+        return f"a pronoun without its noun: {self.loose}" if self.loose else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
 }
 """Decoders that take each option; an option that is not given is None."""
 
-_OF_SAMPLES = ("temperature", "top_p", "prune_threshold", "beam_size", "samples_per_step", "share_samples", "until")
+_OF_SAMPLES = ("temperature", "top_p", "beam_size", "samples_per_step", "share_samples", "until")
 _OF_BRANCHES = ("branches", "max_skips", "alpha", "plausibility")
 """Options of fod that only one way of ``--propose`` has."""
 

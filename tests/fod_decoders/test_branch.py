@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from fod import Beam, Candidate, FODConfig, FODGenerator, altered_names, is_near_repeat, repair, trace_of
+from fod import (
+    Beam,
+    Candidate,
+    FODConfig,
+    FODGenerator,
+    Thresholds,
+    altered_names,
+    is_near_repeat,
+    loose_pronoun,
+    repair,
+    trace_of,
+)
 from syncheck import SentenceScore
 from syncheck.decoding import drain
 from syncheck.errors import InputError
@@ -19,7 +30,7 @@ BAD = {"It is in Spain.": 0.1}
 
 def decoder(answers, supports=BAD, **options):
     monitor = scripted_monitor(answers, supports=supports)
-    config = FODConfig(**{"propose": "branch", "backtrack_threshold": 0.7, **options})
+    config = FODConfig(**{"propose": "branch", "backtrack_threshold": 0.7, "prune_threshold": 0.7, **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
@@ -83,6 +94,39 @@ class TestRunnerUps:
         assert (found[0.0].response, found[5.0].response) == (WRONG, RIGHT)
         replayed = monitor.score(prompt, response=RIGHT)  # signals are of the raw logits
         np.testing.assert_allclose(found[5.0].tokens.log_prob, replayed.tokens.log_prob, atol=1e-5)
+
+    def test_branches_have_a_threshold_of_their_own(self):
+        answers, supports = {WRONG: 0.6, RIGHT: 0.4}, BAD | {"It is in France.": 0.8}
+        strict = decoder(answers, supports, prune_threshold=0.85)
+        assert "France" not in answer(strict).report.response
+        assert answer(decoder(answers, supports, prune_threshold=0.75)).report.response == RIGHT
+        assert answer(decoder({RIGHT: 1.0}, supports, prune_threshold=0.85)).report.response == RIGHT
+        for tau_1, found in ((0.7, 0.85), (0.9, 0.9)):  # without one, the monitor's own, and no less than tau_1
+            assert decoder(answers, backtrack_threshold=tau_1, prune_threshold=None).thresholds.prune == found
+
+
+class TestCuts:
+    LONG = "Lyon is large, has two rivers, and lies in Spain."
+    CUT = "Lyon is large, has two rivers."
+    SUPPORTS = {LONG: 0.1}
+
+    def test_the_sentence_is_cut_short_where_a_full_stop_is_plausible(self):
+        answers = {self.LONG: 0.8, self.CUT: 0.2}
+        out = answer(decoder(answers, self.SUPPORTS))
+        assert (out.report.response, [s.text for s in out.dropped]) == (self.CUT, [self.LONG])
+        assert [c.is_cut for c in out.search.rounds[0].candidates] == [False, True]
+        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ""
+
+    def test_a_place_where_the_full_stop_comes_third(self):
+        other = "Lyon is large, has two rivers and lies in Peru."
+        answers, supports = {self.LONG: 0.5, other: 0.3, self.CUT: 0.2}, self.SUPPORTS | {other: 0.1}
+        assert answer(decoder(answers, supports, cuts=0)).report.response == ""
+        assert answer(decoder(answers, supports)).report.response == self.CUT
+
+    def test_a_whole_sentence_comes_first(self):
+        whole = "Lyon is large, has two rivers, and lies in France."
+        out = answer(decoder({self.LONG: 0.5, whole: 0.2, self.CUT: 0.3}, self.SUPPORTS))
+        assert len(out.search.rounds[0].passed) == 2 and out.report.response == whole
 
 
 class TestHidden:
@@ -263,7 +307,7 @@ class Scripted:
 
 
 def repaired(*steps, **options):
-    return drain(repair(Scripted(*steps), FODConfig(propose="branch", **options), 0.7))
+    return drain(repair(Scripted(*steps), FODConfig(propose="branch", **options), Thresholds(0.7, 0.7)))
 
 
 def test_the_walk_alone():
@@ -308,6 +352,55 @@ def test_a_name_that_is_nearly_one_of_the_passages_does_not_pass(text):
     assert (marked.report.response, marked.marked) == (text, (1,))
 
 
+PEOPLE = "Ann Lee is old. Bob Cox is young. He is a poet. The poet is rich."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "hidden", "found"),
+    [
+        ("He is a poet.", "Who is old? Ann Lee is old.", ["Bob Cox is young."], "He"),
+        ("However, his aunt is a poet.", "Who?", ["Bob Cox is young."], "his"),
+        ("He is a poet.", "Who is old?", ["Bob Cox is young.", "He is rich."], "He"),  # through the second one
+        ("He is a poet.", "Who is old? Ann Lee is old.", ["The poet is rich."], "He"),  # a noun that is not shown
+        ("He is a poet.", "who is bob cox?", ["Bob Cox is young."], None),
+        ("He is a poet.", "Who is old? Ann Lee is old.", ["She is rich."], None),
+        ("He is a poet.", "Who is old? Ann Lee is old.", [], None),
+        ("Helen is a poet.", "Who is old?", ["Bob Cox is young."], None),
+    ],
+)
+def test_loose_pronouns(text, shown, hidden, found):
+    assert loose_pronoun(text, shown, hidden, [PEOPLE]) == found
+
+
+class TestPronouns:
+    QUESTION, PASSAGE = "Where is Lyon?", "Lyon is large. Rome is in Italy. It has two rivers. It has one river."
+    TEXT = "Lyon is large. Rome is in Spain. It has one river. Lyon has two rivers."
+
+    def answer(self, answers, **options):
+        fod = decoder(answers, {"Rome is in Spain.": 0.1, "Rome lies on one river.": 1.0}, **options)
+        prompt = fod.monitor.prompt(question=self.QUESTION, context=self.PASSAGE)
+        return fod.generate(prompt, max_new_tokens=60, return_dict_in_generate=True)
+
+    def test_a_pronoun_whose_noun_is_hidden_does_not_pass(self):
+        out = self.answer(self.TEXT)
+        assert out.report.response == "Lyon is large. Lyon has two rivers."
+        assert [span.text for span in out.report.hidden] == [" Rome is in Spain.", " It has one river."]
+        assert out.search.rounds[2].candidates[0].loose == "It"
+        released = self.answer(self.TEXT, clear_pronouns=False).report.response
+        assert released == "Lyon is large. It has one river. Lyon has two rivers."
+
+    def test_it_is_replaced_however_certain_the_model_was(self):
+        other = "Lyon is large. Rome is in Spain. Rome lies on one river. Lyon has two rivers."
+        unsure = "Lyon is large. Rome is in Spain. It has two rivers."
+        out = self.answer({self.TEXT: 0.5, unsure: 0.4, other: 0.1}, branches=1, cuts=0)
+        assert out.report.response == "Lyon is large. Rome lies on one river. Lyon has two rivers."
+
+    def test_a_first_sentence_that_is_replaced_counts_as_hidden(self):
+        answers = {"Rome is in Spain. Lyon is large.": 0.6, "It has one river.": 0.4}
+        assert self.answer(answers).report.response.strip() == "Lyon is large."
+        assert self.answer(answers, clear_pronouns=False).report.response == "It has one river."
+
+
 SOURCES = (
     "El Salvador–Honduras relations are the relations between El Salvador and Honduras. Their envoy lives in Mexico.",
     "Who is Ann Quigley?",
@@ -349,7 +442,7 @@ def test_near_repeats(one, other, expected):
         ({"plausibility": 2}, "plausibility"),
         ({"branches": 0}, "branches"),
         ({"max_skips": -1}, "max_skips"),
-        ({"propose": "branch", "prune_threshold": 0.5}, "prune_threshold"),
+        ({"cuts": -1}, "cuts"),
     ],
 )
 def test_parameters_out_of_range(options, word):

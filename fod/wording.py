@@ -1,4 +1,4 @@
-"""Names that an answer copies wrongly from its passages."""
+"""Wording that scores do not see: names copied wrongly, and pronouns whose noun is not shown."""
 
 from __future__ import annotations
 
@@ -12,6 +12,41 @@ LONG_NAME = 5
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"(?:(?<=[^.!?:\s])\s+[\"'(\[“‘]*|[-–—/(])([^\W\d_]+)")
+
+_PRONOUN = re.compile(
+    r"\W*(?:(?:also|additionally|furthermore|however|in addition|moreover|then),?\s+)?"
+    r"(he|she|it|they|his|her|its|their|this|these)\b",
+    re.IGNORECASE,
+)
+
+
+def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequence[str]) -> str | None:
+    """Return the pronoun with which a sentence opens, if what it stands for is in a hidden sentence.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    shown
+        The question and the answer before it, as a reader sees them.
+    hidden
+        Sentences that the model wrote in between, which the reader does not see.
+    sources
+        Passages, which tell names from other words that begin a sentence.
+
+    Returns
+    -------
+    str or None
+        None also if the last hidden sentence that opens with no pronoun has a name that is shown, or if all of them
+        open with one.
+    """
+    found = _PRONOUN.match(text)
+    named = next((sentence for sentence in reversed(hidden) if not _PRONOUN.match(sentence)), None)
+    if found is None or named is None:
+        return None
+    common = {word for each in (*sources, *hidden) for word in _WORD.findall(each) if word[0].islower()}
+    names = {word.casefold() for word in _WORD.findall(named) if word[0].isupper() and word.casefold() not in common}
+    return None if names & {word.casefold() for word in _WORD.findall(shown)} else found[1]
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:
