@@ -1,11 +1,14 @@
 """Stand-ins with exact behaviour: texts a random model would never write, scores and support by formula."""
 
+import copy
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import normalizers
 
 from syncheck.files import write_digests
 
@@ -22,6 +25,24 @@ ANSWER = (
     "play long? No one knows it."
 )
 """Five sentences; as a response its first token begins with a space."""
+
+REWRITINGS = {
+    "a space before it": normalizers.Prepend(" "),
+    "composed": normalizers.NFC(),
+    "decomposed": normalizers.NFD(),
+    "compatible": normalizers.NFKC(),
+    "stripped": normalizers.Strip(),
+    "lower case": normalizers.Lowercase(),
+}
+"""What a tokenizer may do to a text before it reads it."""
+
+
+def rewriting(golden: Any, normalizer: normalizers.Normalizer) -> Any:
+    """Return a golden model whose tokenizer rewrites texts before its own normalizer does."""
+    tokenizer = copy.deepcopy(golden.tokenizer)
+    own = tokenizer.backend_tokenizer.normalizer
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizer, own] if own else [normalizer])
+    return replace(golden, tokenizer=tokenizer)
 
 
 def wavy(values: dict[str, float]) -> float:

@@ -36,6 +36,7 @@ SELF_RAG = (
     *("[Retrieval]", "<paragraph>", "</paragraph>", "[Relevant]"),
     *("[Fully supported]", "[Partially supported]", "[No support / Contradictory]"),
 )
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,:"
 
 
@@ -67,10 +68,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vocabulary = bert_vocabulary()
     config = encoder_config(
         vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
+        **SIZES,
     )
     model = CrossEncoder(config).eval()
     torch.nn.init.normal_(model.head.weight)
@@ -85,10 +83,7 @@ def classifier_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(1)
     config = BertConfig(
         vocab_size=len(small_vocabulary()),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
+        **SIZES,
         max_position_embeddings=64,
         id2label={0: "contradiction", 1: "ENTAILMENT", 2: "neutral"},
         initializer_range=0.5,
@@ -140,11 +135,8 @@ def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **SIZES,
         num_key_value_heads=2,
-        intermediate_size=48,
         max_position_embeddings=512,
         initializer_range=0.5,
         bos_token_id=None,
@@ -163,11 +155,8 @@ def tiny_reader() -> ReaderAligner:
     torch.manual_seed(4)
     config = LlamaConfig(
         vocab_size=len(small_vocabulary()),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        **SIZES,
         num_key_value_heads=2,
-        intermediate_size=48,
         initializer_range=0.5,
     )
     return ReaderAligner(LlamaModel(config).eval(), nn.Linear(32, 3), character_tokenizer(small_vocabulary()))

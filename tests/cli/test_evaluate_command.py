@@ -57,24 +57,22 @@ def data(tmp_path):
     return write(tmp_path / "data.jsonl", *labelled(12))
 
 
+def row_of_all_features(chosen, groups, **folding):
+    names = chosen.measured.schema.names
+    systems = [system for system in benchmark_systems(names) if system.name == "all features"]
+    scores = out_of_fold_scores(
+        chosen.features, chosen.y, groups, names=names, systems=systems, aggregator="lr", **folding
+    )
+    return auroc_table(scores, chosen.y, groups).rows[0]
+
+
 def test_ablate(table, tmp_path, capsys):
     output, plot = tmp_path / "x.json", tmp_path / "x.png"
     assert main(["ablate", "--data", table, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())
     chosen = labelled_set(sentences(), "strict")
-    scores = out_of_fold_scores(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
-        names=chosen.measured.schema.names,
-        systems=[system for system in benchmark_systems(chosen.measured.schema.names) if system.name == "all features"],
-        aggregator="lr",
-        folds=3,
-        repeats=3,
-        same_folds=True,
-    )
-    expected = auroc_table(scores, chosen.y, chosen.groups).rows[0]
+    expected = row_of_all_features(chosen, chosen.groups, folds=3, repeats=3, same_folds=True)
     first, *dropped = [row for row in found["strict"]["rows"] if row["subset"] == "all"]
     assert (first["system"], first["auroc"]) == ("all features", pytest.approx(expected.auroc))
     assert first["deviation"] == 0.0
@@ -323,17 +321,7 @@ def test_groups_are_what_is_asked_for(tmp_path):
         found.append(json.loads(output.read_text())["strict"]["rows"])
     assert found[0] == found[1]
     chosen = labelled_set(sentences(shift=1.0), "strict")
-    scores = out_of_fold_scores(
-        chosen.features,
-        chosen.y,
-        chosen.generators,
-        names=chosen.measured.schema.names,
-        systems=[s for s in benchmark_systems(chosen.measured.schema.names) if s.name == "all features"],
-        aggregator="lr",
-        folds=2,
-        repeats=1,
-    )
-    expected = auroc_table(scores, chosen.y, chosen.generators).rows[0]
+    expected = row_of_all_features(chosen, chosen.generators, folds=2, repeats=1)
     by_generator = next(r for r in found[2] if (r["system"], r["subset"]) == ("all features", "all"))
     assert by_generator["auroc"] == pytest.approx(expected.auroc)
     assert [by_generator["low"], by_generator["high"]] == pytest.approx([expected.low, expected.high])

@@ -1,17 +1,13 @@
 """A corpus into a store: killed = not killed, changed = refused, bad rows are rows."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from command_runs import record, write
+from command_runs import LLAMA, record, run_until_killed, write
 
 from syncheck.cli import main
 from syncheck.corpus import Store, answer_corpus, corpus_lines, count_lines
@@ -200,36 +196,11 @@ class TestCommands:
         assert "--engine" in capsys.readouterr().err
 
 
-KILLED = """
-import os, signal, sys
-from syncheck import cli
-from syncheck.corpus.store import Store
-
-add, added = Store.add, []
-
-def killed(self, number, table):
-    if len(added) == 2:
-        (self.folder / "part-000002-0.parquet.unfinished-0").write_bytes(b"PAR1 half")
-        os.kill(os.getpid(), signal.SIGKILL)
-    added.append(number)
-    add(self, number, table)
-
-Store.add = killed
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
 @pytest.mark.slow
 def test_the_command_goes_on_after_a_kill(tmp_path):
-    golden = Path(__file__).parents[1] / "golden" / "signals" / "llama"
     source = write(tmp_path / "in.jsonl", *(record(i) for i in range(6)), "not JSON")
-    command = ["score", "--model", str(golden), "--aligner", "none", "--input", source, "--part-size", "2", "--output"]
-    found = subprocess.run(
-        [sys.executable, "-c", KILLED, *command, f"{tmp_path}/store/"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-    )
-    assert found.returncode == -signal.SIGKILL, found.stderr.decode()
+    command = ["score", "--model", str(LLAMA), "--aligner", "none", "--input", source, "--part-size", "2", "--output"]
+    run_until_killed(*command, f"{tmp_path}/store/")
     assert len(parts(tmp_path / "store")) == 2
     assert main([*command, f"{tmp_path}/store/"]) == 2
     assert main([*command, f"{tmp_path}/whole/"]) == 2

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from doubles import PASSAGES, QUESTION
+from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers
@@ -17,12 +17,7 @@ from syncheck.training import measure
 
 ANSWER = "Scott is a rugby player. He has wings."
 REWRITTEN = {
-    "a space before it": normalizers.Prepend(" "),
-    "composed": normalizers.NFC(),
-    "decomposed": normalizers.NFD(),
-    "compatible": normalizers.NFKC(),
-    "stripped": normalizers.Strip(),
-    "lower case": normalizers.Lowercase(),
+    **REWRITINGS,
     "one space for two": normalizers.Replace("  ", " "),
     "taken out": normalizers.Replace("*", ""),
 }
@@ -37,11 +32,7 @@ TEXTS = [
 
 @pytest.fixture(params=REWRITTEN)
 def monitor(request, llama, make_monitor):
-    tokenizer = copy.deepcopy(llama.tokenizer)
-    own = tokenizer.backend_tokenizer.normalizer
-    rewriting = REWRITTEN[request.param]
-    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([rewriting, own] if own else [rewriting])
-    return make_monitor(replace(llama, tokenizer=tokenizer))
+    return make_monitor(rewriting(llama, REWRITTEN[request.param]))
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))

@@ -1,24 +1,18 @@
 """Tokens and sentences of text that grows are those of the whole text, whatever the tokenizer rewrites."""
 
-import copy
 import random
 import unicodedata
 from dataclasses import replace
 
 import pytest
-from doubles import PASSAGES, QUESTION
+from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from tokenizers import normalizers
 
 from syncheck.streams.reading import GrowingResponse
 
 REWRITTEN = {
     "nothing": normalizers.Sequence([]),
-    "a space before it": normalizers.Prepend(" "),
-    "composed": normalizers.NFC(),
-    "decomposed": normalizers.NFD(),
-    "compatible": normalizers.NFKC(),
-    "stripped": normalizers.Strip(),
-    "lower case": normalizers.Lowercase(),
+    **REWRITINGS,
 }
 TEXT = (
     " Scott is old, e.g. he has wings.\n\n- One item.\n- Two items.  It is ½ ﬁne. “Why?” he said... "
@@ -30,11 +24,7 @@ TEXT = (
 
 @pytest.fixture(params=REWRITTEN)
 def monitor(request, llama, make_monitor):
-    tokenizer = copy.deepcopy(llama.tokenizer)
-    own = tokenizer.backend_tokenizer.normalizer
-    rewriting = REWRITTEN[request.param]
-    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([rewriting, own] if own else [rewriting])
-    return make_monitor(replace(llama, tokenizer=tokenizer))
+    return make_monitor(rewriting(llama, REWRITTEN[request.param]))
 
 
 def in_pieces(text, size):

@@ -1,15 +1,13 @@
 """Resumable extraction: killed and started again = never killed; sharded = whole; changed = refused."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_runs import LLAMA, run_until_killed
 from made_up import record, records
 
 from syncheck import Monitor
@@ -299,40 +297,18 @@ def test_sizes_and_folders_that_cannot_be_used(monitor, tmp_path):
         measure_to_parquet(monitor, records(1), tmp_path / "no" / "x.parquet")
 
 
-KILLED = """
-import os, signal, sys
-from syncheck import cli
-from syncheck.corpus import Store
-
-add, added = Store.add, []
-
-def killed(self, number, table):
-    if len(added) == 2:
-        (self.folder / "part-000002-0.parquet.unfinished-0").write_bytes(b"PAR1 half")
-        os.kill(os.getpid(), signal.SIGKILL)
-    added.append(number)
-    add(self, number, table)
-
-Store.add = killed
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_the_command_goes_on_after_a_kill(tmp_path):
-    golden = Path(__file__).parents[1] / "golden" / "signals" / "llama"
     data = tmp_path / "data.jsonl"
     with data.open("w") as lines:
         for given in records(7):
             spans = [{"start": span.start, "end": span.end} for span in given.spans]
             values = {"id": given.id, "question": given.question, "context": given.passages}
             lines.write(json.dumps({**values, "response": given.response, "spans": spans}) + "\n")
-    command = ["features", "--model", str(golden), "--aligner", "none", "--data", str(data), "--part-size", "2"]
+    command = ["features", "--model", str(LLAMA), "--aligner", "none", "--data", str(data), "--part-size", "2"]
     command += ["--batch-size", "2", "--output"]
     path, whole = tmp_path / "x.parquet", tmp_path / "whole.parquet"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    found = subprocess.run([sys.executable, "-c", KILLED, *command, str(path)], env=environment, capture_output=True)
-    assert found.returncode == -signal.SIGKILL, found.stderr.decode()
+    run_until_killed(*command, str(path))
     folder = tmp_path / "x.parquet.parts"
     assert len(list(folder.glob("part-*.parquet"))) == 2 and len(list(folder.glob("*unfinished*"))) == 1
     before = {p.name: p.stat().st_mtime_ns for p in folder.glob("part-*.parquet")}
