@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import takewhile
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig, Thresholds
-from fod.propose import contrasted, sample_nucleus
+from fod.propose import SessionProposer, Written, contrasted, likeliest
 from fod.search import may_stay, passes
-from fod.types import Beam, Candidate, CandidateStop, Handle, Progress, Round, SearchResult
-from fod.wording import altered_names, loose_pronoun
+from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from fod.wording import loose_pronoun
 from syncheck import Report, SentenceScore
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.report import HiddenSpan
 from syncheck.types import SentenceSignals
 
@@ -129,17 +129,6 @@ def _repeats(candidate: Candidate, beam: Beam) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """Candidate as it was measured, with positions in the answer, its own text and the characters of its tokens."""
-
-    signals: Sequence[SentenceSignals]
-    text: str
-    char_spans: Sequence[tuple[int, int]]
-    token_ids: tuple[int, ...]
-    end_token: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Look:
     """Runner-up at a step: the likeliest token () besides the chosen one.
 
@@ -151,26 +140,12 @@ class _Look:
     stop_behind: Tensor
 
 
-class BranchProposer:
+class BranchProposer(SessionProposer):
     """Continues one answer sentence by sentence in a monitored session; see :class:`fod.ProposeBranches`.
 
-    Parameters
-    ----------
-    watched
-        An open session with one row, in which nothing has been decoded.
-    plan
-        The arguments of ``generate``; its processors are applied to the contrast of the logits.
-    config
-        Parameters of the contrast and the branches, and of sampling with ``sample_first``.
-    full_stop
-        Token of a full stop, with which a sentence is cut short; None turns cuts off.
-    generator
-        Source of randomness, for ``sample_first``.
-
-    Attributes
-    ----------
-    sampled_tokens : int
-        Number of tokens decoded so far, including those that were discarded.
+    The parameters are those of :class:`fod.SentenceProposer`, where ``sample_first`` alone needs the source of
+    randomness and the processors of ``generate`` are applied to the contrast of the logits. ``full_stop`` is the token
+    of a full stop, with which a sentence is cut short; None turns cuts off.
     """
 
     def __init__(
@@ -182,21 +157,12 @@ class BranchProposer:
         full_stop: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        self._watched = watched
-        self._decoding = watched.decoding
-        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
-        self._plan = plan
-        self._config = config
+        super().__init__(watched, plan, config, generator=generator)
         self._full_stop = full_stop
-        self._generator = generator
-        self._round = 0
         self._is_forked = False
         self._looks: list[_Look] = []  # of each token since the round began
-        self._stops: list[CandidateStop | None] = []
         self._greedy: Candidate | None = None  # the last one
         self._cuts: set[int] = set()  # rows of branches that cut it short
-        self._written: dict[Handle, _Written] = {}
-        self.sampled_tokens = 0
 
     def greedy(self, beam: Beam) -> Candidate:
         """Continue the answer with the likeliest sentence under the contrast."""
@@ -211,7 +177,7 @@ class BranchProposer:
         self._is_forked = False
         self._stops = [None]
         while not self._decoding.complete():
-            self._step(self._chosen)
+            self._step(self._chosen, one_sentence=False, adjust=self._contrasted)
         self._greedy, self._cuts = None, set()
         (self._greedy,) = self._candidates(beam, [0])
         return self._greedy
@@ -241,7 +207,7 @@ class BranchProposer:
         given_up: set[int] = set()
         taking = self._decoding.running
         if taking:
-            self._step(lambda _: replaced[[row - 1 for row in taking]])
+            self._step(lambda _: replaced[[row - 1 for row in taking]], one_sentence=True, adjust=self._contrasted)
         while not self._decoding.complete():
             for index in self._decoding.running:
                 row = self._decoding.rows[index]
@@ -249,40 +215,24 @@ class BranchProposer:
                     row.end()
                     given_up.add(index)
             if not self._decoding.complete():
-                self._step(_first)
+                self._step(likeliest, one_sentence=True, adjust=self._contrasted)
         return self._candidates(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
         """Return the report of an answer, from the signals kept when its sentences were scored."""
-        shown: list[_Written] = []
+        shown: list[Written] = []
         hidden: list[HiddenSpan] = []
         for handle in beam.handles:
             written = self._written[handle]
             if handle in beam.skipped:
-                place = (sum(len(part.text) for part in shown), sum(len(part.token_ids) for part in shown))
-                hidden.append(HiddenSpan(*place, written.text, written.token_ids))
+                hidden.append(HiddenSpan(*_size(shown), written.transcript.text, written.token_ids))
             else:
                 shown.append(written)
         answer = ScoredAnswer(self._watched.scorer)
         answer.keep([signals for part in shown for signals in part.signals], beam.sentences)
-        transcript = Transcript("".join(part.text for part in shown), [s for part in shown for s in part.char_spans])
+        parts = [part.transcript for part in shown]
+        transcript = Transcript("".join(part.text for part in parts), [s for part in parts for s in part.char_spans])
         return replace(answer.report(transcript, stop=stop, seconds=seconds), hidden=tuple(hidden))
-
-    def response_ids(self, beam: Beam) -> list[int]:
-        """Return the tokens of an answer, with the end-of-text token that ended it."""
-        end = self._written[beam.handles[-1]].end_token if beam.handles else None
-        return [*beam.token_ids, *(() if end is None else (end,))]
-
-    def _step(self, choose: Callable[[Tensor], Tensor]) -> None:
-        running = self._decoding.running
-        step = take_step(
-            self._decoding, self._plan, choose, rows=running, one_sentence=self._is_forked, adjust=self._contrasted
-        )
-        for index in running:
-            stop, row = step.stops[index], self._decoding.rows[index]
-            if stop is not None:
-                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
-            self.sampled_tokens += stop != "end_of_text" and not (self._is_forked and stop is None and row.closed)
 
     def _contrasted(self, logits: Tensor, rows: Sequence[int]) -> Tensor:
         return contrasted(
@@ -296,10 +246,7 @@ class BranchProposer:
         """Choose a token (1,), normally the likeliest, and note the likeliest other one that does not end the text."""
         best, chosen = scores.max(-1)
         if self._config.sample_first:
-            config = self._config
-            chosen = sample_nucleus(
-                scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator
-            )
+            chosen = self._sampled(scores)
             best = scores.gather(-1, chosen[:, None])[:, 0]
         others = scores.scatter(-1, chosen[:, None], -torch.inf)
         others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
@@ -323,33 +270,31 @@ class BranchProposer:
             handle = (self._round, row)
             self._written[handle] = written[row]
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
-            ids, text = written[row].token_ids, written[row].text
-            altered = tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
+            ids, text, stop = written[row].token_ids, written[row].transcript.text, self._stops[row]
+            altered = self._altered(text)
             loose = self._loose_pronoun(text, beam) if self._config.clear_pronouns else None
             cut = row in self._cuts
-            candidates.append(
-                Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob, altered, loose, cut)
-            )
+            candidates.append(Candidate(0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut))
         return candidates
 
     def _loose_pronoun(self, text: str, beam: Beam) -> str | None:
         """Find a pronoun without its noun; where nothing is shown yet, the sentence that branches replace is hidden."""
         handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
-        hidden = [self._written[handle].text for handle in handles][::-1]
+        hidden = [self._written[handle].transcript.text for handle in handles][::-1]
         if self._greedy is not None and not beam.sentences:
             hidden.append(self._greedy.text)
         question, *passages = self._sources
         return loose_pronoun(text, f"{question} {beam.text}", hidden, passages)
 
-    def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> _Written:
+    def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> Written:
         """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""
         row = self._decoding.rows[index]
         shown = [self._written[handle] for handle in beam.handles if handle not in beam.skipped]
         ids = self._new_tokens(index)
         spans = row.char_spans[row.start : row.start + len(ids)]
         start, stop = (spans[0][0], spans[-1][1]) if spans else (len(row.text), len(row.text))
-        characters = start - sum(len(part.text) for part in shown)
-        tokens = row.start - sum(len(part.token_ids) for part in shown)
+        shown_characters, shown_tokens = _size(shown)
+        characters, tokens = start - shown_characters, row.start - shown_tokens
         signals = [
             replace(
                 each,
@@ -365,11 +310,7 @@ class BranchProposer:
             for each in measured
         ]
         moved = [(first - characters, last - characters) for first, last in spans]
-        return _Written(signals, row.text[start:stop], moved, ids, row.end_token)
-
-    def _new_tokens(self, index: int) -> tuple[int, ...]:
-        row = self._decoding.rows[index]
-        return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+        return Written(signals, Transcript(row.text[start:stop], moved), ids, row.end_token)
 
 
 def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
@@ -383,5 +324,6 @@ def _greatest(values: Sequence[float]) -> list[int]:
     return sorted((i for i, value in enumerate(values) if value > -torch.inf), key=lambda place: -values[place])
 
 
-def _first(scores: Tensor) -> Tensor:
-    return scores.argmax(-1)
+def _size(parts: Sequence[Written]) -> tuple[int, int]:
+    """Return the characters and tokens of some parts."""
+    return sum(len(part.transcript.text) for part in parts), sum(len(part.token_ids) for part in parts)

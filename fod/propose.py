@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fod.config import FODConfig
-from fod.types import Beam, Candidate, CandidateStop
+from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
 from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
@@ -115,15 +115,70 @@ def contrasted(
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """Candidate as it was measured; the transcript has the whole text up to its end."""
+class Written:
+    """Candidate as it was measured, with the text of it alone or of the whole answer up to its end."""
 
     signals: Sequence[SentenceSignals]
     transcript: Transcript
+    token_ids: tuple[int, ...]
     end_token: int | None
 
 
-class SentenceProposer:
+class SessionProposer:
+    """Base of proposers that write with a monitored session; :class:`SentenceProposer` documents the parameters."""
+
+    def __init__(
+        self,
+        watched: ScoredSession,
+        plan: GenerationSetup,
+        config: FODConfig,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self._watched = watched
+        self._decoding = watched.decoding
+        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
+        self._plan = plan
+        self._config = config
+        self._generator = generator
+        self._round = 0
+        self._stops: list[CandidateStop | None] = []
+        self._written: dict[Handle, Written] = {}
+        self.sampled_tokens = 0
+
+    def response_ids(self, beam: Beam) -> list[int]:
+        """Return the tokens of an answer, with the end-of-text token that ended it."""
+        end = self._written[beam.handles[-1]].end_token if beam.handles else None
+        return [*beam.token_ids, *(() if end is None else (end,))]
+
+    def _step(
+        self,
+        choose: Callable[[Tensor], Tensor],
+        *,
+        one_sentence: bool,
+        adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
+    ) -> None:
+        running = self._decoding.running
+        step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=one_sentence, adjust=adjust)
+        for index in running:
+            stop, row = step.stops[index], self._decoding.rows[index]
+            if stop is not None:
+                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
+            self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
+
+    def _sampled(self, scores: Tensor) -> Tensor:
+        config = self._config
+        return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
+
+    def _new_tokens(self, index: int) -> tuple[int, ...]:
+        row = self._decoding.rows[index]
+        return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+
+    def _altered(self, text: str) -> tuple[str, ...]:
+        return tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
+
+
+class SentenceProposer(SessionProposer):
     """Continues beams sentence by sentence in a monitored session; the ``propose`` of :func:`fod.search`.
 
     Parameters
@@ -143,27 +198,14 @@ class SentenceProposer:
         Number of tokens decoded so far, including those that were discarded.
     """
 
-    def __init__(
-        self, watched: ScoredSession, plan: GenerationSetup, config: FODConfig, *, generator: torch.Generator | None
-    ) -> None:
-        self._watched = watched
-        self._decoding = watched.decoding
-        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
-        self._plan = plan
-        self._config = config
-        self._generator = generator
-        self._round = 0
-        self._stops: list[CandidateStop | None] = []
-        self._written: dict[tuple[int, int], _Written] = {}
-        self.sampled_tokens = 0
-
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
         """Propose sentences; see :class:`fod.Propose`."""
         self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
         self._go_to(beams, samples)
         each = samples or 1
+        choose = likeliest if samples is None and not self._config.sample_first else self._sampled
         while not self._decoding.complete():
-            self._step(greedy=samples is None)
+            self._step(choose, one_sentence=samples is not None)
         since = time.perf_counter()
         measured = self._decoding.measure()
         rows = self._without_repeats(each)
@@ -174,12 +216,10 @@ class SentenceProposer:
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
             transcript, parent = self._transcript(row), row // each
-            self._written[handle] = _Written(measured[row], transcript, self._decoding.rows[row].end_token)
-            tokens, text = tuple(self._new_tokens(row)), transcript.text[len(beams[parent].text) :]
-            altered = tuple(altered_names(text, self._sources)) if self._config.keeps_names else ()
-            candidates.append(
-                Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text, altered=altered)
-            )
+            tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
+            self._written[handle] = Written(measured[row], transcript, tokens, self._decoding.rows[row].end_token)
+            stop, altered = self._stops[row], self._altered(text)
+            candidates.append(Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered))
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
@@ -190,11 +230,6 @@ class SentenceProposer:
         answer = ScoredAnswer(self._watched.scorer)
         answer.keep(signals, beam.sentences)
         return answer.report(transcript, stop=stop, seconds=seconds)
-
-    def response_ids(self, beam: Beam) -> list[int]:
-        """Return the tokens of a beam of the last call, with the end-of-text token that ended it."""
-        end = self._written[beam.handles[-1]].end_token if beam.handles else None
-        return [*beam.token_ids, *(() if end is None else (end,))]
 
     def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:
         """Bring the session's rows to the ends of the beams."""
@@ -210,34 +245,15 @@ class SentenceProposer:
         self._round += 1
         self._stops = [None] * len(self._decoding.rows)
 
-    def _step(self, *, greedy: bool) -> None:
-        running = self._decoding.running
-        choose = _likeliest if greedy and not self._config.sample_first else self._sampled
-        step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=not greedy)
-        for index in running:
-            stop, row = step.stops[index], self._decoding.rows[index]
-            if stop is not None:
-                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
-            if stop != "end_of_text" and (greedy or stop is not None or not row.closed):
-                self.sampled_tokens += 1
-
-    def _sampled(self, scores: Tensor) -> Tensor:
-        config = self._config
-        return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
-
     def _without_repeats(self, each: int) -> list[int]:
         seen: set[tuple[int, tuple[int, ...], CandidateStop | None]] = set()
         rows = []
         for row in range(len(self._decoding.rows)):
-            key = (row // each, tuple(self._new_tokens(row)), self._stops[row])
+            key = (row // each, self._new_tokens(row), self._stops[row])
             if key not in seen:
                 seen.add(key)
                 rows.append(row)
         return rows
-
-    def _new_tokens(self, index: int) -> list[int]:
-        row = self._decoding.rows[index]
-        return row.token_ids[row.start : row.start + row.measured_tokens]
 
     def _transcript(self, index: int) -> Transcript:
         row = self._decoding.rows[index]
@@ -246,5 +262,6 @@ class SentenceProposer:
         return Transcript(row.text[: spans[-1][1]] if spans else "", spans)
 
 
-def _likeliest(scores: Tensor) -> Tensor:
+def likeliest(scores: Tensor) -> Tensor:
+    """Return the likeliest token (B,) of each row."""
     return scores.argmax(-1)
