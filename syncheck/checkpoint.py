@@ -37,8 +37,8 @@ _Kind = TypeVar("_Kind", bound="MonitorParts")
 
 FORMAT = 2
 GENERIC = "generic"
-READER = "reader"
 """The bundled monitor that scores answers of any model."""
+READER = "reader"
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -154,7 +154,7 @@ def load(
 
 def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, device: torch.device) -> Aligner | None:
     """Load the aligner that the monitor was trained with, or check that the given one is the same, options included."""
-    name, stored = config["aligner"], config.get("aligner_options", {})  # older files lack the options
+    name, stored = config["aligner"], config["aligner_options"]
     if name is None and given is None:
         return None
     if given is not None and given.name != name:
@@ -166,7 +166,7 @@ def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, dev
             f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
             "Pass the same options, or train the monitor again"
         )
-    expected, weights = config.get("aligner_weights_sha256"), weights_of(aligner)
+    expected, weights = config["aligner_weights_sha256"], weights_of(aligner)
     if expected is not None and weights is not None and not same_weights(weights, expected):
         raise MismatchError(
             f"{directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, found "
@@ -195,11 +195,9 @@ def _read_config(directory: Path) -> dict[str, Any]:
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "
             "save the monitor again with syncheck train or Monitor.fit"
         )
-    expected = {"format", "aligner", "aggregator", "lid_references", "model", "trained_on"}
-    missing = sorted((expected | set(MonitorConfig.__dataclass_fields__)) - set(config))
-    if missing:
+    if missing := sorted(set(_TYPES) - set(config)):
         raise CheckpointError(f"{path} lacks {missing}; it is not a monitor's config, or it is incomplete")
-    wrong = [name for name, types in _TYPES.items() if name in config and type(config[name]) not in types]
+    wrong = [name for name, types in _TYPES.items() if type(config[name]) not in types]
     if wrong or {int, *map(type, config["layers"])} != {int} or {str, *map(type, config["trained_on"])} != {str}:
         raise CheckpointError(f"{path} has values of the wrong type in {wrong or 'a list'}; save the monitor again")
     check_digests(directory, _parts(config))
@@ -216,7 +214,7 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
     fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
     try:
         fields["layers"] = tuple(fields["layers"])
-        # JSON has lists for tuples; options that older files lack are off.
+        # JSON has lists for tuples.
         cut: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields["segmenter"].items()}
         fields["segmenter"] = SegmenterConfig(**cut)
         decided = MonitorConfig(**fields)

@@ -243,6 +243,12 @@ class RefusedRecord:
     id: str
     reason: str
 
+    @classmethod
+    def of(cls, source: str, line: int, row: Mapping[str, Any], reason: str) -> RefusedRecord:
+        """Return the refusal of a row, without the place at which a RecordError begins its reason."""
+        shown = reason.removeprefix(f"{source}:{line}").lstrip(":, ")
+        return cls(source, line, "" if row.get("id") is None else str(row["id"]), shown)
+
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """Read one JSON file in UTF-8."""

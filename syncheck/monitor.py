@@ -60,7 +60,7 @@ class Monitor(StoredMonitor):
         Scores sentences against the context; None leaves ``align_score`` unmeasured.
     trained_on
         Digests of the questions that the aggregator was trained on, so that an evaluation can refuse them; see
-        :func:`syncheck.training.question_digests`. Monitors saved by earlier versions store ids of records.
+        :func:`syncheck.training.question_digests`.
     name
         Name of a bundled monitor, shown in reports.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
+from syncheck.decoding.generation import check_response
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
 from syncheck.errors import InputError, SyncheckError, WrongTypeError, describe_failure
@@ -19,7 +20,7 @@ from syncheck.given import check_sequence, check_text, check_texts
 from syncheck.parts import MonitorParts, require_prompt
 from syncheck.schemas import needs_signals
 from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
-from syncheck.signals import check_one_encoding, check_window, encoding_of, switches_of
+from syncheck.signals import check_window, encoding_of, switches_of
 from syncheck.types import RagPrompt, SentenceSpan
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ def read_response(
             sentences = _cut(sentences, len(read.transcript.text))
     if bounded:
         check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
-        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
-            check_one_encoding(model, len(ids), len(ids) + len(read.token_ids))
+        check_response(model, prompt, len(read.token_ids))
     if sentences is None:
         return read
     texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]

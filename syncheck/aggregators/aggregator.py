@@ -182,12 +182,11 @@ class Aggregator:
             trained = _schema(config["schema"])
             kind, digest, named = (_text(config[name]) for name in ("kind", "weights_sha256", "weights"))
             medians = np.array([np.nan if value is None else _number(value) for value in config["medians"]])
-            # Files from before there was a calibration lack both.
-            calibration, threshold = config.get("calibration"), config.get("calibrated_threshold")
+            calibration, threshold = config["calibration"], config["calibrated_threshold"]
             calibration = None if calibration is None else calibration_from_dict(calibration)
             threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
             base_rate, prior = (
-                None if config.get(name) is None else _number(config[name]) for name in ("base_rate", "prior")
+                None if config[name] is None else _number(config[name]) for name in ("base_rate", "prior")
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error

@@ -226,7 +226,6 @@ class RiskControlledThreshold:
     one_per_question : bool
         True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences
         are independent of each other, which those of one question are not, and it may fail more often than stated.
-        False also for files that do not say.
     """
 
     threshold: float
@@ -259,7 +258,7 @@ class RiskControlledThreshold:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RiskControlledThreshold:
         """Rebuild from ``dataclasses.asdict``, or raise InputError, KeyError, TypeError or ValueError."""
-        one_per_question = stored.get("one_per_question", False)
+        one_per_question = stored["one_per_question"]
         if not isinstance(one_per_question, bool):
             raise TypeError(f"one_per_question must be true or false; found {one_per_question!r}")
         counts = {name: int(stored[name]) for name in ("sentences", "released", "unfaithful")}

@@ -24,9 +24,9 @@ from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
-from syncheck.corpus.records import JsonDict, Work
+from syncheck.corpus.records import Work
 from syncheck.errors import InputError
-from syncheck.files import RefusedRecord
+from syncheck.files import JsonDict, RefusedRecord
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
 from syncheck.training.provenance import instrument_of
@@ -244,25 +244,20 @@ def process(
     for line, row in _answered(lines, target, run) if resume else ():
         seen(row)
         if "error" in row:
-            refused.append(_refused(line, row))
+            refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))
     first = next(lines, None)  # unreadable input is reported before an earlier output is overwritten
     given = lines if first is None else chain([first], lines)
     with _writable(target, "a" if resume else "w") as output:
         for line in tqdm(given, desc="records", unit=" records", disable=None):
             row = answer(line, work) | ({} if run is None else {"digest": line.digest(run)})
             if "error" in row:
-                refused.append(_refused(line, row))
+                refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))
                 sys.stderr.write(f"{line.source}:{line.number}: {refused[-1].reason}\n")
             seen(row)
             text = form(row)
             output.write((printable(text) if output.isatty() else text) + "\n")
             output.flush()
     return refused
-
-
-def _refused(line: Line, row: JsonDict) -> RefusedRecord:
-    reason = str(row["error"]).removeprefix(f"{line.source}:{line.number}").lstrip(":, ")  # a RecordError says where
-    return RefusedRecord(line.source, line.number, "" if row["id"] is None else str(row["id"]), reason)
 
 
 def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[tuple[Line, JsonDict]]:

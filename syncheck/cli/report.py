@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from syncheck.cli.outputs import check_file
 from syncheck.corpus import corpus_lines
-from syncheck.corpus.records import JsonDict
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.errors import InputError, SyncheckError
-from syncheck.files import RefusedRecord, parsed_record
+from syncheck.files import JsonDict, RefusedRecord, parsed_record
 from syncheck.labelling.datasets import load_jsonl
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
@@ -84,12 +83,12 @@ def _answers(
         try:
             row = parsed_record(content, name, number)
             if "error" in row:
-                line = row.get("line")
-                refused.append(_refused(name, line if isinstance(line, int) else number, row, str(row["error"])))
+                line = row["line"] if isinstance(row.get("line"), int) else number
+                refused.append(RefusedRecord.of(name, line, row, str(row["error"])))
                 continue
             answer = answer_of(row)
         except SyncheckError as error:
-            refused.append(_refused(name, number, row, str(error)))
+            refused.append(RefusedRecord.of(name, number, row, str(error)))
             continue
         record = records.get(answer.id)
         if record is None:
@@ -107,11 +106,6 @@ def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
     else:
         for line in corpus_lines(source):
             yield line.source, line.number, line.content
-
-
-def _refused(source: str, number: int, row: JsonDict, reason: str) -> RefusedRecord:
-    reason = reason.removeprefix(f"{source}:{number}").lstrip(":, ")  # a RecordError says where
-    return RefusedRecord(source, number, "" if row.get("id") is None else str(row["id"]), reason)
 
 
 def _records(path: Path) -> dict[str, LabelledResponse]:

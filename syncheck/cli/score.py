@@ -12,10 +12,9 @@ from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
-from syncheck.corpus.records import JsonDict
 from syncheck.corpus.scoring import score_row
 from syncheck.errors import InputError
-from syncheck.files import field
+from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
 from syncheck.report import Answer, Case, Report, render_html
 from syncheck.segments import is_checkable

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from syncheck.corpus.records import JsonDict
+from syncheck.files import JsonDict
 from syncheck.printable import counted, printable
 
 _WORST = 3

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.errors import InputError, MissingExtraError, SyncheckError, describe_failure
-from syncheck.files import parsed_record, record_lines
-
-JsonDict = dict[str, Any]
+from syncheck.files import JsonDict, parsed_record, record_lines
 
 Work = Callable[[JsonDict], JsonDict]
 """Function that returns the row of a record."""

@@ -7,9 +7,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from syncheck.corpus.records import JsonDict, Line, answer
+from syncheck.corpus.records import Line, answer
 from syncheck.errors import InputError
-from syncheck.files import field, fields_found, parsed_record
+from syncheck.files import JsonDict, field, fields_found, parsed_record
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse

@@ -223,8 +223,13 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
     """
     room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
     for prompt in prompts:
-        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
-            check_one_encoding(model, len(ids), len(ids) + room)
+        check_response(model, prompt, room)
+
+
+def check_response(model: PreTrainedModel, prompt: RagPrompt, tokens: int) -> None:
+    """Refuse, with a PromptError, a response of so many tokens that crosses such a length in either branch."""
+    for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
+        check_one_encoding(model, len(ids), len(ids) + tokens)
 
 
 _lock = Lock()

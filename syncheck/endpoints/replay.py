@@ -23,7 +23,7 @@ from syncheck.report import Report
 from syncheck.schemas import LID, beyond_endpoints, needs_signals, signal_features
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import entropy_bounds, kl_bounds
-from syncheck.types import Bounds, RagPrompt, SentenceScore, SentenceSignals, Status
+from syncheck.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -33,8 +33,6 @@ TOP = 20
 PARITY_NATS = 2e-4
 """Largest difference, in nats, between log-probabilities of a server and of transformers in float32; 9.2e-5 was
 measured with vLLM."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

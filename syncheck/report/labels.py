@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
+from syncheck.printable import counted
 from syncheck.schemas import FEATURES, LID
 from syncheck.spans.items import SpanLabels, risk_of
 from syncheck.spans.words import cluster_borders
@@ -72,7 +73,7 @@ def feature_value(name: str, value: float | None) -> str:
         return "not measured"
     unit = feature_label(name).unit.partition(",")[0]
     if unit == "tokens":
-        return _count(round(value), "token")
+        return counted(round(value), "token")
     number = f"{value:.3g}".replace("-", "−")
     return f"{number} {unit}" if unit == "nats" else number
 
@@ -129,17 +130,13 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
     """Return the size of an answer, its time and why it stopped, each in a few words."""
     report, seconds = answer.report, answer.wall_seconds
     return (
-        _count(len(report.sentences), "sentence"),
-        _count(len(report.tokens), "token"),
+        counted(len(report.sentences), "sentence"),
+        counted(len(report.tokens), "token"),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),
         *([] if report.stop is None else [f"stop: {report.stop}"]),
         *([] if report.monitor is None else [f"monitor: {report.monitor}"]),
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 _Rgb = tuple[int, int, int]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.errors import MissingExtraError
+from syncheck.files import JsonDict
 from syncheck.printable import counted, quoted, summary
 from syncheck.spans.items import SpanItem, SpanLabels, label_dict
 from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, TokenSignals
@@ -91,8 +92,6 @@ class HiddenSpan:
     def __repr__(self) -> str:
         return summary(self, f"before character {self.start},", quoted(self.text))
 
-
-JsonDict = dict[str, Any]
 
 _COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from jinja2.utils import htmlsafe_json_dumps
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError
-from syncheck.files import RefusedRecord, field
+from syncheck.files import JsonDict, RefusedRecord, field
 from syncheck.report.html import render_page
 from syncheck.report.labels import (
     BANDS,
@@ -34,8 +34,6 @@ from syncheck.report.labels import (
 from syncheck.schemas import FEATURES, LID
 from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
-JsonDict = dict[str, Any]
-
 MOST_ANSWERS = 10_000
 """Largest number of answers that a page lists, the worst first; all answers are counted."""
 ANSWER_BYTES = 5_000
@@ -45,7 +43,6 @@ KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if 
 """Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
 _STANDS_OUT = 0.75
-_MOST_SIGNALS = 5
 _UNSCORED = 2.0
 """Sort key of answers without a score, which come after all others."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))

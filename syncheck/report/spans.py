@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncheck.files import RefusedRecord
+from syncheck.printable import counted
 from syncheck.report.labels import ShadeView, shades_of
 from syncheck.spans.items import SpanItem, SpanLabels
 
@@ -92,6 +93,5 @@ def span_view(answer: SpanAnswer, number: int, *, method: str, prefix: str) -> S
 def _labels_view(source: str, response: str, labels: SpanLabels) -> LabelsView:
     shades = shades_of(response, labels)
     marked = sum(len(shade.text) for shade in shades if shade.marked)
-    spans = len(labels.hard)
-    facts = f"{spans} span{'' if spans == 1 else 's'}, {marked} of {len(response)} characters"
+    facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(response)} characters"
     return LabelsView(source, facts, shades)

@@ -330,8 +330,7 @@ class _Answering:
         chunks = self._service.source.stream(self._chat, self._authorization)
         async with aclosing(chunks):  # type: ignore[type-var]
             async for chunk in chunks:
-                for choice in chunk.get("choices") or ():
-                    self._service.measured.observe(choice.get("syncheck", {}).get("events", ()))
+                self._service.measured.observe(events_of(chunk))
                 await reply.data(json.dumps(chunk))
         await reply.data("[DONE]")
         await reply.end()

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -15,9 +15,9 @@ from syncheck.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.streams.protocol import (
+    VERSION,
     Append,
     Final,
-    FoldedAnswer,
     Notice,
     ProtocolEvent,
     Retract,
@@ -224,13 +224,15 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, Append))
 
 
-def sentence_values(answer: FoldedAnswer) -> list[dict[str, Any]]:
-    """Return the outcome of each sentence, with its text."""
-    values = []
+def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the text of an answer, and its outcome with that of each sentence."""
+    answer = fold(events)
+    sentences = []
     for sentence in answer.sentences:
         told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
-        values.append({"text": answer.text[sentence.start : sentence.end], **told})
-    return values
+        sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
+    notices = [notice.text for notice in answer.notices]
+    return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -11,7 +11,7 @@ import httpx
 
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, sentence_values, shown_text
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, shown_text, whole_answer
 from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
@@ -124,13 +124,11 @@ class Gateway:
         finally:
             checked.leave()
         outcome = checked.outcome
-        answer = fold(checked.events)
+        text, own = whole_answer(checked.events, outcome.to_dict())
         if outcome.status == "stopped":
             choice = {**choice, "finish_reason": "content_filter"}
             choice.pop("logprobs", None)
-        own = {"v": VERSION, **outcome.to_dict(), "sentences": sentence_values(answer)}
-        own["notices"] = [notice.text for notice in answer.notices]
-        return {**choice, "message": {**message, "content": answer.text}, "syncheck": own | _named(unchecked)}
+        return {**choice, "message": {**message, "content": text}, "syncheck": own | _named(unchecked)}
 
     def _asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> _Asked:
         key = f"Bearer {self._api_key}" if self._api_key is not None else authorization

@@ -19,10 +19,10 @@ from syncheck.serving.checked import (
     in_thread,
     is_checked,
     outcome_of,
-    sentence_values,
     shown_text,
+    whole_answer,
 )
-from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, fold, to_dict
+from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
 from syncheck.streams.writer import EventWriter
 from syncheck.types import RagPrompt
 
@@ -98,10 +98,8 @@ class OwnModel:
         writing = _Writing(self, request)
         async for _ in writing.told():
             pass
-        answer = fold(writing.writer.events)
-        own = {"v": VERSION, **writing.outcome, "sentences": sentence_values(answer)}
-        own["notices"] = [notice.text for notice in answer.notices]
-        message = {"role": "assistant", "content": answer.text}
+        text, own = whole_answer(writing.writer.events, writing.outcome)
+        message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": writing.finish_reason, "syncheck": own}
         return {**self._opening("chat.completion"), "choices": [choice], "usage": writing.usage}
 

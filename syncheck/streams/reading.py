@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from syncheck.decoding import Transcript, end_tokens_of
+from syncheck.decoding.generation import check_response
 from syncheck.given import check_text
 from syncheck.segments import BoundaryFinder, Detokenizer, IncrementalSegmenter, in_given, positions_in
-from syncheck.signals import check_one_encoding, check_window
+from syncheck.signals import check_window
 from syncheck.types import RagPrompt, SentenceSpan
 
 if TYPE_CHECKING:
@@ -206,5 +207,4 @@ class GrowingResponse:
     def _check_room(self, more: int) -> None:
         model, prompt, count = self._monitor.model, self._prompt, len(self.token_ids) + more
         check_window(model, len(prompt.with_context_ids) + count)
-        for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
-            check_one_encoding(model, len(ids), len(ids) + count)
+        check_response(model, prompt, count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -179,17 +179,8 @@ def calibrate_monitor(
     scores = calibration.probability(raw)
     expected = calibration.probability(raw_of_all)
     expected[labelled] = y
-    threshold = None
-    if risk is not None:
-        questions = None if every_sentence else groups
-        try:
-            threshold = choose_risk_controlled_threshold(
-                scores, y, groups=questions, risk=risk, confidence=confidence, seed=seed
-            )
-        except InsufficientDataError as error:
-            raise InsufficientDataError(
-                f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
-            ) from error
+    questions = None if every_sentence else groups
+    threshold = None if risk is None else _guaranteed(scores, y, questions, risk=risk, confidence=confidence, seed=seed)
     calibrated = replace(
         aggregator,
         calibration=calibration,
@@ -220,6 +211,17 @@ def calibrate_monitor(
         y=y,
         curve=curve,
     )
+
+
+def _guaranteed(
+    scores: Floats, y: NDArray[np.int64], groups: NDArray[np.str_] | None, **options: Any
+) -> RiskControlledThreshold:
+    try:
+        return choose_risk_controlled_threshold(scores, y, groups=groups, **options)
+    except InsufficientDataError as error:
+        raise InsufficientDataError(
+            f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
+        ) from error
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:

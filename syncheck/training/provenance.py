@@ -92,11 +92,10 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
     """Return the records whose questions a monitor was trained, or calibrated, on.
 
-    A question is known if it was asked over the same passages, or within the same group. Older monitors kept the ids of
-    their records, and know a record by its id.
+    A question is known if it was asked over the same passages, or within the same group.
     """
     known = monitor.trained_on
-    return [record for record in records if record.id in known or not known.isdisjoint(_digests(record))]
+    return [record for record in records if not known.isdisjoint(_digests(record))]
 
 
 def refuse_seen(

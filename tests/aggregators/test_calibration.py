@@ -149,18 +149,6 @@ def test_a_calibrated_aggregator_saved_is_loaded(method, trained, tmp_path):
     assert loaded.calibrated_threshold.observed == 3 / 200
 
 
-def test_files_of_before_calibration_are_read(trained, tmp_path):
-    aggregator, X, _ = trained
-    aggregator.save(tmp_path)
-    path = tmp_path / "aggregator.json"
-    config = json.loads(path.read_text())
-    del config["calibration"], config["calibrated_threshold"]
-    path.write_text(json.dumps(config))
-    loaded = Aggregator.load(tmp_path)
-    assert (loaded.calibration, loaded.calibrated_threshold) == (None, None)
-    np.testing.assert_array_equal(loaded.score(X), aggregator.score(X))
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -184,8 +172,6 @@ def test_damaged_fields_are_refused(field, value, message, trained, tmp_path):
 def test_a_risk_controlled_threshold_says_what_it_was_chosen_on():
     by_question = replace(PROMISE, one_per_question=True)
     assert RiskControlledThreshold.from_dict(asdict(by_question)) == by_question
-    before = {name: value for name, value in asdict(by_question).items() if name != "one_per_question"}
-    assert not RiskControlledThreshold.from_dict(before).one_per_question
 
 
 def test_a_risk_controlled_threshold_that_breaks_its_guarantee_is_refused():

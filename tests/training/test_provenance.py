@@ -67,11 +67,6 @@ def test_where_one_passage_ends_makes_one():
     assert not question_digests([one]) & question_digests([two])
 
 
-def test_monitors_of_before_know_records_by_their_ids():
-    former = SimpleNamespace(trained_on=frozenset(["r1", "r9"]))
-    assert seen_records(former, records(3)) == [record(1)]
-
-
 def test_what_was_seen_is_refused_by_name():
     with pytest.raises(InputError, match="r4"):
         refuse_seen(trained_on(records(6)), [record(i) for i in (2, 3, 4, 5, 6, 7)])
