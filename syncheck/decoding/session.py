@@ -128,6 +128,7 @@ class DecodingSession(Scoped):
             else None
         )
         self._is_joined: bool | None = None  # once tried
+        self._is_stacked: bool | None = None  # once tried
         self._is_asked = False  # for logits of the branch without the context, since the other was fed
         self._lead = 0  # of the last steps those at which it was asked, less the others
         self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
@@ -410,7 +411,14 @@ class DecodingSession(Scoped):
             The sentences that these tokens close.
         transcript
             The text so far and the characters of each token.
+
+        Notes
+        -----
+        Each call has few tokens, for which the model's weights cost more than its attention: where the model can read
+        both branches as a batch, it runs once for both.
         """
+        if self._is_stacked is None:
+            self._is_stacked = self._contrast is not None and self._own.stack(self._contrast)
         ids = torch.tensor([list(token_ids)], dtype=torch.long, device=self._sequences.padded().device)  # (1, n)
         for chunk in torch.split(ids, _tokens_at_once(self._columns.logits[0]), dim=1) if token_ids else ():
             self._feed_given(chunk)
@@ -497,11 +505,16 @@ class DecodingSession(Scoped):
 
     def _feed_given(self, ids: Tensor) -> None:
         """Feed tokens (B, n) of given responses to both branches."""
+        rows = len(ids)
         with self._taps.recording() as recorded:
-            logits = self._own.feed(ids)
+            logits = self._own.feed(ids.repeat(2, 1) if self._is_stacked else ids)
         self._columns.ids += ids.unbind(1)
-        self._columns.was_fed(logits, [torch.cat(layer, dim=1) for layer in recorded])  # no tree: nothing is forked
-        self._contrast_to(len(self._columns.ids))
+        states = [torch.cat(layer, dim=1)[:rows] for layer in recorded]  # no tree: nothing is forked
+        self._columns.was_fed(logits[:rows], states)
+        if self._is_stacked:
+            self._columns.was_contrasted(logits[rows:])
+        else:
+            self._contrast_to(len(self._columns.ids))
 
     def _unfinished(self, read: int) -> list[int]:
         """Return the rows with no closed sentence, or with one that a branch of ``read`` columns has not read whole."""

@@ -100,6 +100,21 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         self._rows = rows
         self._show(self._used)
 
+    def stack(self, other: GrowLayer) -> None:
+        """Add the rows of another layer after the own ones; the shorter are padded on the left."""
+        if self._buffers is None or other._buffers is None:
+            return
+        width = max(self._used, other._used)
+        stacked = []
+        for own, added in zip(self._buffers, other._buffers, strict=True):
+            rows = len(own) + len(added)
+            new = own.new_zeros((rows, own.shape[1], width + _MIN_CAPACITY, own.shape[3]))  # as in gather()
+            new[: len(own), :, width - self._used : width] = own[:, :, : self._used]
+            new[len(own) :, :, width - other._used : width] = added[:, :, : other._used]
+            stacked.append(new)
+        self._buffers = (stacked[0], stacked[1])
+        self._show(width)
+
     @torch.inference_mode()
     def keep(self, first: int, columns: Tensor) -> None:
         """Keep the first columns of every row, then those of the later columns that ``columns`` (n,) selects."""
@@ -136,6 +151,11 @@ class RewindableCache(Cache):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__(layer_class_to_replicate=GrowLayer)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys and values."""
+        return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers if layer.is_initialized)
+
     def rewind(self, columns: int) -> None:
         """Take back the last ``columns`` columns of every row, in constant time."""
         for layer in self.layers:
@@ -157,6 +177,11 @@ class RewindableCache(Cache):  # type: ignore[misc]
         for layer, added in zip(self.layers, other.layers, strict=True):
             if added.is_initialized:
                 layer.update(added.keys, added.values)
+
+    def stack(self, other: RewindableCache) -> None:
+        """Add the rows of another cache of the model; see :meth:`GrowLayer.stack`."""
+        for layer, added in zip(self.layers, other.layers, strict=True):
+            layer.stack(added)
 
     def keep(self, first: int, columns: Tensor) -> None:
         """Keep some columns of every row; see :meth:`GrowLayer.keep`."""

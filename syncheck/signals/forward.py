@@ -36,8 +36,9 @@ _NEED_NO_POSITIONS = frozenset(("bloom", "mpt", "roformer"))
 class ForwardArguments:
     """Keyword arguments of a model's ``forward``, apart from ``input_ids``.
 
-    ``cache`` is the name of its cache argument, and ``takes_positions`` is True if it takes the position of each token.
-    A model that cannot be watched, or keeps its state outside its cache, raises UnsupportedModelError.
+    ``cache`` is the name of its cache argument, ``takes_positions`` is True if it takes the position of each token, and
+    ``takes_padding`` if rows may be padded. A model that cannot be watched, or keeps its state outside its cache,
+    raises UnsupportedModelError.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -52,7 +53,7 @@ class ForwardArguments:
             )
         self.cache = cache
         self.takes_positions = "position_ids" in names
-        self._takes_padding = self.takes_positions or cache == "cache_params" or model_type in _NEED_NO_POSITIONS
+        self.takes_padding = self.takes_positions or cache == "cache_params" or model_type in _NEED_NO_POSITIONS
         self._model_name = type(model).__name__
         self._takes_keep = "logits_to_keep" in names
 
@@ -65,7 +66,7 @@ class ForwardArguments:
         padded. ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` is the number of last positions
         whose logits are wanted, and ``is_first`` is True if nothing has been fed before.
         """
-        if mask is not None and not self._takes_padding:
+        if mask is not None and not self.takes_padding:
             raise UnsupportedModelError(
                 f"{self._model_name} takes no position_ids, so left-padded rows would be misread; run one "
                 "prompt at a time, without a search"

@@ -201,8 +201,7 @@ def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bo
     Only grouped-query attention may cost more; see :func:`reads_less`.
     """
     weights: int = sum(tensor.nbytes for tensor in model.parameters())
-    held: int = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers if layer.is_initialized)
-    return 2 * _copies_for_mask(model) * held < weights
+    return 2 * _copies_for_mask(model) * cache.nbytes < weights
 
 
 def _copies_for_mask(model: PreTrainedModel) -> int:

@@ -112,6 +112,24 @@ def test_a_surrogate_measures_the_same(request, make_monitor, name):
     assert watch.report.sources["kl"] == "monitored model"
 
 
+@pytest.mark.parametrize(("longer", "of_a_sentence"), [(1, 1), (6, 2)])
+def test_a_surrogate_reads_both_branches_at_once_unless_the_context_is_long(llama, make_monitor, longer, of_a_sentence):
+    monitor = make_monitor(llama)
+    text = "Lyon is large. It is in Spain. It has a river."
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES * longer)
+    with monitor.watch_text(prompt) as watch:
+        forwards = []
+        handle = monitor.model.register_forward_pre_hook(lambda *_: forwards.append(1))
+        for piece in text:
+            watch.feed(piece)
+        watch.close()
+        handle.remove()
+    assert len(forwards) == of_a_sentence * 3
+    whole = monitor.score(prompt, text).tokens
+    assert watch.report.tokens.log_prob == pytest.approx(whole.log_prob, abs=1e-4)
+    assert watch.report.tokens.kl == pytest.approx(whole.kl, abs=1e-4)
+
+
 def test_surrogate_pairs_may_come_in_halves(generic):
     text = "One 😀 two. Three."
     halves = text.encode("utf-16-le")
