@@ -121,7 +121,7 @@ class MonitorConfig:
     segmenter: SegmenterConfig = SegmenterConfig()
     """Rules by which text is cut into sentences."""
     template: Template = "auto"
-    """Prompt template; see :func:`syncheck.build_prompt`."""
+    """Prompt template; see :func:`syncheck.prompts.build_prompt`."""
     backtrack_threshold: float = BACKTRACK_THRESHOLD
     """Suggested tau_1 in [0, 1]: a sentence that scores lower is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD

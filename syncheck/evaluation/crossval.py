@@ -1,4 +1,4 @@
-"""Out-of-fold scores: every sentence is scored by a model that saw no sentence of its group."""
+"""Cross-validation: every sentence is scored by a model that saw no sentence of its group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncheck.errors import InputError
 from syncheck.given import has_both_labels, labels_found, real_numbers
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Indices of the training sentences -> (N, F) features of all sentences."""
+"""Function from indices of training sentences to the features (N, F) of all sentences."""
 
 
 class Folding(TypedDict, total=False):
@@ -30,14 +30,14 @@ class Folding(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FittedFold:
-    """A model fitted on all folds but one, with that one to test it on."""
+    """A model fitted on all folds but one, with the fold to test it on."""
 
     repeat: int
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     """Indices of sentences, as ``train``; no group is in both."""
     rows: NDArray[np.float64]
-    """(N, F) float64: features of all sentences, as the training ones determine them."""
+    """(N, F) float64: features of all sentences, which may depend on the training sentences."""
     model: StoredModel
 
 
@@ -57,27 +57,32 @@ def cross_validate(
     Parameters
     ----------
     X : array-like of shape (N, F), or callable
-        NaN means not measured. A callable takes the indices of a fold's training sentences and returns the (N, F)
-        features, for those that depend on them as LID does.
+        Features; NaN means not measured. A callable takes the indices of a fold's training sentences and returns the
+        features (N, F), for features that depend on them, such as LID.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,)
-        Sentences of one group, in practice of one question, are never on both sides.
+        Group of each sentence, in practice its question; sentences of one group are never on both sides.
     aggregator
-        The kind, or a scikit-learn classifier; imputing and scaling are refitted in each fold with it.
+        Kind of aggregator, or a scikit-learn classifier; imputation and scaling are refitted in each fold with it.
     train_on : ndarray of shape (N,), bool, or None
-        Sentences that serve for training; all are scored. None takes all.
+        True for sentences to train on; all sentences are scored. None trains on all.
     numbers : ndarray of shape (repeats, N), int64, or None
         Fold of each sentence in each repeat; None takes :func:`fold_numbers`.
     names
-        Names of the F features, for kinds that read their directions from them.
+        Names of the F features, for kinds that take directions from them.
     folding
         As in :func:`fold_numbers`; repeat ``r`` uses ``seed + r`` for the classifier too.
 
     Returns
     -------
     ndarray of shape (repeats, N), float64
-        P(faithful) of each sentence.
+        P(faithful) of each sentence, in [0, 1].
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit, a label is missing, or there are too few groups.
     """
     labels = real_numbers(y, "labels")
     if numbers is None:
@@ -120,11 +125,16 @@ def fold_numbers(
     y, groups
         As in :func:`cross_validate`.
     folds
-        Parts of the groups, each with about the same share of unfaithful sentences.
+        Number of parts into which groups are divided, each with about the same share of unfaithful sentences.
     repeats, seed
-        Repeat ``r`` shuffles with ``seed + r``.
+        Number of repeats; repeat ``r`` shuffles with ``seed + r``.
     same_folds
-        Gives all repeats the folds of the first, so that only the classifier's seed differs.
+        True gives all repeats the folds of the first, so that only the classifier's seed differs.
+
+    Raises
+    ------
+    InputError
+        If there are fewer groups, or fewer sentences of a label, than folds.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -152,7 +162,7 @@ def fold_numbers(
 
 
 def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
-    """Return a function from training sentences to features, also for features that do not depend on them."""
+    """Return features as a function of the training sentences, even if they do not depend on them."""
     if callable(X):
         return X
     rows = real_numbers(X, "features").astype(np.float64)

@@ -1,8 +1,8 @@
-"""AUROC and other measures of scores, on all sentences and on each bootstrap resample of their groups.
+"""Metrics: AUROC and other measures of scores, on all sentences and on each bootstrap resample of their groups.
 
-Those that take ``draws`` also take ``scores`` (R, N), one row per repeat, the labels ``y`` (N,), 1 faithful, and
-``chosen`` (N,), the sentences that count. They return the value, averaged over the repeats, and those of the D
-resamples, (D,); NaN where a label that it needs is absent.
+Functions with ``draws`` also take ``scores`` (R, N), one row for each repeat, labels ``y`` (N,), 1 for faithful, and
+``chosen`` (N,), True for sentences that count. They return the value, averaged over the repeats, and the values on the
+D resamples, (D,); NaN if a label that they need is missing.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 BINS = 10
-"""Bins of equal width that the expected calibration error compares (Guo et al., 2017, use 15 for more data)."""
+"""Number of equally wide bins for the expected calibration error (Guo et al., 2017, use 15 for more data)."""
 
 DRAWS_AT_ONCE = 128
-"""Resamples whose precision is computed together; bounds the memory, not the result."""
+"""Number of resamples whose precision is computed together; it limits memory and does not change the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSamples:
-    """Counts of each of G groups in each of D resamples of G groups with replacement.
+    """Bootstrap resamples: counts of each of G groups in each of D resamples of G groups with replacement.
 
-    The same draws serve every system, so that differences between systems are paired.
+    The same draws are used for every system, so that differences between systems are paired.
     """
 
     group: NDArray[np.int64]
@@ -37,17 +37,17 @@ class BootstrapSamples:
 
     @classmethod
     def of(cls, groups: NDArray[np.generic], *, draws: int, seed: int) -> BootstrapSamples:
-        """Draw ``draws`` resamples of the groups that sentences belong to."""
+        """Draw resamples of the groups to which sentences belong."""
         names, group = np.unique(groups, return_inverse=True)
         size = len(names)
         counts = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=draws)
         return cls(group.astype(np.int64), counts.astype(np.float64))
 
     def auroc(self, scores: Floats, y: NDArray[np.int64], chosen: NDArray[np.bool_]) -> tuple[float, Floats]:
-        """Return the AUROC of the chosen sentences, and that of each resample.
+        """Return the AUROC of the chosen sentences, and that on each resample.
 
-        P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent, and in every
-        resample if one label is in a single group, which says nothing about other groups.
+        AUROC is P(a faithful sentence scores above an unfaithful one), with ties counted half. It is NaN if a label is
+        missing, and NaN on every resample if a label occurs in only one group, which says nothing about others.
         """
         good, bad = chosen & (y == 1), chosen & (y == 0)
         groups = self.counts.shape[1]
@@ -62,9 +62,9 @@ class BootstrapSamples:
         return (float(wins.sum() / total) if total else float("nan")), resampled
 
     def _wins(self, scores: Floats, good: NDArray[np.bool_], bad: NDArray[np.bool_]) -> Floats:
-        """Count, for each pair of groups (G, G), the faithful of one above the unfaithful of the other.
+        """Count pairs of a faithful sentence above an unfaithful one, by the groups (G, G) of the two.
 
-        The AUROC of any resample is a quadratic form of this matrix: no resample is ever ranked.
+        The AUROC on any resample is a quadratic form of this matrix, so that resamples need not be ranked.
         """
         groups = self.counts.shape[1]
         wins = np.zeros((groups, groups))
@@ -77,7 +77,7 @@ class BootstrapSamples:
 
 
 def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return P(a faithful sentence scores above an unfaithful one), ties half; NaN if one label is absent.
+    """Return P(a faithful sentence scores above an unfaithful one), with ties counted half; NaN if a label is missing.
 
     ``scores`` is (N,), and ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
@@ -90,12 +90,12 @@ def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
 
 
 def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return the sample standard deviation of the AUROC over the rows of (R, N) scores; NaN for one row."""
+    """Return the sample standard deviation of the AUROC over the rows of scores (R, N); NaN for one row."""
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
 def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of resampled values; resamples without a value are left out."""
+    """Return the percentile interval of resampled values, without those that are NaN."""
     values = resampled[~np.isnan(resampled)]
     if not len(values):
         return float("nan"), float("nan")
@@ -104,10 +104,10 @@ def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[flo
 
 
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Return the average precision of finding the unfaithful sentences, the least faithful first; in [0, 1].
+    """Return the average precision, in [0, 1], of finding unfaithful sentences by their low scores.
 
-    Sentences of equal score count together, as in scikit-learn's ``average_precision_score``. At random it is the share
-    of unfaithful sentences.
+    Sentences with equal scores count together, as in scikit-learn's ``average_precision_score``. Random scores give the
+    share of unfaithful sentences.
     """
     kept = np.flatnonzero(chosen)
     bad = (y[kept] == 0).astype(np.float64)
@@ -125,9 +125,9 @@ def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> 
 def balanced_accuracy(
     draws: BootstrapSamples, scores: Floats, thresholds: Floats, y: Labels, chosen: Flags
 ) -> tuple[float, Floats]:
-    """Return the mean recall of faithful and unfaithful sentences; in [0, 1].
+    """Return the mean of the recalls of faithful and unfaithful sentences, in [0, 1].
 
-    A sentence is called faithful if its score is at least its threshold, (R, N) as ``scores``.
+    A sentence counts as faithful if its score is at least its threshold; thresholds are (R, N), as ``scores``.
     """
     good, bad = chosen & (y == 1), chosen & (y == 0)
     called = scores >= thresholds  # (R, N)
@@ -138,9 +138,9 @@ def balanced_accuracy(
 
 
 def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Return the expected calibration error over ten bins of equal width (Guo et al., 2017); in [0, 1].
+    """Return the expected calibration error over ten bins of equal width (Guo et al., 2017), in [0, 1].
 
-    NaN throughout if a score is not in [0, 1], and so no probability.
+    It is NaN if a score is outside [0, 1] and so not a probability.
     """
     kept = np.flatnonzero(chosen)
     values, groups = scores[:, kept], draws.counts.shape[1]
@@ -159,24 +159,26 @@ def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen
 
 
 def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> Floats:
-    """Choose each sentence's threshold on the other folds: the one with the best balanced accuracy there.
+    """Choose the threshold of each sentence on the other folds, where it has the best balanced accuracy.
 
     Parameters
     ----------
     scores : ndarray of shape (R, N) or (1, N), float64
-        Out of fold; one row serves all repeats, for a system that is not trained.
+        Out-of-fold scores; a single row is used for all repeats, for a system without training.
+    y : ndarray of shape (N,)
+        1 faithful, 0 unfaithful.
     folds : ndarray of shape (R, N), int64
         From :func:`~syncheck.evaluation.crossval.fold_numbers`.
 
     Returns
     -------
     ndarray of shape (R, N), float64
-        The same for all sentences of a fold; the lowest of equally good thresholds.
+        Thresholds, the same for all sentences of a fold; of equally good ones, the lowest.
 
     Notes
     -----
-    No label of a fold is used to choose its threshold. The scores of the other folds are spread as new ones are, being
-    themselves out of fold; the models that gave them had this fold among their training data.
+    No label of a fold is used to choose its threshold. The scores of the other folds are distributed as new ones are,
+    since they are out of fold themselves; the models that gave them had this fold in their training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)
@@ -187,7 +189,7 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
 
 
 def best_threshold(scores: Floats, y: Labels) -> float:
-    """Return the score with the best balanced accuracy as a threshold; the lowest of equals."""
+    """Return the score with the best balanced accuracy as a threshold; of equals, the lowest."""
     order = np.argsort(scores, kind="stable")
     values, good = scores[order], (y[order] == 1).astype(np.float64)
     starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
@@ -208,7 +210,7 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float, Floats]:
-    """Return the share of the chosen classified correctly, and that of each resample; ``right`` (N,) is in [0, 1]."""
+    """Return the share of chosen sentences that are right, and that on each resample; ``right`` (N,) is in [0, 1]."""
     groups = draws.counts.shape[1]
     sizes = np.bincount(draws.group[chosen], minlength=groups).astype(np.float64)
     hits = np.bincount(draws.group[chosen], weights=right[chosen], minlength=groups)

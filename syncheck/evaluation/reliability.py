@@ -1,4 +1,4 @@
-"""Reliability of probabilities: calibration error, cross-fitted calibration, the diagram."""
+"""Reliability of probabilities: calibration error, cross-fitted calibration, reliability diagram."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Sentences with a score in [low, high), the last bin with its upper end, and the share that is faithful."""
+    """Bin of sentences with a score in [low, high), or [low, high] for the last bin; ``faithful`` is a share."""
 
     low: float
     high: float
@@ -31,9 +31,10 @@ class ReliabilityBin:
 
 
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """Compare mean score and share of faithful sentences in bins of equal width; empty bins are left out.
+    """Return the mean score and the share of faithful sentences in bins of equal width, without empty bins.
 
-    Scores (N,) are P(faithful) in [0, 1], labels 1 for faithful and 0 for unfaithful.
+    Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
+    InputError.
     """
     values, labels = scores_with_labels(scores, y)
     if not len(values) or bins < 1:
@@ -55,9 +56,10 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Return the mean distance between the score and the share of faithful sentences of each sentence's bin; in [0, 1].
+    """Return the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
 
-    Naeini et al. (2015), Guo et al. (2017). Parameters and errors as in :func:`reliability_bins`.
+    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
+    sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
     """
     found = reliability_bins(scores, y, bins=bins)
     total = sum(b.sentences for b in found)
@@ -67,10 +69,10 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
 def cross_fitted_calibration(
     scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
 ) -> Floats:
-    """Calibrate each sentence by a map that was fitted without its group, an honest test of a calibration.
+    """Return calibrated scores (N,) float64, each from a map that was fitted without the sentence's group.
 
-    Takes the raw P(faithful) of held-out sentences, their labels and, in practice, their questions, (N,) each;
-    ``method`` as in :func:`syncheck.aggregators.fit_calibration`. Returns (N,) float64.
+    ``scores``, ``y`` and ``groups``, (N,) each, are the raw P(faithful) of held-out sentences, their labels and, in
+    practice, their questions; ``method`` is as in :func:`syncheck.aggregators.fit_calibration`.
     """
     raw, labels = np.asarray(scores, dtype=np.float64), np.asarray(y)
     (numbers,) = fold_numbers(labels, groups, folds=folds, repeats=1, seed=seed)
@@ -82,7 +84,7 @@ def cross_fitted_calibration(
 
 
 LARGEST_DOT = 200.0
-"""Area, in square points, of the dot of a bin that holds all sentences."""
+"""Area, in square points, of the dot of a bin with all sentences."""
 
 _SIDE_INCHES = 4.5
 _LINE_INCHES = 0.22
@@ -91,7 +93,7 @@ _DPI = 150
 
 
 def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
-    """Draw one line for each set of scores; a dot's area is its bin's share of the sentences."""
+    """Draw one line for each set of scores; the area of a dot is proportional to its bin's share of sentences."""
     check_plot(path)
     from matplotlib.figure import Figure
 

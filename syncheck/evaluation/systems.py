@@ -1,4 +1,4 @@
-"""Systems compared on the same folds: parts of the features, kinds of aggregator, signals dropped or permuted."""
+"""Systems to compare on the same folds: subsets of features, kinds of aggregator, signals dropped or permuted."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 class System:
     """A way to score sentences from some of the columns.
 
-    Untrained, it takes the value of its single column as the score, higher being faithful. ``aggregator`` is the kind
-    to train where it is not the one that is being evaluated.
+    Without training, the score is the value of its only column, and higher is more faithful. ``aggregator`` is the kind
+    to train, if it is not the one that is being evaluated.
     """
 
     name: str
@@ -49,7 +49,7 @@ class System:
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Return the systems to compare that the columns ``names`` allow, the cheapest first.
 
-    A signal is worth its cost by what it adds to the first, content-word overlap.
+    A signal is worth its cost if it improves on the first system, content-word overlap.
     """
     published = set(SCHEMAS["paper.v1"])
     own = {name for schema in SCHEMAS.values() for name in schema} - published
@@ -71,10 +71,10 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
 def aggregator_systems(
     names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
 ) -> tuple[System, ...]:
-    """Return kinds of aggregator on all the columns, named by their kind, the simplest first.
+    """Return a system with all columns for each kind of aggregator, the simplest first.
 
-    None takes all but ``monotone``: those whose probabilities hold at the share of faithful sentences they were trained
-    on.
+    None takes all kinds but ``monotone``, that is those whose probabilities hold at the share of faithful sentences in
+    training.
     """
     kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
     compared = [kind for kind in kinds if kind != "monotone"] if aggregators is None else aggregators
@@ -91,11 +91,11 @@ def out_of_fold_scores(
     aggregator: AggregatorKind = "mlp",
     **folding: Unpack[Folding],
 ) -> dict[str, Floats]:
-    """Score every sentence with every system, trained ones out of fold and on the same folds.
+    """Score every sentence with every system, out of fold and on the same folds for trained ones.
 
     Parameters are those of :func:`~syncheck.evaluation.crossval.cross_validate`, with the names of the F columns.
-    Returns (R, N) float64 by name of the system; R is 1 for an untrained one, which takes the median of its column
-    where it was not measured.
+    Returns scores (R, N) float64 by name of the system; R is 1 for a system without training, which takes the median of
+    its column for values that were not measured.
     """
     labels = np.asarray(y)
     trained = partial(cross_validate, y=labels, groups=groups, **folding)
@@ -119,21 +119,21 @@ def held_out_scores(
     repeats: int = 3,
     seed: int = 0,
 ) -> dict[str, Floats]:
-    """Score with every system the sentences outside a training part, as the paper's Table 1 does.
+    """Score the sentences outside a training part with every system, as in the paper's Table 1.
 
     Parameters
     ----------
     X, y, names, systems, aggregator
-        As in :func:`out_of_fold_scores`, of training and other sentences together.
+        As in :func:`out_of_fold_scores`, for training and other sentences together.
     train : ndarray of shape (N,), bool
-        The sentences that trained systems are fitted on.
+        True for sentences on which systems are trained.
     repeats, seed
-        Run ``r`` seeds the classifier with ``seed + r``.
+        Number of runs; run ``r`` seeds the classifier with ``seed + r``.
 
     Returns
     -------
     dict of str to ndarray of shape (R, M), float64
-        Scores of the M sentences outside ``train``; R is 1 for an untrained system.
+        Scores of the M sentences outside ``train``; R is 1 for a system without training.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
@@ -153,8 +153,8 @@ def held_out_scores(
 def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
     """Choose each system's threshold for :func:`held_out_scores` on the out-of-fold scores of the training sentences.
 
-    It has the best balanced accuracy there; no label of the others is used. ``scores`` are those of
-    :func:`out_of_fold_scores` with ``same_folds`` and as many repeats as runs, ``y`` the labels of the training
+    The threshold has the best balanced accuracy there; no label of other sentences is used. ``scores`` come from
+    :func:`out_of_fold_scores` with ``same_folds`` and as many repeats as runs, and ``y`` has the labels of the training
     sentences. The thresholds, (R,) for each system, are for :func:`~syncheck.evaluation.tables.auroc_table`.
     """
     labels = np.asarray(y)
@@ -168,7 +168,7 @@ def _scores(
     systems: Sequence[System],
     trained: Callable[[FoldFeatures, System], Floats],
 ) -> dict[str, Floats]:
-    """Score some of the sentences, by a trained model or by the column of an untrained system."""
+    """Score some of the sentences, by a trained model or by the column of a system without training."""
     features_for = fold_features(X)
     scores = {}
     for system in systems:
@@ -208,24 +208,24 @@ def best_aggregator(
     aggregators: Collection[AggregatorKind] | None = None,
     **folding: Unpack[Folding],
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
-    """Compare every kind of aggregator on the same folds.
+    """Choose the kind of aggregator with the highest AUROC in cross-validation on the same folds.
 
     Parameters
     ----------
     X, y, groups, names, folding
         As in :func:`out_of_fold_scores`.
     draws
-        Resamples of the groups for the intervals.
+        Number of bootstrap resamples of the groups, for the intervals.
     aggregators
         The kinds to compare; None takes those of :func:`aggregator_systems`.
 
     Returns
     -------
     aggregator
-        The kind with the highest AUROC, averaged over the repeats; the simplest of equals.
+        The kind with the highest AUROC, averaged over the repeats; of equals, the simplest.
     table
-        All kinds, the simplest first. The figure of the best is a little optimistic, since it was chosen by it; the
-        interval of its gain says how sure the choice is.
+        All kinds, the simplest first. The figure of the best is slightly optimistic, since it decided the choice; the
+        interval of its gain shows how certain the choice is.
     scores : ndarray of shape (repeats, N), float64
         Out-of-fold P(faithful) by that kind.
     """
@@ -238,7 +238,7 @@ def best_aggregator(
 
 
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
-    """Return the system of all columns and, for each signal, that of all the other columns.
+    """Return the system with all columns and, for each signal, the system with all other columns.
 
     ``signals`` has columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them. The systems are named
     ``"all features"`` and ``"without <signal>"``, in the order of ``signals``.
@@ -267,8 +267,8 @@ def permuted_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
-    Nothing is trained again, so the fall in AUROC says what the aggregator made of the signal; :func:`ablation_systems`
-    says what other signals make up for.
+    Nothing is trained again, so the drop in AUROC shows how much the aggregator uses the signal, whereas
+    :func:`ablation_systems` shows how much the other signals can replace it.
 
     Parameters
     ----------
@@ -280,12 +280,12 @@ def permuted_scores(
     Returns
     -------
     dict of str to ndarray of shape (repeats, N), float64
-        ``"all features"``, then ``"<signal> permuted"`` for each: P(faithful).
+        P(faithful) with ``"all features"``, then with ``"<signal> permuted"`` for each signal.
 
     Notes
     -----
-    Permutation importance (Breiman, 2001) by groups of columns, one permutation a fold and repeat, drawn with
-    ``seed + repeat``.
+    This is permutation importance (Breiman, 2001) by groups of columns, with one permutation for each fold and repeat,
+    drawn with ``seed + repeat``.
     """
     unknown = sorted({column for columns in signals.values() for column in columns} - set(names))
     if unknown:

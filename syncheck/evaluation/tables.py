@@ -1,4 +1,4 @@
-"""Tables of AUROC and more, of several systems on the same folds."""
+"""Tables of AUROC and other metrics of several systems on the same folds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from syncheck.types import Floats
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Pad cells to the width of their column; leave out columns without text, and escape control characters."""
+    """Return rows of text with cells padded to the width of their column, without empty columns, and escaped."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
     return [
@@ -35,26 +35,26 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
-    """Write a value with its interval; ``-`` where the value is NaN, ``[no interval]`` where only the interval is."""
+    """Return a value with its interval as text: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
     if math.isnan(value):
         return "-"
     return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
 
 
 def json_number(value: object) -> object:
-    """Return a value as JSON can hold it: NaN becomes None."""
+    """Return a value that JSON can represent: NaN becomes None."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One system on one set of sentences, ``"all"`` or a generator, a task, ...; intervals are 95 %.
+    """Metrics of one system on one subset of sentences: ``"all"``, a generator, a task, ...; with 95 % intervals.
 
-    NaN where a label is absent; the intervals also where a label is in one group only. ``gain`` is the AUROC minus that
-    of the table's first system on the same resamples; ``deviation`` the standard deviation of the AUROC over the
-    repeats (R - 1), NaN for a single one; ``auprc`` the average precision of finding the unfaithful;
-    ``balanced_accuracy`` that at a threshold chosen on other sentences, NaN if there is none; ``ece`` the expected
-    calibration error, NaN for scores that are not in [0, 1].
+    Values are NaN if a label is missing, and intervals also if a label occurs in only one group. ``gain`` is the AUROC
+    minus that of the table's first system on the same resamples. ``deviation`` is the sample standard deviation of the
+    AUROC over the repeats, NaN for a single one. ``auprc`` is the average precision of finding unfaithful sentences.
+    ``balanced_accuracy`` is at a threshold chosen on other sentences, NaN if there is none. ``ece`` is the expected
+    calibration error, NaN for scores outside [0, 1].
     """
 
     system: str
@@ -81,7 +81,7 @@ class EvaluationRow:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTable:
-    """Rows by subset, then system; the others are compared with the first system."""
+    """Rows by subset, then by system; gains are relative to the first system."""
 
     rows: tuple[EvaluationRow, ...]
 
@@ -90,7 +90,7 @@ class EvaluationTable:
         return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
 
     def to_text(self) -> str:
-        """Return the table as plain text, a block per subset."""
+        """Return the table as plain text, with a block for each subset."""
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
         lines: list[str] = []
@@ -118,23 +118,29 @@ def auroc_table(
     draws: int = 1000,
     seed: int = 0,
 ) -> EvaluationTable:
-    """Compare systems by AUROC and more, on all sentences and on subsets of them.
+    """Compare systems by AUROC and other metrics, on all sentences and on subsets of them.
 
     Parameters
     ----------
     scores : mapping of str to ndarray of shape (R, N), float64
-        By name of the system, one row per repeat. Each figure is computed in each repeat and averaged.
+        Scores by name of the system, one row for each repeat. Each metric is computed in each repeat and averaged.
     y, groups : array-like of shape (N,)
-        Labels (1 faithful, 0 unfaithful) and the unit of the bootstrap.
+        Labels (1 faithful, 0 unfaithful) and units of the bootstrap.
     by
         Criteria of the subsets, such as ``{"generator": [...]}`` with N names.
     folds : ndarray of shape (R, N), int64, or None
         From :func:`~syncheck.evaluation.crossval.fold_numbers`, to choose the threshold of the balanced accuracy on the
         other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
     thresholds
-        By name of the system, for those that have one already, or one for each repeat, (R,).
+        Thresholds by name of the system, if they are chosen already: one, or one for each repeat, (R,).
     draws, seed
-        Of the bootstrap; resamples in which a subset lacks a label are left out of its interval.
+        Number of bootstrap resamples, and their seed. Resamples in which a subset lacks a label do not enter its
+        interval.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not fit.
     """
     labels = real_numbers(y, "labels")
     if not has_both_labels(labels):
@@ -155,7 +161,7 @@ def auroc_table(
 
 
 def best_system(table: EvaluationTable) -> str:
-    """Return the system with the highest AUROC on all sentences; the first of equals."""
+    """Return the system with the highest AUROC on all sentences; of equals, the first."""
     rows = [row for row in table.rows if row.subset == "all"]
     return max(rows, key=lambda row: row.auroc).system
 
@@ -180,7 +186,7 @@ def _cut(
     folds: NDArray[np.int64] | None,
     given: Mapping[str, float | Floats],
 ) -> Floats | None:
-    """Return the thresholds of a system's sentences, (R, N); None if there is no data to choose them on."""
+    """Return the thresholds (R, N) of a system's sentences; None if there are no data to choose them on."""
     if name in given:
         cuts = np.asarray(given[name])
         if cuts.shape not in ((), (len(scores),)):

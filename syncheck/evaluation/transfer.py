@@ -1,4 +1,4 @@
-"""Matrices of AUROC: trained on one part and tested on another."""
+"""Transfer: matrices of AUROC, trained on one part and tested on another."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from syncheck.types import FeatureSchema, Floats
 class Cell:
     """AUROC of one row's scores on one column's sentences, with its 95 % interval.
 
-    NaN where a label is absent, the interval also where a label is in one group only. ``deviation`` is over the repeats
-    (R - 1), NaN for a single one.
+    Values are NaN if a label is missing, and the interval also if a label occurs in only one group. ``deviation`` is
+    the sample standard deviation over the repeats, NaN for a single one.
     """
 
     auroc: float
@@ -40,7 +40,7 @@ EMPTY = Cell(float("nan"), float("nan"), float("nan"), float("nan"), 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class AurocMatrix:
-    """Cells by row and column; ``corner`` says what these are, and a pair without a cell has nothing to score."""
+    """Cells by row and column; ``corner`` names both, and a pair without a cell has no sentences to score."""
 
     corner: str
     rows: tuple[str, ...]
@@ -53,7 +53,7 @@ class AurocMatrix:
         return np.array([[self.cell(row, column).auroc for column in self.columns] for row in self.rows])
 
     def cell(self, row: str, column: str) -> Cell:
-        """Return a cell; one of NaN where there is nothing to score."""
+        """Return a cell, which has NaN if there are no sentences to score."""
         return self.cells.get((row, column), EMPTY)
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,17 +82,17 @@ class AurocMatrix:
 
 
 def cell(scores: Floats, y: NDArray[np.int64], draws: BootstrapSamples, chosen: NDArray[np.bool_]) -> Cell:
-    """Measure the ``chosen`` sentences, (N,), by scores (R, N) that are not NaN there."""
+    """Return the cell of the ``chosen`` sentences (N,), given scores (R, N) that are not NaN there."""
     value, resampled = draws.auroc(scores, y, chosen)
     spread = deviation(scores[:, chosen], y[chosen])
     return Cell(value, *bootstrap_interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
 
 
 PAPER_RUNS: Folding = {"repeats": 3, "same_folds": True}
-"""The paper's three runs, which differ by their seeds."""
+"""Options of the paper's three runs, which differ in their seeds."""
 
 OTHERS = "all others"
-"""The row whose aggregators were trained on every part but the column's."""
+"""Name of the row whose aggregators were trained on all parts but the column's."""
 
 
 def transfer_matrix(
@@ -109,30 +109,31 @@ def transfer_matrix(
 ) -> AurocMatrix:
     """Train on each part, and on all but each part, and measure the AUROC on every part.
 
-    Every cell is cross-validated over groups: its models are trained on the sentences of its row in the other folds,
-    and score those of its column in this one. So no question is on both sides, even where the parts are answers of
-    several generators to the same questions. Parts that share no group, such as several corpora, are cut into folds
-    separately, so that a small one is in every fold. For corpora that may ask the same under other groups, see
-    :func:`~syncheck.training.grouped_by_question`.
+    Every cell is cross-validated over groups: models are trained on the sentences of its row in the other folds, and
+    score those of its column in this one. No question is therefore on both sides, even if the parts are answers of
+    several generators to the same questions. Parts that share no group, such as several corpora, are split into folds
+    separately, so that a small one is in every fold. For corpora that may have the same question in different groups,
+    see :func:`~syncheck.training.grouped_by_question`.
 
     Parameters
     ----------
     X, y, groups, aggregator, folding
         As in :func:`~syncheck.evaluation.crossval.cross_validate`. The defaults are the paper's three runs, which
-        differ by their seeds.
+        differ in their seeds.
     parts
         Part of each sentence: its generator, task or file.
     without
         Parts that are neither trained nor tested on.
     draws
-        Resamples of the groups for the intervals.
+        Number of bootstrap resamples of the groups, for the intervals.
     feature_names
-        Names of the F features, for kinds that read their directions from them.
+        Names of the F features, for kinds that take directions from them.
 
     Returns
     -------
     AurocMatrix
-        Rows: trained on; columns: tested on, both sorted. With more than two parts a last row, :data:`OTHERS`.
+        Rows are the parts trained on, columns those tested on, both sorted; with more than two parts, the last row is
+        :data:`OTHERS`.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -198,9 +199,9 @@ OVERLAPS = (
     *("content_overlap", "pair_overlap", "copied_run", "stem_overlap"),
     *("rarity_nearby", "pieces_2", "stems_2", "missing_rarity"),
 )
-"""Features that only compare words, of which a source has its best."""
+"""Features that only compare words; the best of them on a source is a baseline there."""
 NOTHING_TO_COMPARE = 0.8
-"""Replaces a feature that a sentence lacks, where the feature is the whole score."""
+"""Value for a feature that a sentence lacks, if the feature is the whole score."""
 MEAN = "mean of sources"
 
 
@@ -213,9 +214,10 @@ def left_out_scores(
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> Floats:
-    """Score each source by an aggregator that was trained on the others: P(faithful) of each row, (N,).
+    """Return P(faithful) of each row, (N,), by an aggregator that was trained on the other sources.
 
-    ``sources`` has the source of each row; the others are as in :func:`~syncheck.evaluation.crossval.cross_validate`.
+    ``sources`` has the source of each row; other parameters are as in
+    :func:`~syncheck.evaluation.crossval.cross_validate`.
     """
     labels, parts = real_numbers(y, "labels"), np.asarray(sources)
     _check_sources(labels, parts)
@@ -226,7 +228,7 @@ def left_out_scores(
 
 
 def single_scores(X: ArrayLike, schema: FeatureSchema) -> dict[str, Floats]:
-    """Take each feature of known direction as a score (N,), by name; those that were never measured are left out."""
+    """Return each feature of known direction as a score (N,), by name, without features that were never measured."""
     columns = zip(schema.names, np.asarray(X, dtype=np.float64).T, schema.directions, strict=True)
     return {
         name: np.where(np.isnan(column), NOTHING_TO_COMPARE, column) * sign
@@ -244,18 +246,19 @@ def left_out_matrix(
     draws: int = 1000,
     seed: int = 0,
 ) -> AurocMatrix:
-    """Measure scores source by source, and their mean over the sources, :data:`MEAN`.
+    """Return the AUROC of scores on each source, and the mean over the sources.
 
     Parameters
     ----------
     systems
-        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or a signal as it is.
+        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or signals as they are.
     y, sources
         As in :func:`left_out_scores`.
     groups
-        Unit of the bootstrap: the question or context of each row. Groups of one name in two sources count as two.
+        Units of the bootstrap: the question or context of each row. Groups with the same name in two sources count as
+        two.
     draws, seed
-        Of the bootstrap.
+        Number of bootstrap resamples, and their seed.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {
@@ -278,9 +281,9 @@ def left_out_matrix(
 
 
 def with_best(matrix: AurocMatrix, rows: Collection[str], name: str) -> AurocMatrix:
-    """Put in place of some rows one with the best of them in each column, whose mean is over those; no interval there.
+    """Replace some rows with one that has the best of them in each column, and their mean without an interval.
 
-    It is chosen with the labels of what it is tested on, so that it flatters what the other rows are compared with.
+    The best is chosen with the labels of the sentences it is tested on, so it is an optimistic baseline.
     """
     sources = [column for column in matrix.columns if column != MEAN]
     best = {c: max((matrix.cell(row, c) for row in rows), key=lambda found: found.auroc) for c in sources}

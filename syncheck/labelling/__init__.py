@@ -1,4 +1,4 @@
-"""Sources of labels: RAGTruth, JSON Lines, biographies, propositions."""
+"""Labelling: sources of labels such as RAGTruth, JSON Lines, biographies, propositions and people."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Biographies as FActScore lays them out: retrieved passages, an output, and propositions judged faithful or not."""
+"""Biographies in FActScore's layout: retrieved passages, an output, and propositions labelled faithful or not."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from syncheck.prompts import biography_prompt
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
-"""Passages of ``ctxs`` that a biography is written from (appendix B.1 and the published code)."""
+"""Number of passages in ``ctxs`` from which a biography is written (appendix B.1 and the published code)."""
 
 _PREFIX = "Question: "
 
 
 @dataclass(frozen=True, slots=True)
 class Proposition:
-    """A statement of a response, and whether the passages support it; None if it is not judged."""
+    """A statement of a response; ``faithful`` is True if the passages support it, None if that is not decided."""
 
     text: str
     faithful: bool | None = None
@@ -45,7 +45,7 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class _Biography:
-    """A record with the passages that count and its propositions, None if it has none."""
+    """A record with the passages that count, and its propositions or None."""
 
     record: Record
     passages: tuple[str, ...]
@@ -57,13 +57,13 @@ class _Biography:
 
     @property
     def key(self) -> str:
-        """Digest of everything that models read of it."""
+        """Digest of everything in the record that models read."""
         asked = [self.passages, self.record.get("output", str), self.record.values.get("propositions")]
         return f"sha256:{hashlib.sha256(json.dumps(asked).encode()).hexdigest()}"
 
 
 def is_biography(record: Record) -> bool:
-    """Return whether a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
+    """Return True if a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
     given = record.values.keys()
     return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
 
@@ -80,42 +80,44 @@ def load_biographies(
 ) -> list[LabelledResponse]:
     """Read biographies from JSON Lines and label their sentences by propositions (paper, appendix B.2).
 
-    Each line has ``ctxs``, a list of objects with ``text`` and, mostly, ``title``, best first; ``output``, the
-    response; and ``topic``, ``question`` or ``input``. Optional: ``propositions``, ``id``, ``group`` (default: the
-    topic), ``generator``, ``split``, ``task``. A proposition is a string, or an object with ``text`` and, if judged,
+    Each line has ``ctxs``, a list of objects with ``text`` and usually ``title``, best first; ``output``, the response;
+    and ``topic``, ``question`` or ``input``. Optional: ``propositions``, ``id``, ``group`` (default: the topic),
+    ``generator``, ``split``, ``task``. A proposition is a string, or an object with ``text`` and, if it is labelled,
     ``label`` (1 faithful, 0 unfaithful).
 
     Parameters
     ----------
+    path
+        The file.
     propositioner
-        Cuts the outputs of records without ``propositions``, such as a :class:`SequencePropositioner`.
+        Splits the outputs of records without ``propositions``; for example a :class:`SequencePropositioner`.
     judge
-        Judges propositions without a label, such as an :class:`AutoAis`.
+        Decides on propositions without a label; for example an :class:`AutoAis`.
     max_passages
-        How many of ``ctxs``, from the first, the generator was shown.
+        Number of passages in ``ctxs``, from the first, that the generator was shown.
     prompts
         ``task``: the published code's prompts, with the passages and the instruction only. ``monitor``: those of the
         monitor's template.
     kept
-        A file to which the propositions of each record are written at once; a later run labels only records that are
+        File to which the propositions of each record are written at once; a later run labels only records that are
         new or changed. Use one file for each propositioner and judge, since it does not distinguish them.
     show_progress
-        None shows a bar on a terminal.
+        None shows a progress bar on a terminal.
 
     Returns
     -------
     list of LabelledResponse
-        With sentences of NLTK's untrained Punkt and their labels.
+        Responses with labels of sentences, which are those of NLTK's untrained Punkt.
 
     Raises
     ------
     CheckpointError
-        If ``kept`` is damaged or another file.
+        If ``kept`` is damaged, or a file of another kind.
     InputError
         If the file is missing or empty, or a parameter is invalid.
     RecordError
-        At the first record that cannot be used or labelled; without a propositioner or judge that is needed, before
-        any is labelled.
+        At the first record that cannot be used or labelled; before any is labelled, if a propositioner or judge is
+        needed and missing.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
@@ -148,21 +150,21 @@ def load_biographies(
 
 
 def asks_models(path: str | Path, kept: str | Path) -> bool:
-    """Return whether :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
+    """Return True if :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
     known = _KeptPropositions(kept)
     found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
     return any(not each.is_labelled and each.key not in known for each in found)
 
 
 def label_by_propositions(response: str, propositions: Iterable[Proposition]) -> tuple[LabelledSentence, ...]:
-    """Label a response's sentences: the one that holds most of an unfaithful proposition is unfaithful.
+    """Label the sentences of a response: the one with most of an unfaithful proposition is unfaithful.
 
-    The response is cut with NLTK's untrained Punkt; propositions that are faithful, or not judged, mark nothing.
+    The response is cut with NLTK's untrained Punkt; propositions that are faithful, or undecided, have no effect.
 
     Notes
     -----
-    Token recall (appendix B.2): the share of a proposition's words, repeated ones counted as often, that the sentence
-    holds. The first of equals is marked. A proposition without a word in common with the response marks none.
+    The measure is token recall (appendix B.2): the share of a proposition's words, with repetitions, that occur in the
+    sentence. Of equal sentences, the first is unfaithful. A proposition without a word of the response has no effect.
     """
     sentences = labelled_sentences(response, (), with_letter=False)
     words = [Counter(words_of(response[s.start : s.end])) for s in sentences]
@@ -246,7 +248,7 @@ def _unjudged(record: Record, place: str) -> RecordError:
 def _labelled(
     found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
 ) -> tuple[Proposition, ...]:
-    """Split the output if it has no propositions, and judge those without a label."""
+    """Return the propositions of a record with labels: split from the output, and decided by the judge, if needed."""
     record, propositions = found.record, found.given
     if propositions is None:
         assert propositioner is not None
@@ -268,7 +270,7 @@ def _labelled(
 
 @contextmanager
 def _naming(record: Record, field: str) -> Iterator[None]:
-    """Name the record and field in the errors of a model that labels it."""
+    """Add the record and field to the errors of a model that labels it."""
     try:
         yield
     except (InputError, TextGeneratorError) as error:
@@ -276,9 +278,9 @@ def _naming(record: Record, field: str) -> Iterator[None]:
 
 
 class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
-    """Judged propositions by the key of their record, written to JSON Lines as they are added.
+    """Labelled propositions by the key of their record, written to JSON Lines as they are added.
 
-    An incomplete line that a kill left at the end of the file is dropped. Without a path they are in memory alone.
+    An incomplete last line, left by a kill, is dropped. Without a path, they are only in memory.
     """
 
     _START = b'{"record": "'
@@ -296,7 +298,7 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
             self._read(self._path)
 
     def add(self, key: str, name: str, propositions: tuple[Proposition, ...]) -> None:
-        """Keep the propositions of a record; ``name`` is for those who read the file."""
+        """Store the propositions of a record; ``name`` is for human readers of the file."""
         self[key] = propositions
         if self._path is None:
             return

@@ -1,4 +1,4 @@
-"""Labelled responses from files: JSON Lines, and whichever of the known layouts a path holds."""
+"""Labelled responses from files: JSON Lines, and the detection of known layouts."""
 
 from __future__ import annotations
 
@@ -40,26 +40,28 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
 
-    A file holds biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels of
-    another kind; see :func:`~syncheck.labelling.load_biographies` and :func:`load_jsonl`.
+    A file has biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels of another
+    kind; see :func:`~syncheck.labelling.load_biographies` and :func:`~syncheck.labelling.load_jsonl`.
 
     Parameters
     ----------
+    path
+        The folder or file.
     selection
-        The responses and spans that count. None takes all; of a RAGTruth folder the questions, as does a selection
-        without tasks.
+        The responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection without tasks
+        take only the questions.
     prompts
-        ``task`` takes the prompts that the paper gave the generators; plain labelled responses have none, except those
-        in their own records, which are taken either way.
+        ``task`` takes the prompts that the paper gave the generators. Plain labelled responses have only those in their
+        own records, which are used either way.
     propositioner, judge, kept
-        Of biographies: see :func:`~syncheck.labelling.load_biographies`.
+        For biographies; see :func:`~syncheck.labelling.load_biographies`.
     carry_labels
-        Of labelled sentences: see :func:`load_jsonl`.
+        For labelled sentences; see :func:`~syncheck.labelling.load_jsonl`.
 
     Raises
     ------
     InputError
-        If there is nothing at ``path``, no response is left, or an option does not apply to what is there.
+        If there is nothing at ``path``, no response is left, or an option does not apply to the data.
     RecordError
         At the first record that cannot be used.
     """
@@ -88,18 +90,20 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
     with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings) with
-    ``labels``, which hold all letters and digits of the response: 1 faithful, 0 unfaithful, null for a sentence that is
-    not labelled and does not count. With sentences the response may be left out: they are then joined, with a space
-    where neither of two has white space. Optional: ``id``, ``group`` (default: the question), ``generator``, ``task``,
-    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
+    ``labels``: 1 faithful, 0 unfaithful, null for a sentence that is not labelled and does not count. The sentences
+    must contain all letters and digits of the response. With sentences, the response may be left out: they are then
+    joined, with a space where there is no white space between two. Optional: ``id``, ``group`` (default: the question),
+    ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
 
     Parameters
     ----------
+    path
+        The file.
     carry_labels
-        Carries labels over to sentences that a monitor cuts otherwise: those that overlap an unfaithful sentence are
-        unfaithful. Without it such responses are refused when they are measured or their labels are used.
+        True carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful sentence
+        are unfaithful. False refuses such responses when they are measured or their labels are used.
     labels_required
-        Without it, a record with neither ``spans`` nor ``labels`` is a response without labels, not an error.
+        False takes a record with neither ``spans`` nor ``labels`` as a response without labels; True makes it an error.
 
     Raises
     ------
@@ -121,14 +125,14 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
 def labelled_responses(
     records: Iterable[LabelledResponse | Mapping[str, Any]], *, carry_labels: bool = False
 ) -> list[LabelledResponse]:
-    """Return labelled responses as they are, and dicts read as :func:`load_jsonl` reads lines.
+    """Return labelled responses as they are, and dicts as :func:`load_jsonl` reads lines.
 
     Raises
     ------
     RecordError
-        At the first dict that cannot be used; its ``line`` is its place among the records, from 1.
+        At the first dict that cannot be used; its ``line`` is the number of the record, from 1.
     WrongTypeError
-        If one is neither.
+        If a record is neither.
     """
     responses, dicts = [], ResponseCollection()
     for number, given in enumerate(records, 1):
@@ -158,8 +162,8 @@ def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
     """Return questions with passages, and their responses if they have any, without labels.
 
-    Each has ``question`` and ``context``. Optional: ``response`` (empty where there is none), and the fields of
-    :func:`load_jsonl`; labels are not read.
+    Each record has ``question`` and ``context``. Optional: ``response`` (empty if missing), and the optional fields of
+    :func:`load_jsonl`; labels are ignored.
     """
     responses = ResponseCollection()
     found = []
@@ -235,7 +239,7 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Join sentences, with a space where neither of two has white space, so that they are cut there again."""
+    """Join sentences, with a space where there is no white space between two, so that they are cut there again."""
     text = ""
     for sentence in sentences:
         apart = not text or text[-1].isspace() or sentence[:1].isspace()

@@ -1,4 +1,4 @@
-"""F-100 and F-100-anti: biographies of famous people, over a user's passages (paper, section 4.1 and appendix B.1)."""
+"""F-100 and F-100-anti: biographies of famous people over given passages (paper, section 4.1 and appendix B.1)."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class BiographyRequest:
     topic: str
     passages: tuple[Passage, ...]
     lent_by: str | None = None
-    """The entity whose passages these were before its name was replaced (F-100-anti)."""
+    """Entity whose passages these were before its name was replaced (F-100-anti)."""
     replaced: int = 0
-    """Times its name was replaced. 0 in F-100-anti means that the passages never spell it as the list does, and so
-    say nothing about the topic."""
+    """How often its name was replaced. 0 in F-100-anti means that the passages do not have the name in the spelling of
+    the list, and so say nothing about the topic."""
 
     @property
     def question(self) -> str:
-        """The question for the model."""
+        """Question for the model."""
         return BIOGRAPHY_QUESTION.format(topic=self.topic)
 
 
@@ -68,14 +68,16 @@ def f100_requests(
     Parameters
     ----------
     passages
-        The corpus, cut in paragraphs; the paper's is Wikipedia of October 2021.
+        The corpus, cut into paragraphs; the paper's is the Wikipedia of October 2021.
+    entities
+        Names of the people.
     count
-        Passages for each, at most.
+        Largest number of passages for each.
 
     Raises
     ------
     InputError
-        If entities repeat, there are none, or no passage shares a word with the question for one.
+        If entities repeat, there are none, or no passage shares a word with the question about one.
     MissingExtraError
         If ``bm25s`` is not installed.
     """
@@ -91,18 +93,18 @@ def f100_requests(
 
 
 def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -> list[BiographyRequest]:
-    """Give each entity of F-100 the passages of another, in which the other's name is replaced by its own.
+    """Give each entity of F-100 the passages of another one, with the other's name replaced by its own.
 
     Returns
     -------
     list of BiographyRequest
-        For the same topics in the same order. Each entity lends its passages once; ``seed`` decides to which other.
+        Requests for the same topics in the same order. Each entity lends its passages once; ``seed`` decides to which.
 
     Notes
     -----
-    The paper says neither how entities are paired nor what counts as an occurrence. Here names that share a word are
-    not paired, since some are one person ("Mozart", "Wolfgang Amadeus Mozart"); an occurrence is the whole name between
-    characters other than letters and digits, whatever its case, in title or text.
+    The paper says neither how entities are paired nor what counts as an occurrence of a name. Here, names that share a
+    word are not paired, since they may be the same person ("Mozart", "Wolfgang Amadeus Mozart"). An occurrence is the
+    whole name in title or text, in upper or lower case, without a letter or digit directly before or after it.
     """
     topics = [request.topic for request in requests]
     _check_entities(topics)
@@ -118,10 +120,10 @@ def write_requests(
     generator: str | None = None,
     prompts: PromptSource = "monitor",
 ) -> None:
-    """Write requests as JSON Lines, for ``syncheck generate``.
+    """Write requests as JSON Lines for ``syncheck generate``.
 
-    With one output for each, :func:`~syncheck.labelling.load_biographies` reads the file. ``prompts="task"`` adds the
-    published code's prompts; load the biographies with the same option.
+    If there is one output for each, :func:`~syncheck.labelling.load_biographies` reads the file. ``prompts="task"``
+    adds the prompts of the published code; load the biographies with the same option.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
@@ -158,7 +160,7 @@ def _check_entities(entities: Sequence[str]) -> None:
 
 
 def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
-    """Return the index of the entity that lends to each: one cycle through all of them."""
+    """Return, for each entity, the index of the one that lends to it; they form a single cycle."""
     words = [set(words_of(topic)) for topic in topics]
     for _ in range(_TRIES):
         order = random.permutation(len(topics))

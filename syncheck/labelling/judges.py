@@ -1,4 +1,4 @@
-"""Judges of propositions: an AutoAIS checkpoint, or an aligner."""
+"""Judges of propositions: AutoAIS checkpoints and aligners."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PropositionJudge = Callable[[Sequence[str], Sequence[str]], Sequence[bool]]
-"""Decides for each proposition (second) whether the passages (first) support it."""
+"""Function of passages and propositions that returns, for each proposition, True if the passages support it."""
 
 AUTOAIS = "autoais:"
 AUTOAIS_PROMPT = "premise: {premise} hypothesis: {hypothesis}"  # Honovich et al. 2022
 AUTOAIS_WINDOW = 2048
-"""Tokens of a premise with its hypothesis; T5's relative positions have no limit."""
+"""Largest length, in tokens, of a premise with its hypothesis; T5's relative positions have no limit."""
 ANSWER_TOKENS = 10
 BATCH = 8
 SUPPORT_THRESHOLD = 0.5
@@ -30,17 +30,19 @@ SUPPORT_THRESHOLD = 0.5
 
 
 class AutoAis(EncoderDecoder):
-    """An encoder-decoder that answers "1" where a premise entails a hypothesis, "0" elsewhere (Honovich et al., 2022).
+    """Judge that is an encoder-decoder which answers "1" if a premise entails a hypothesis (Honovich et al., 2022).
 
     Parameters
     ----------
+    model, tokenizer
+        The checkpoint.
     window
-        Longest premise with hypothesis, in tokens.
+        Largest length of a premise with its hypothesis, in tokens.
 
     Notes
     -----
-    The passages, joined, are one premise where they fit the window. Longer ones are cut, at passages where possible; a
-    proposition is then supported if one of the premises entails it.
+    The joined passages are one premise if they fit the window. Otherwise they are cut, if possible between passages,
+    and a proposition is supported if one of the premises entails it.
     """
 
     kind = "an AutoAIS checkpoint"
@@ -52,7 +54,7 @@ class AutoAis(EncoderDecoder):
         self._window = window
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return whether the passages support each proposition; without passages none is."""
+        """Return, for each proposition, True if the passages support it; without passages, none is supported."""
         pairs = [(i, premise) for i, text in enumerate(propositions) for premise in self._premises(passages, text)]
         prompts = [AUTOAIS_PROMPT.format(premise=premise, hypothesis=propositions[i]) for i, premise in pairs]
         supported = [False] * len(propositions)
@@ -89,15 +91,20 @@ class AutoAis(EncoderDecoder):
 
 
 class SupportJudge:
-    """An aligner as a judge: a proposition is faithful if its support reaches a threshold.
+    """Judge by an aligner: a proposition is faithful if its support reaches a threshold.
 
     Parameters
     ----------
     aligner
-        Any of :func:`syncheck.load_aligner`, except the one whose support is a feature of the sentences that it labels;
-        see :func:`syncheck.is_same_aligner`.
+        Any aligner, except the one whose support is a feature of the sentences that are labelled; see
+        :func:`syncheck.alignment.is_same_aligner`.
     threshold
         Smallest P(supported), in (0, 1], of a faithful proposition.
+
+    Raises
+    ------
+    InputError
+        If the threshold is outside (0, 1].
     """
 
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:
@@ -107,7 +114,7 @@ class SupportJudge:
         self._threshold = threshold
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return whether the passages support each proposition."""
+        """Return, for each proposition, True if the passages support it."""
         return [found.score >= self._threshold for found in self.aligner.align(passages, propositions)]
 
 

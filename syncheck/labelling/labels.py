@@ -1,4 +1,4 @@
-"""From annotations of a response to one label per sentence: 1 faithful, 0 unfaithful."""
+"""Labels of sentences, 1 faithful and 0 unfaithful, from annotations of a response."""
 
 from __future__ import annotations
 
@@ -25,10 +25,19 @@ def label_sentences(
     rule: Rule = "overlap",
     implicit_true: bool = True,
 ) -> NDArray[np.int64]:
-    """Label sentences by the spans that annotators marked: 1 faithful, 0 unfaithful, (N,).
+    """Return labels of sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
 
-    ``bounds`` are those of each sentence without the white space around it; with ``implicit_true`` spans count that are
-    true of the world although the context does not say so.
+    Parameters
+    ----------
+    bounds
+        Characters of each sentence, half-open, without the white space around it.
+    spans
+        The unfaithful characters.
+    rule
+        ``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
+        contains the other.
+    implicit_true
+        True counts spans that are true of the world although the context does not say so.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
 
@@ -50,9 +59,9 @@ def labelled_sentences(
 ) -> tuple[LabelledSentence, ...]:
     """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
 
-    ``with_letter`` leaves out sentences without a letter (the number of a list item, a row of dashes). The defaults
-    give the strict benchmark set; ``rule="paper", implicit_true=False, with_letter=False`` gives the set that the paper
-    measures.
+    ``with_letter`` leaves out sentences without a letter, such as the number of a list item or a row of dashes;
+    ``rule`` and ``implicit_true`` are as in :func:`label_sentences`. The defaults give the strict benchmark set;
+    ``rule="paper", implicit_true=False, with_letter=False`` gives the set that the paper measures.
     """
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
@@ -66,14 +75,14 @@ def labelled_sentences(
 
 
 def without_space(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where a part of a text begins and ends without the white space around it."""
+    """Return the characters of a part of a text without the white space around it."""
     part = text[start:end]
     start += len(part) - len(part.lstrip())
     return start, start + len(part.strip())
 
 
 SHOWN = 60
-"""Characters of a text that a message shows."""
+"""Number of characters of a text that a message shows."""
 REMEDY = (
     "give the text as it was written in 'response', pass the options of segmentation that cut it so, or accept that "
     "labels are carried over (carry_labels=True, --carry-labels): what overlaps an unfaithful sentence is then "
@@ -87,8 +96,9 @@ Bounds = Sequence[tuple[int, int]]
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     """Check that each labelled sentence of a response is measured as one, and by itself.
 
-    ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. Every cut is
-    right for a record with spans or with ``carry_labels``. The error has the record's line if it was read from a file.
+    ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. A record with
+    spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
+    read from a file, else InputError.
     """
     found = None if record.carry_labels else _cut_otherwise(record, bounds)
     if found is None:
@@ -100,7 +110,7 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
 
 
 def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:
-    """Say how many labelled sentences were carried over to how many others; None if each was measured as one.
+    """Describe how many labels were carried over to other sentences; None if each labelled one was measured as one.
 
     ``measured`` has each response with the bounds of its measured sentences.
     """

@@ -1,4 +1,4 @@
-"""BM25 over a user's passages."""
+"""Passages of a corpus, and their ranking by BM25."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of a corpus, under the title of its page."""
+    """A passage of a corpus, with the title of its page."""
 
     title: str
     text: str
@@ -27,7 +27,7 @@ class Passage:
 
 
 def load_passages(path: str | Path) -> list[Passage]:
-    """Read passages from JSON Lines: ``text`` and, where there is one, the ``title`` of its page."""
+    """Read passages from JSON Lines with ``text`` and, optionally, the ``title`` of its page."""
     passages = []
     for record in read_records(Path(path)):
         text = record.get("text", str)
@@ -45,12 +45,12 @@ def words_of(text: str) -> list[str]:
 
 
 class Bm25:
-    """A ranking of passages for a query by BM25, through the package ``bm25s``.
+    """Ranking of passages for a query by BM25, with the package ``bm25s``.
 
     Notes
     -----
-    Lucene's form with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Title and text are
-    searched together. No word is left out: "X" and "I" belong to names.
+    The form is Lucene's with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Title and text
+    are searched together. No word is left out, since "X" and "I" can belong to names.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:

@@ -1,4 +1,4 @@
-"""Planted errors: in a sentence a number, a name, a word, a negation or another ending; in an answer a sentence."""
+"""Planting of errors: a wrong number, name, word, negation or ending in a sentence, or a sentence in an answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from syncheck.lexical import content_words, stem
 TRANSPLANTED = "transplanted"
 EXCHANGED = "exchanged passages"
 MOST_EXCHANGED = 2
-"""Sentences of an answer over exchanged passages that are labelled, so that the easiest errors are not the most."""
+"""Largest number of labelled sentences in an answer over exchanged passages, so that easy errors do not prevail."""
 DRAWN = 8
-"""Other questions, of which the one with the most similar passages lends its passages and sentences."""
+"""Number of other questions drawn, of which the one with the most similar passages lends passages and sentences."""
 SHORTEST = 8
-"""Words of a sentence, and of the one it gets its end from, for an exchange of ends."""
+"""Least number of words of two sentences whose ends are exchanged."""
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
@@ -33,7 +33,7 @@ _PLAIN = re.compile(rf"\b(?:{_AUXILIARIES})\b(?! not)", re.IGNORECASE)
 _Way = Callable[[random.Random, str, Sequence[str], Sequence[str]], str | None]
 
 Scored = list[tuple[LabelledSentence, float | None]]
-"""The sentences of an answer with the teacher's scores, None where it has none."""
+"""Sentences of an answer with the teacher's scores, None without a score."""
 
 
 def plant_error(
@@ -44,19 +44,20 @@ def plant_error(
     Parameters
     ----------
     rng
-        Decides the kind of error, its place and what stands there then.
+        Source of randomness for the kind of error, its position and the replacement.
     sentence
-        Taken to be faithful to the passages, or wrong already.
+        The sentence, which is assumed to be faithful to the passages, or wrong already.
     passages
-        A number or name is exchanged for another of theirs, where there is one, as a model that mixes facts up does.
+        Source of replacements: a number or name is exchanged for another one in them, as by a model that confuses
+        facts.
     others
-        Sentences about something else, whose names and ends serve where the passages have none.
+        Sentences about other things, whose names and endings are used if the passages have none.
 
     Returns
     -------
     tuple of (str, str), or None
-        The kind (``number``, ``name``, ``opposite``, ``negation`` or ``ending``) and the sentence; None where no error
-        can be planted that leaves a text which no passage holds word for word. Negations and opposites are English.
+        The kind (``number``, ``name``, ``opposite``, ``negation`` or ``ending``) and the wrong sentence; None if every
+        possible error gives a text that a passage contains word for word. Negations and opposites are English.
     """
     ways = list(_WAYS.items())
     rng.shuffle(ways)
@@ -144,7 +145,7 @@ _WAYS: dict[str, _Way] = {
 
 
 class Spoiler:
-    """Makes one error in a copy of each answer, of a kind drawn at random from those that can be made there."""
+    """Plants one error in a copy of each answer, of a kind drawn at random from those that are possible."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class Spoiler:
         self._answers, self._scored, self._judge, self._sure, self._seed = answers, scored, judge, sure, seed
 
     def __call__(self, answer: LabelledResponse) -> Iterator[LabelledResponse]:
-        """Yield the copy; nothing where no error can be made."""
+        """Yield the copy; nothing if no error is possible."""
         rng = random.Random(f"{self._seed} {answer.id}")
         other = self._most_similar(rng, answer)
         ways = [self._planted, self._transplanted, self._exchanged]
@@ -170,7 +171,7 @@ class Spoiler:
                     return
 
     def _most_similar(self, rng: random.Random, answer: LabelledResponse) -> LabelledResponse:
-        """Return, of some answers to other questions, the one with the passages that share most with these."""
+        """Return the answer, of some to other questions, whose passages share most with those of this one."""
         answers = self._answers
         drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
         drawn = drawn or [a for a in answers if a.group != answer.group][:1]
@@ -223,7 +224,7 @@ class Spoiler:
     def _with_sentence(
         self, answer: LabelledResponse, place: LabelledSentence, text: str, *, task: str
     ) -> LabelledResponse:
-        """Return an answer with an unfaithful text in the place of a sentence; the others have no label here."""
+        """Return an answer with an unfaithful text in place of a sentence; its other sentences have no label."""
         start, end = place.start, place.end
         longer = len(text) - (end - start)
         sentences = (

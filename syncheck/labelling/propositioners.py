@@ -1,4 +1,4 @@
-"""Propositions of an answer: by rules, or by a checkpoint that writes them."""
+"""Propositioners: split an answer into propositions, by rules or with a checkpoint that writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncheck.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.pretrained import load_pretrained, load_tokenizer
 
 Propositioner = Callable[[str], Sequence[str]]
-"""Cuts a response into statements that can be judged one by one."""
+"""Function that splits a response into statements that can be checked one by one."""
 
 RULES = "rules"
 """Name of the rule-based splitter wherever a propositioner is named."""
@@ -27,28 +27,28 @@ INSTRUCTION = (
     "others: replace pronouns by what they stand for. Leave nothing out and add nothing. Answer with a JSON list of "
     "strings and nothing else.\n\nText: {text}"
 )
-"""After the prompts of Min et al. (2023) and Chen et al. (2023)."""
+"""Prompt for an instruct model, after Min et al. (2023) and Chen et al. (2023)."""
 PROPOSITION_PROMPT = "Title: {title}. Section: {section}. Content: {content}"  # Chen et al. 2023, published inference
 MAX_PROPOSITION_TOKENS = 512  # Chen et al. 2023, published inference
 SHOWN_CHARACTERS = 200
 LEAST_WORDS = 4
-"""Words that both sides of a conjunction need to count as separate statements."""
+"""Number of words that each side of a conjunction needs to count as a separate statement."""
 
 _JOINT = re.compile(r"\s*;\s+|,\s+(?:and|but|while|whereas)\s+")
 _WORD = re.compile(r"\w+")
 
 
 class RuleBasedPropositioner:
-    """A splitter of texts at sentences, semicolons and conjunctions, which needs no model.
+    """Propositioner without a model, which splits a text at sentences, semicolons and conjunctions.
 
-    It is a stand-in for a trained propositioner: it does not replace pronouns by names, or add a subject where a
-    clause lacks one, so its propositions are not decontextualised as those of the paper are (Chen et al., 2023). Say so
-    where you print figures that rest on it; its ``name`` is ``"rules"``.
+    It is a stand-in for a trained propositioner: it does not replace pronouns with names or add missing subjects, so
+    its propositions are not decontextualised like those of the paper (Chen et al., 2023). Say so when you publish
+    figures that rest on it; its ``name`` is ``"rules"``.
 
     Notes
     -----
     Sentences are those of NLTK's untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and",
-    "but", "while" or "whereas" where at least four words stand on either side.
+    "but", "while" or "whereas" if there are at least four words on either side.
     """
 
     name = RULES
@@ -59,12 +59,12 @@ class RuleBasedPropositioner:
 
 
 class InstructPropositioner:
-    """An instruction-tuned model that writes the propositions of a text as a JSON list.
+    """Propositioner that prompts an instruct model for the propositions of a text as a JSON list.
 
     Parameters
     ----------
     evaluator
-        Answers a prompt, such as a :class:`syncheck.LocalTextGenerator`.
+        A text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:
@@ -72,7 +72,10 @@ class InstructPropositioner:
         self._evaluator = evaluator
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none and is not sent to the model."""
+        """Return the propositions in order; a blank text has none and is not sent to the model.
+
+        An answer without a JSON list of strings raises TextGeneratorError.
+        """
         if not text.strip():
             return ()
         answer = self._evaluator(INSTRUCTION.format(text=text))
@@ -86,7 +89,7 @@ class InstructPropositioner:
 
 
 class EncoderDecoder:
-    """An encoder-decoder in evaluation mode that answers prompts greedily."""
+    """Base for encoder-decoders in evaluation mode that answer prompts greedily."""
 
     kind: ClassVar[str]
     """Name of such a checkpoint in errors."""
@@ -97,7 +100,7 @@ class EncoderDecoder:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | torch.device = "cpu", **options: int) -> Self:
-        """Load a checkpoint, a folder or a name; ``options`` are those of the class."""
+        """Load a checkpoint by folder or name; ``options`` are those of the class."""
         model = load_pretrained(AutoModelForSeq2SeqLM, path, what=cls.kind)
         return cls(model.eval().to(device), load_tokenizer(path), **options)
 
@@ -117,12 +120,12 @@ class EncoderDecoder:
 
 
 class SequencePropositioner(EncoderDecoder):
-    """An encoder-decoder that writes the propositions of a text as a JSON list (Chen et al., 2023).
+    """Propositioner that is an encoder-decoder which writes propositions as a JSON list (Chen et al., 2023).
 
     Notes
     -----
-    A text whose list does not parse, mostly because it does not end within ``max_new_tokens``, is cut in two at a
-    sentence, and each half is written separately, so that nothing of the text is lost.
+    If the list cannot be parsed, usually because it does not end within ``max_new_tokens``, the text is cut in two
+    between sentences and each half is split separately, so that nothing is lost.
     """
 
     kind = "a propositioner"

@@ -1,4 +1,4 @@
-"""RAGTruth in its own layout: questions, articles and business records, with the spans that annotators marked."""
+"""RAGTruth in its own layout: questions, articles and business records, with spans marked by annotators."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from syncheck.prompts import (
 
 RagTruthTask = Literal["QA", "Summary", "Data2txt"]
 Quality = Literal["good", "incorrect_refusal", "truncated"]
-"""``incorrect_refusal``: the model says the passages do not hold the answer, and they do. ``truncated``: the response
-was cut at the generator's limit."""
+"""``incorrect_refusal``: the model says that the passages do not have the answer, although they do. ``truncated``: the
+response was cut at the generator's limit."""
 
 QUESTIONS_ONLY: tuple[RagTruthTask, ...] = ("QA",)
 DATA2TXT_INSTRUCTION = (
     "Write an objective overview about the following local business based only on the provided structured data."
 )
 SUMMARY_INSTRUCTION = "Summarize the following news:"
-"""For a source without ``prompt``, which alone says how many words the summary may have."""
+"""Instruction for a source without ``prompt``, where the allowed number of words is otherwise stated."""
 
 _PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
 
@@ -62,28 +62,28 @@ def load_ragtruth(
     Parameters
     ----------
     folder
-        Has ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
+        Folder with ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
     selection
-        The responses and spans that count. Tasks are ``QA`` (alone by default), ``Summary`` and ``Data2txt``; the split
-        is ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and ``truncated``. The
-        paper's counts of unfaithful sentences come from ``implicit_true=False``.
+        The responses and spans that count. Tasks are ``QA`` (the default), ``Summary`` and ``Data2txt``; the split is
+        ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and ``truncated``. The paper's
+        counts of unfaithful sentences result from ``implicit_true=False``.
     prompts
-        ``monitor`` leaves those of ``QA`` to the monitor's template; ``task`` takes the corpus's own, as the paper
-        does. The other two tasks are not questions, and have their own prompts either way.
+        For ``QA``, ``monitor`` takes the monitor's template and ``task`` the prompts of the corpus, as the paper does.
+        The other two tasks are not questions and have their own prompts either way.
 
     Returns
     -------
     list of LabelledResponse
-        In the order of ``response.jsonl``, grouped by ``source_id``. The passages are those of ``QA``; the article of
-        ``Summary``; pieces of the record of ``Data2txt`` in JSON: one of the plain fields, one of each nested field,
-        one of each review. The prompts are user turns; with the context they are the source's ``prompt``, or the
-        corpus's words where it has none. Without the context they are those of the published code: the question; the
-        instruction and the article's first sentence; the record without its reviews.
+        Responses in the order of ``response.jsonl``, with ``source_id`` as group. Passages are those of ``QA``, the
+        article of ``Summary``, and pieces of the record of ``Data2txt`` in JSON: one for the plain fields, one for each
+        nested field, one for each review. Prompts are user turns. With the context, they are the source's ``prompt``,
+        or the corpus's wording if it has none. Without the context, they are those of the published code: the question;
+        the instruction and the article's first sentence; the record without its reviews.
 
     Raises
     ------
     InputError
-        If a file is missing, an option has an unknown value or one that no response has, or no response is left.
+        If a file is missing, an option has a value that is unknown or that no response has, or no response is left.
     RecordError
         At the first record that cannot be used.
     """
@@ -133,7 +133,7 @@ def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
-    """Return the facts of a response that a selection is based on."""
+    """Return the facts of a response on which a selection is based."""
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")

@@ -24,7 +24,7 @@ _NAMES = {str: "a string", list: "a list", dict: "an object", int: "a whole numb
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One JSON object of a file, or one inside it; ``prefix`` is its place in the line."""
+    """One JSON object of a file, or one nested in it; ``prefix`` is its path in the line."""
 
     values: Mapping[str, Any]
     source: str
@@ -37,7 +37,7 @@ class Record:
         return RecordError(message, source=self.source, line=self.line, field=place)
 
     def get(self, field: str, kind: type[T]) -> T:
-        """Return a field that must be there and be of this JSON type."""
+        """Return a field that must exist and have this JSON type."""
         value = self.values.get(field, _MISSING)
         if value is _MISSING:
             raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
@@ -94,15 +94,15 @@ def _shown(value: object) -> str:
 
 
 PromptSource = Literal["monitor", "task"]
-"""``monitor``: the monitor's template writes the prompts. ``task``: those the paper gave the generators."""
+"""``monitor``: the monitor's template writes the prompts. ``task``: the prompts that the paper gave the generators."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfaithfulSpan:
-    """Characters ``start`` to ``end`` of a response that an annotator marked as unfaithful.
+    """Characters ``start`` to ``end`` of a response, half-open, that an annotator marked as unfaithful.
 
-    RAGTruth has spans that are true of the world although the context does not say so (``implicit_true``), or an effect
-    of a null in structured data (``due_to_null``); ``label_type`` is the annotators' category.
+    In RAGTruth, a span may be true of the world although the context does not say so (``implicit_true``), or be caused
+    by a null in structured data (``due_to_null``); ``label_type`` is the annotators' category.
     """
 
     start: int
@@ -114,7 +114,10 @@ class UnfaithfulSpan:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSentence:
-    """Characters ``start`` to ``end`` of a response, without white space around them; None means no label."""
+    """Characters ``start`` to ``end`` of a response, half-open and without white space around them, with a label.
+
+    ``faithful`` is None without a label.
+    """
 
     start: int
     end: int
@@ -132,27 +135,27 @@ class LabelledResponse:
     question : str
         The question or instruction.
     passages : tuple of str
-        The context that sentences are compared with.
+        The context that sentences are checked against.
     response : str
     group : str
-        Responses of one group, to the same question, stay on one side of every split.
+        Group of responses, in practice to the same question, that stay on one side of every split.
     generator : str
         The model that wrote the response, or ``"unknown"``.
     spans : tuple of UnfaithfulSpan or None
-        Unfaithful characters; None when the labels are per sentence.
+        Unfaithful characters; None if the labels are per sentence.
     sentences : tuple of LabelledSentence or None
-        Labels per sentence, which hold all letters and digits of the response; None when they are spans.
+        Labels per sentence, which contain all letters and digits of the response; None if the labels are spans.
     task, split : str or None
     quality : str or None
         RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
     prompt_with_context, prompt_without_context : str or None
         The prompts as the generator saw them; None for both leaves them to the monitor.
     user_turns : bool
-        Whether these prompts are user turns, for the chat template of a model that has one.
+        True if these prompts are user turns for the model's chat template, if it has one.
     carry_labels : bool
-        Whether labels may be carried over to sentences that are cut otherwise.
+        True if labels may be carried over to sentences that are cut differently.
     source, line : str and int, or None
-        The place it was read from, for messages.
+        File and line that it was read from, for messages.
     """
 
     id: str
@@ -180,13 +183,13 @@ class LabelledResponse:
 
 
 def response_to_json(response: LabelledResponse) -> str:
-    """Return a labelled response as one line, with the file name of its source; see :func:`response_from_json`."""
+    """Return a labelled response, with the name of its source file, as one line of JSON."""
     source = None if response.source is None else Path(response.source).name
     return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
 
 
 def response_from_json(text: str) -> LabelledResponse:
-    """Return the labelled response that :func:`response_to_json` wrote."""
+    """Return the labelled response in a line that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
     spans, sentences = entry.pop("spans"), entry.pop("sentences")
     return LabelledResponse(
@@ -217,13 +220,13 @@ class ResponseCollection:
         self._by_id: dict[str, LabelledResponse] = {}
 
     def add(self, response: LabelledResponse, record: Record) -> None:
-        """Add the response of a record; a RecordError refuses the second of an id."""
+        """Add the response of a record; a second one with the same id raises RecordError."""
         if response.id in self._by_id:
             raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
         self._by_id[response.id] = response
 
     def found_in(self, path: Path) -> list[LabelledResponse]:
-        """Return the responses in order; an InputError says that the file has none."""
+        """Return the responses in order; none at all raises InputError."""
         if not self._by_id:
             raise InputError(f"{path} has no labelled response")
         return list(self._by_id.values())
@@ -232,7 +235,7 @@ class ResponseCollection:
 def read_spans(
     record: Record, field: str, length: int, *, counts: Callable[[UnfaithfulSpan], bool] = lambda span: True
 ) -> tuple[UnfaithfulSpan, ...]:
-    """Read the marked characters of a response of ``length``; those that do not count are checked and left out."""
+    """Read the marked spans of a response of ``length`` characters; those that do not count are only checked."""
     spans = []
     for label in record.objects(field):
         start, end = label.get("start", int), label.get("end", int)
@@ -256,27 +259,30 @@ _FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The labelled responses, and the spans of these, that count."""
+    """Selection of the labelled responses, and of their spans, that count."""
 
     tasks: Collection[str] | None = None
-    """Only these; None takes all, as for the other attributes."""
+    """Tasks to take; None takes all, here and below."""
     split: str | None = None
-    """Only this part of the corpus, such as ``train``."""
+    """Part of the corpus to take, such as ``train``."""
     quality: Collection[str] | None = None
-    """Only responses with one of these remarks; None takes those without a remark too."""
+    """Remarks on the quality of responses to take; None also takes responses without a remark."""
     generators: Collection[str] | None = None
-    """Only responses by these models."""
+    """Models whose responses to take."""
     implicit_true: bool = True
-    """Count spans that are true although the context does not say so."""
+    """True counts spans that are true of the world although the context does not say so."""
     due_to_null: bool = True
-    """Count spans that come from a null in a business record."""
+    """True counts spans that are caused by a null in a business record."""
 
     def wants(self, facts: Mapping[str, str | None]) -> bool:
-        """Return whether a response with these facts is selected; an unknown fact, None, matches no request."""
+        """Return True if a response with these facts is selected; an unknown fact (None) matches no criterion."""
         return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
 
     def check_names(self, found: Iterable[Mapping[str, str | None]], *, source: object) -> None:
-        """Refuse names that no response of ``source`` has, or none has together; ``found`` has their facts."""
+        """Refuse, with an InputError, names that no response of ``source`` has, alone or together.
+
+        ``found`` has the facts of the responses.
+        """
         responses = list(found)
         there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
         asked = {name: self._asked(name) for name in _FIELDS}
@@ -295,7 +301,7 @@ class Selection:
         )
 
     def counts(self, span: UnfaithfulSpan) -> bool:
-        """Return whether a span makes a sentence unfaithful."""
+        """Return True if a span makes a sentence unfaithful."""
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
 
     def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
@@ -313,7 +319,7 @@ class Selection:
         return [asked] if isinstance(asked, str) else list(asked or ())
 
     def counted(self, response: LabelledResponse) -> LabelledResponse:
-        """Return a response with the spans that count."""
+        """Return a response with only the spans that count."""
         if response.spans is None:
             return response
         return replace(response, spans=tuple(filter(self.counts, response.spans)))

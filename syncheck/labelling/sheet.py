@@ -1,4 +1,4 @@
-"""Sentences for people to label: those that matter most first, in a file that is whole after every label."""
+"""Label sheets: sentences for people to label, the most informative first, in a file that is complete at any time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from syncheck.types import RagPrompt
 
 LabelOrder = Literal["nearest", "random"]
-"""``nearest``: the sentences whose scores are nearest the monitor's threshold first, for the most from few labels.
-``random``: whole answers in random order, as a threshold with a guarantee needs them."""
+"""``nearest``: sentences in order of the distance of their scores from the monitor's threshold, to gain the most from
+few labels. ``random``: whole answers in random order, as a threshold with a guarantee needs them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSentence:
-    """A sentence to label: its place in the sheet, and the evidence that the monitor's aligner found."""
+    """A sentence to label: indices of its response and of itself, and the evidence that the monitor's aligner found."""
 
     response: int
     sentence: int
@@ -44,11 +44,11 @@ class LabelSheet:
     Attributes
     ----------
     responses : list of LabelledResponse
-        With the labels so far; None where there is none.
+        The responses with the labels so far; None for a sentence without a label.
     open : list of OpenSentence
-        Those without a label, in the order to ask.
+        Sentences without a label, in the order to ask for them.
     left_out : dict of str to str
-        Id -> the reason that a response cannot be scored.
+        Reasons why responses cannot be scored, by id.
     """
 
     def __init__(self, responses: Sequence[LabelledResponse], open: Sequence[OpenSentence], order: LabelOrder) -> None:
@@ -73,20 +73,22 @@ class LabelSheet:
         Parameters
         ----------
         monitor
-            Cuts and scores the responses; its lower threshold is the one that is meant.
+            The monitor that cuts and scores the responses; ``nearest`` refers to its lower threshold.
         responses
-            As :func:`~syncheck.labelling.load_unlabelled` reads them.
+            Responses from :func:`~syncheck.labelling.load_unlabelled`.
+        order
+            Order of the sentences; see :data:`LabelOrder`.
         kept
-            Responses with labels from before, which stay.
+            Responses with earlier labels, which are kept.
         most
-            Responses that are drawn at random; None takes all. Those with labels count among them.
+            Number of responses drawn at random, including those with labels; None takes all.
         seed
-            Of the draw and of the random order.
+            Seed of the draw and of the random order.
 
         Raises
         ------
         InputError
-            If a response was labelled before with another text, passages or segmentation, or no sentence is left.
+            If a response was labelled earlier with another text, passages or segmentation, or no sentence is left.
         """
         known = {response.id: response for response in kept}
         rng = random.Random(seed)
@@ -116,13 +118,13 @@ class LabelSheet:
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
     def label(self, place: OpenSentence, faithful: bool | None) -> None:
-        """Set or, with None, take back the label of a sentence."""
+        """Set the label of a sentence; None removes it."""
         sentences = list(self._sentences(place))
         sentences[place.sentence] = replace(sentences[place.sentence], faithful=faithful)
         self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the documented records: all responses, or in random order those that have a label."""
+        """Return the records in the documented format: all, or in random order only those with a label."""
         kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
         return [labelled_record(response) for response in kept]
 
@@ -131,11 +133,11 @@ class LabelSheet:
         return [labelled_record(response) for response in self.responses]
 
     def labelled(self) -> int:
-        """Return how many sentences have a label."""
+        """Return the number of sentences with a label."""
         return sum(sum(_labels(response)) for response in self.responses)
 
     def save(self, path: str | Path) -> None:
-        """Write the records; the file is the old one or the new one at any time."""
+        """Write the records; at any time the file is complete, the old one or the new one."""
         with replaced(Path(path)) as (file, _):
             for record in self.records():
                 file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())

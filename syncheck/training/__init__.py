@@ -1,4 +1,4 @@
-"""From labelled responses to a monitor: measure, fit, calibrate."""
+"""Training: labelled responses are measured, and monitors fitted and calibrated on them."""
 
 import lazy_loader
 

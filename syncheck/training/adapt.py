@@ -1,4 +1,4 @@
-"""A monitor without labels: the model's answers, labels from a teacher where it is sure, and planted errors."""
+"""Training without labels: the model's answers, labels of which a teacher is sure, and planted errors."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 
 ANSWER = "answer"
 DOUBT = 1e-3
-"""Share of the teacher's surest scores that are taken to be wrong."""
+"""Share of the teacher's surest scores that are assumed to be wrong."""
 EXPECTED = 0.5
-"""Share of faithful sentences that the scores assume: that of the made-up labels says nothing."""
+"""Share of faithful sentences that the scores assume; that among the made-up labels means nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adapted:
-    """A monitor that was trained on made-up labels, and what these are."""
+    """A monitor that was trained on made-up labels, with the labels and their evaluation."""
 
     monitor: Monitor
     records: tuple[LabelledResponse, ...]
     """``task`` says how each came about: ``answer``, ``planted number``, ``planted name``, ``planted opposite``,
     ``planted negation``, ``planted ending``, ``transplanted`` or ``exchanged passages``."""
     left_out: Mapping[str, str]
-    """Id -> the reason that a prompt or response was not used."""
+    """Reasons why prompts or responses were not used, by id."""
     teacher: str
     sure: float
     held_out: EvaluationRow
-    """Separation of the made-up labels by a monitor of this kind, on held-out questions. It says nothing about real
+    """How well a monitor of this kind separates the made-up labels on held-out questions; it says nothing about real
     labels."""
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
-        """Return the faithful and unfaithful sentences, and those without a label, by ``task``."""
+        """Return the numbers of faithful, unfaithful and unlabelled sentences, by ``task``."""
         found: dict[str, Counter[bool | None]] = {}
         for record in self.records:
             found.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
@@ -143,43 +143,55 @@ def adapt_monitor(
     folder: str | Path | None = None,
     show_progress: bool | None = None,
 ) -> Adapted:
-    """Train a monitor for a model from questions with passages that nobody labelled.
+    """Train a monitor for a model from questions with passages, without labels.
 
     Parameters
     ----------
     prompts
         Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
-        answers those without a ``response``; a given one is used as it is, without its labels if it has any, and the
-        model acts as surrogate.
+        answers those without a ``response``; a given response is used as it is, without its labels if it has any, and
+        the model acts as surrogate.
+    model, tokenizer
+        The model to train a monitor for, and its tokenizer.
     teacher
-        Labels the sentences of answers where it is sure.
+        Source of labels for sentences of which it is sure: a monitor, an aligner, a language model that is prompted for
+        judgements, or ``"generic"`` for the bundled monitor.
     aggregator
-        The kind; ``monotone`` keeps the directions of the features that are known, whatever the made-up labels say.
+        Kind of aggregator; ``monotone`` keeps the known directions of features, whatever the made-up labels say.
     config
-        None takes the schema ``syncheck.v3`` with the model's default layers.
+        Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
-        Of the monitor; None leaves ``align_score`` unmeasured.
+        Aligner of the monitor; None leaves ``align_score`` unmeasured.
     samples
-        Answers drawn at random for each prompt, in addition to the greedy one.
+        Number of answers drawn at random for each prompt, in addition to the greedy one.
+    max_new_tokens
+        Longest answer in tokens.
     sure
-        Teacher's score from which a sentence is faithful; at ``1 - sure`` and below it is unfaithful. In (0.5, 1].
+        Score of the teacher, in (0.5, 1], from which a sentence counts as faithful; at ``1 - sure`` and below, it
+        counts as unfaithful.
     seed
-        Of the answers, the errors, the folds and the aggregator.
+        Seed of the answers, the errors, the folds and the aggregator.
     folder
-        Keeps the answers, the made-up labels and what was measured, and continues after a kill. None keeps nothing.
+        Folder for the answers, the made-up labels and the measurements, from which a killed run continues. None stores
+        nothing.
     show_progress
-        None shows bars on a terminal.
+        None shows progress bars on a terminal.
+
+    Returns
+    -------
+    Adapted
+        The monitor with its made-up labels.
 
     Raises
     ------
     InputError
-        If there are not enough questions, labels or sentences of both labels, or an argument is out of range.
+        If there are not enough questions, labels or sentences of both labels, or an argument is outside its range.
     RecordError
         At the first record that cannot be used.
     TextGeneratorError
         If the teacher or the aligner fails.
     MismatchError
-        If the folder holds measurements of another run.
+        If the folder has measurements of another run.
     """
     if not 0.5 < sure <= 1 or samples < 0:
         raise InputError(f"expected 0.5 < sure <= 1 and samples >= 0; found {sure} and {samples}")
@@ -219,7 +231,7 @@ def adapt_monitor(
 
 
 class _Judge:
-    """Asks the teacher about every sentence of a response."""
+    """Scorer of every sentence of a response by the teacher."""
 
     def __init__(self, teacher: Teacher, untrained: Monitor) -> None:
         self._untrained = untrained
@@ -287,7 +299,7 @@ def _answered(
     seed: int,
     disable: bool | None,
 ) -> list[LabelledResponse]:
-    """Return the given answers, and those of the model; an answer that was kept is not written again."""
+    """Return the given answers and those of the model; an answer that was stored is not generated again."""
     quick = Monitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
@@ -333,7 +345,7 @@ def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int) -> list[str]:
-    """Answer greedily, then at random; the same prompt with the same options is answered alike in any run."""
+    """Return a greedy answer, then random ones; a prompt with the same options gets the same answers in any run."""
     prompt = prompt_of(quick, record)
     texts = [quick.generate(prompt, do_sample=False, max_new_tokens=max_new_tokens).response]
     source = torch.Generator(quick.model.device).manual_seed(int(digest[:12], 16))
@@ -344,7 +356,7 @@ def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: in
 
 
 def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledResponse:
-    """Return an answer with the labels that the teacher is sure of."""
+    """Return an answer with the labels of which the teacher is sure."""
     sentences = tuple(
         replace(s, faithful=None if score is None or 1 - sure < score < sure else score >= sure) for s, score in scored
     )

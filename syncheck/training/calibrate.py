@@ -1,4 +1,4 @@
-"""Calibration of a trained monitor on held-out sentences, and the threshold with its guarantee."""
+"""Calibration of a trained monitor on held-out sentences, and thresholds with a guarantee."""
 
 from __future__ import annotations
 
@@ -26,17 +26,25 @@ Thresholding = Literal["carried", "chosen"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseCurve:
-    """Share of released and of good sentences from each threshold up."""
+    """Shares of released sentences, and of faithful ones among them, by threshold."""
 
     thresholds: NDArray[np.float64]
-    """(T,) float64: the different scores of the sentences, rising."""
+    """(T,) float64: the distinct scores of the sentences, ascending."""
     good: NDArray[np.float64]
     """(T,) float64: share of faithful sentences among those that reach the threshold."""
     kept: NDArray[np.float64]
-    """(T,) float64: share of all sentences that reach it."""
+    """(T,) float64: share of all sentences that reach the threshold."""
 
     def threshold_for(self, share: float) -> float:
-        """Return the lowest threshold from which the share of good sentences is at least that wanted."""
+        """Return the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
+
+        Raises
+        ------
+        InputError
+            If the share is outside (0, 1].
+        InsufficientDataError
+            If no threshold reaches it.
+        """
         if not 0 < share <= 1:
             raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
         reached = np.flatnonzero(self.good >= share)
@@ -50,10 +58,14 @@ class ReleaseCurve:
 
 
 def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
-    """Compute the shares of good and of kept sentences by threshold.
+    """Compute the shares of released sentences, and of faithful ones among them, by threshold.
 
-    The scores (N,) are of held-out sentences, best of those that the decoder itself wrote, at least one; ``y`` (N,) has
-    1 for faithful and 0 for unfaithful.
+    Parameters
+    ----------
+    scores : array-like of shape (N,)
+        P(faithful) of at least one held-out sentence, preferably written by the decoder that the threshold is for.
+    y : array-like of shape (N,)
+        1 faithful, 0 unfaithful.
     """
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
@@ -67,15 +79,15 @@ class Calibrated:
     """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
     monitor: Monitor
-    """Its aggregator has ``calibration`` and, if one was requested, ``calibrated_threshold``; FOD's thresholds are on
-    the calibrated scale."""
+    """The monitor. Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's thresholds
+    are on the calibrated scale."""
     raw: NDArray[np.float64]
     out_of_fold: NDArray[np.float64]
-    """(N,) float64: scores after calibration (``raw``: before), by maps fitted without a sentence's question."""
+    """(N,) float64: scores after calibration (``raw``: before), by maps fitted without the question of the sentence."""
     y: NDArray[np.int64]
     """(N,) int64: 1 faithful, 0 unfaithful."""
     curve: ReleaseCurve
-    """Of the calibrated scores."""
+    """Shares by threshold on the calibrated scores."""
 
     @property
     def threshold(self) -> RiskControlledThreshold | None:
@@ -85,12 +97,12 @@ class Calibrated:
 
     @property
     def ece_before(self) -> float:
-        """Expected calibration error of the raw scores."""
+        """Expected calibration error of the raw scores, in [0, 1]."""
         return expected_calibration_error(self.raw, self.y)
 
     @property
     def ece_after(self) -> float:
-        """Expected calibration error of the calibrated scores ``out_of_fold``."""
+        """Expected calibration error of the calibrated scores ``out_of_fold``, in [0, 1]."""
         return expected_calibration_error(self.out_of_fold, self.y)
 
 
@@ -107,50 +119,52 @@ def calibrate_monitor(
     rule: Rule = "overlap",
     seed: int = 0,
 ) -> Calibrated:
-    """Calibrate a monitor on questions it was not trained on, and choose the score from which sentences may be shown.
+    """Calibrate a monitor on held-out questions, and choose the score from which sentences may be shown.
 
     Parameters
     ----------
     monitor
-        With an aggregator; a calibration it has already is replaced.
+        A monitor with an aggregator; an existing calibration is replaced.
     measured
-        Held-out sentences as this monitor measured them; LID is taken against the monitor's own references. Sentences
-        that get no score do not count. Where some have no label, which may have been chosen by their scores, the share
-        of faithful sentences is that expected of all by the calibration, and there can be no guarantee.
+        Held-out sentences as this monitor measured them; LID is measured against the monitor's own references.
+        Sentences without a score do not count. If some have no label, the labelled ones may have been chosen by their
+        scores: the share of faithful sentences is then the one that the calibration expects over all, and no guarantee
+        is possible.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
         See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
     every_sentence
-        Chooses the threshold on all sentences as if they were independent. Those of one question are not, and the
-        guarantee may then be broken more often than stated. Without it one random sentence of each question counts, and
-        the guarantee is for one random sentence of a question. The calibration is fitted to all of them regardless.
+        True chooses the threshold on all sentences as if they were independent. Sentences of one question are not, so
+        the guarantee may fail more often than stated. False takes one random sentence of each question, and the
+        guarantee is for such a sentence. The calibration is fitted to all sentences either way.
     thresholds
-        Of FOD and of the verdicts: ``carried`` to the calibrated scores, where they part the same sentences, or
-        ``chosen`` again by :func:`choose_thresholds`, with the calibrated score of each sentence without a label.
+        Thresholds of FOD and of the verdicts: ``carried`` over to the calibrated scores, where they separate the same
+        sentences, or ``chosen`` again by :func:`choose_thresholds`, with the calibrated scores of sentences without a
+        label.
     good_share
-        Sets tau_1, which FOD, backtracking and abstention read, to the lowest score from which this share of the
-        sentences is faithful, in (0, 1]; tau_2 is raised to it where it is lower. Choose it on answers of the decoder
-        that it is for, whose choices change the scores.
+        Sets tau_1, which FOD, backtracking and abstention use, to the lowest score from which this share of sentences,
+        in (0, 1], is faithful; a lower tau_2 is raised to it. Choose it on answers of the decoder that it is for, whose
+        choices change the scores. None leaves tau_1.
     rule
-        How spans become sentence labels.
+        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
-        Of the draw from each question, and of the folds for the calibration error.
+        Seed of the draw from each question, and of the folds for the calibration error.
 
     Returns
     -------
     Calibrated
-        Its monitor counts these questions among those it has seen.
+        Its monitor has these questions among those that it has seen.
 
     Raises
     ------
     InputError
-        If the monitor has no aggregator or has seen a question (:func:`seen_records`), calibration is not possible, or
-        a threshold with a guarantee or by the share of good sentences is requested and some sentences have no label.
+        If the monitor has no aggregator or has seen a question (:func:`seen_records`), if the sentences cannot be
+        calibrated on, or if a guarantee or a share of faithful sentences is requested and some have no label.
     InsufficientDataError
-        If the sentences do not support the guarantee; with a risk of None they are calibrated nonetheless.
+        If the sentences do not support the guarantee; a risk of None calibrates them nonetheless.
     MismatchError
-        If they were measured by another model or aligner, or otherwise.
+        If the sentences were measured with another model, aligner or configuration.
     """
     aggregator = monitor.aggregator
     if aggregator is None:
@@ -225,7 +239,7 @@ def _guaranteed(
 
 
 def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...]) -> list[float]:
-    """Carry thresholds on the old scores to the new scale, so that they part the same sentences."""
+    """Carry thresholds on the old scores over to the new scale, so that they separate the same sentences."""
     assert after.calibration is not None
     at_base = replace(before, base_rate=before.prior, prior=before.base_rate) if before.prior is not None else before
     held = at_base.at_prior(thresholds)
@@ -234,17 +248,17 @@ def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...
 
 
 FIRST_TOLERATED = 2
-"""The strictest threshold releases so many sentences that two may be unfaithful: one that allows for none fails at the
+"""Number of unfaithful sentences that the strictest threshold tolerates: one that tolerates none would fail at the
 first annotation error."""
 
 FIRST_SHARE = 0.1
-"""And at least this share of them, so that more data make it no stricter."""
+"""Least share of sentences above the strictest threshold, so that more data do not make it stricter."""
 
 STEPS = 100
-"""Each later threshold releases another hundredth of the sentences, or one."""
+"""Each later threshold releases another hundredth of the sentences, or one more."""
 
 MOST_TOLERATED = 10_000
-"""Unfaithful sentences up to which it is worked out how many would be needed."""
+"""Number of unfaithful sentences up to which the number of sentences needed is computed."""
 
 
 def choose_risk_controlled_threshold(
@@ -261,46 +275,46 @@ def choose_risk_controlled_threshold(
     Parameters
     ----------
     scores : array-like of shape (N,)
-        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order matters, so they may
-        be calibrated or not.
+        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order matters, so they
+        need not be calibrated.
     y : array-like of shape (N,)
         1 faithful, 0 unfaithful.
     groups : array-like of shape (N,), or None
-        The question of each sentence; one random sentence of each counts. None counts every sentence, and assumes that
-        they are independent.
+        Question of each sentence; one random sentence of each question counts. None counts every sentence and assumes
+        that they are independent.
     risk
         Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
     confidence
         Probability with which that holds, in (0, 1).
     seed
-        Of the draw from each question. Settle it beforehand: trying draws until one pleases breaks the guarantee.
+        Seed of the draw from each question. Fix it beforehand: trying seeds until one pleases breaks the guarantee.
 
     Returns
     -------
     RiskControlledThreshold
-        Its counts are those of the sentences drawn.
+        Its counts are those of the sentences that were drawn.
 
     Raises
     ------
     InputError
-        If the shapes differ, a value is out of range, or a label is neither 0 nor 1.
+        If the shapes differ, a value is outside its range, or a label is neither 0 nor 1.
     InsufficientDataError
-        If not even the strictest threshold keeps the guarantee. It says how many more questions, or sentences, would be
-        needed at the rate observed, if any number would do.
+        If not even the strictest threshold satisfies the guarantee. The error says how many more questions, or
+        sentences, would be needed at the observed rate, if any number would suffice.
 
     Notes
     -----
-    Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). The ranks of the scores alone decide which
-    thresholds are tried: above the first are 10 % of the sentences, and at least as many as make two unfaithful ones
-    tolerable (105 for 5 % and 90 %); each next has another hundredth above it; the last releases all. From the
-    strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and the
-    first failure ends the search. No correction for the number of thresholds is needed: a wrong guarantee takes a wrong
-    test of the first threshold that breaks it.
+    Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). Only the ranks of the scores decide which
+    thresholds are tried. Above the first are 10 % of the sentences, and at least as many as are needed to tolerate two
+    unfaithful ones (105 for 5 % and 90 %); each later one has another hundredth above it, and the last releases all.
+    From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and
+    the first failure ends the search. No correction for the number of thresholds is needed: the guarantee can be wrong
+    only if the test of the first threshold that violates it is wrong.
 
     The guarantee holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
-    independently in the same way: the same questions, retriever, generators and annotators. It is exact if the share of
-    unfaithful sentences above a threshold passes ``risk`` once as the threshold falls, as it does if scores rise with
-    faithfulness; where it passes ``risk`` more than once it holds nearly.
+    independently in the same way: with the same questions, retriever, generators and annotators. It is exact if the
+    share of unfaithful sentences above a threshold crosses ``risk`` only once as the threshold falls, as it does if
+    scores rise with faithfulness; otherwise it holds approximately.
     """
     values, labels = scores_with_labels(scores, y)
     for name, value in (("risk", risk), ("confidence", confidence)):
@@ -330,10 +344,10 @@ def choose_risk_controlled_threshold(
 
 
 def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> float:
-    """Return the Clopper-Pearson upper bound of the share of unfaithful sentences, in [0, 1].
+    """Return the Clopper-Pearson upper bound on the share of unfaithful sentences, in [0, 1].
 
-    It is the largest share for which ``unfaithful`` or fewer of ``released`` independent sentences have a probability
-    of ``1 - confidence``; 1 if all are unfaithful or there are none.
+    It is the share at which the probability of ``unfaithful`` or fewer among ``released`` independent sentences is
+    ``1 - confidence``; 1 if all are unfaithful or there are none.
     """
     from scipy.special import betaincinv
 
@@ -343,7 +357,7 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
 
 
 def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
-    """Return the index of one sentence of each group, drawn at random, in rising order.
+    """Return the index of one random sentence of each group, in ascending order.
 
     Draw once: trying seeds until a threshold pleases breaks its guarantee.
     """
@@ -354,7 +368,7 @@ def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
 
 
 def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]:
-    """Yield the thresholds to test, from the strictest down; sentences of equal score go together."""
+    """Yield the thresholds to test, from the strictest down; sentences with equal scores are not separated."""
     falling = np.sort(values)[::-1]
     count = len(values)
     above = max(math.ceil(FIRST_SHARE * count), sentences_needed(FIRST_TOLERATED, risk=risk, confidence=confidence))
@@ -368,10 +382,10 @@ def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]
 
 
 def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: float = 0.9) -> int:
-    """Return the fewest released sentences of which so many may be unfaithful under a bound of ``risk``.
+    """Return the smallest number of released sentences that can include ``unfaithful`` ones under a bound of ``risk``.
 
-    It is the number by which one more has come, at a share of ``risk``, with ``confidence``: how many labels a
-    threshold with a guarantee takes at least.
+    That is the least number of labelled sentences above a threshold for which ``risk`` can be guaranteed with
+    ``confidence``.
     """
     from scipy.stats import nbinom
 
@@ -404,7 +418,7 @@ def _refusal(
 
 
 def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:
-    """Return how many more sentences would pass the strictest threshold at its observed rate."""
+    """Return how many more sentences would satisfy the strictest threshold at the observed rate; None if none would."""
     from scipy.special import betainc
 
     if unfaithful == released:

@@ -1,4 +1,4 @@
-"""Labelled responses -> measured sentences: replayed through a monitor, at once or in parts that survive a kill."""
+"""Extraction of features: labelled responses are replayed and measured, at once or in parts that survive a kill."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ def measure(
     Parameters
     ----------
     monitor
-        Its scores, if it has an aggregator, are not used.
+        The monitor that measures them; its scores, if it has an aggregator, are not used.
     records
-        Also as dicts, see :func:`~syncheck.labelling.labelled_responses`. A record's own prompts are used when it has
-        them, the monitor's template otherwise.
+        Labelled responses, also as dicts; see :func:`~syncheck.labelling.labelled_responses`. A record's own prompts
+        are used if it has them, otherwise the monitor's template.
     batch_size
-        Responses replayed at once, those of like length together; the values agree with those of 1 up to rounding. A
-        batch for which memory runs out is halved.
+        Number of responses replayed at once, of similar length; values agree with those of a batch of 1 up to rounding.
+        A batch for which memory runs out is halved.
     show_progress
-        None shows a bar on a terminal.
+        None shows a progress bar on a terminal.
 
     Returns
     -------
     MeasuredSentences
-        ``left_out`` gives the reason for records whose prompts cannot be used or do not fit the model's window or
-        memory, or for which the model puts out something that is not finite.
+        Its ``left_out`` has the reasons for records whose prompts cannot be used or do not fit the model's window or
+        memory, or for which the model's outputs are not finite.
 
     Raises
     ------
     InputError
         If no record has a sentence, or ``batch_size`` is below 1.
     TextGeneratorError
-        If the aligner fails on a record, whose sentences would lack a feature for good.
+        If the aligner fails on a record, whose sentences would permanently lack a feature.
     RecordError
-        If a record has labels of sentences that the monitor cuts otherwise, and ``carry_labels`` is not set.
+        If a record has labels of sentences that the monitor cuts differently, and ``carry_labels`` is not set.
     WrongTypeError
         If a record is neither a :class:`LabelledResponse` nor a dict.
     """
@@ -99,7 +99,7 @@ def _check_any(measured: MeasuredSentences) -> None:
 
 
 def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> None:
-    """Check, before any is measured, that each labelled sentence will be measured as one; see :func:`check_cut`."""
+    """Check, before measuring, that each labelled sentence will be measured as one; see :func:`check_cut`."""
     for record in records:
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
@@ -110,7 +110,7 @@ def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> No
 def measure_records(
     monitor: Monitor, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
-    """Measure some of the records, advancing a bar; as :func:`measure`, but there may be no sentence in them."""
+    """Measure some records and advance a progress bar; as :func:`measure`, but they may have no sentence."""
     kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     left_out: dict[str, str] = {}
     for record in records:
@@ -187,7 +187,7 @@ def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[i
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The ``number``-th of ``count`` processes that share the parts of one corpus, from 1."""
+    """Share of one process in the parts of a corpus: it is the ``number``-th, from 1, of ``count`` processes."""
 
     number: int = 1
     count: int = 1
@@ -197,7 +197,7 @@ class Shard:
             raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
 
     def has(self, part: int) -> bool:
-        """Return whether a part, by its number from 0, belongs to this process."""
+        """Return True if a part, by its number from 0, belongs to this process."""
         return part % self.count == self.number - 1
 
 
@@ -209,7 +209,7 @@ class SentenceMeasurer:
         self._batch_size = batch_size
 
     def __call__(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
-        """Return the row of each line; TextGeneratorError if the aligner fails, so that the part is not kept."""
+        """Return the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
         records = [response_from_json(line.content.decode()) for line in lines]
         with tqdm(disable=True) as bar:
             measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
@@ -224,7 +224,7 @@ class SentenceMeasurer:
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
-    """Return one response's sentences, with their activations as (N, H) little-endian float32 in base64."""
+    """Return the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
     own = np.flatnonzero(measured.owners == index)
     names = measured.schema.names
     return {
@@ -250,7 +250,7 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
 
 
 def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor) -> MeasuredSentences:
-    """Return what :func:`_row` wrote of a response; without a sentence if it was left out."""
+    """Return the sentences in a row that :func:`_row` wrote; none if the response was left out."""
     sentences = row.get("sentences", [])
     names = monitor.schema.names
     rows = [[np.nan if s["features"][name] is None else s["features"][name] for name in names] for s in sentences]
@@ -284,9 +284,9 @@ def measure_to_parquet(
 ) -> MeasuredSentences | None:
     """Measure labelled responses into a Parquet file, part by part.
 
-    Rows are kept in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`: a process that is started again
-    measures the records that it lacks, so that a kill costs at most one part of each worker, and the file is the same
-    as without the kill. When the rows of all records are there they are joined in the order of the records and replace
+    Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`. A process that is started again
+    measures only missing records, so that a kill costs at most one part of each worker, and the file is the same as
+    without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
     Parameters
@@ -295,17 +295,20 @@ def measure_to_parquet(
         As in :func:`measure`.
     records
         The whole corpus, for every shard.
+    output
+        The Parquet file.
     batch_size
         As in :func:`measure`; it may change when a run continues. Batches end with their part.
     part_size
-        Records that are measured, and can be lost, at once.
+        Number of records in a part, which are measured, and may be lost, together.
     shard
-        This process measures every ``count``-th part. Processes share the folder, or it is copied together; the one
-        that finds all rows there joins them. A single shard removes the folder once ``output`` was read again.
+        The parts that this process measures: every ``count``-th. Processes share the folder, or their folders are
+        merged; the process that finds all rows joins them. A single shard removes the folder after verifying
+        ``output``.
     engine
-        Where parts are measured: in this process, or :func:`~syncheck.corpus.run_on_ray`.
+        Engine that measures the parts: in this process, or :func:`~syncheck.corpus.run_on_ray`.
     make_worker
-        Builds a :class:`SentenceMeasurer` of an equal monitor in another process; None takes ``monitor``.
+        Builds a :class:`SentenceMeasurer` of an equal monitor in another process; None uses ``monitor``.
 
     Returns
     -------
@@ -320,11 +323,11 @@ def measure_to_parquet(
     TextGeneratorError
         If the aligner fails; the part is then not written.
     RecordError
-        As in :func:`measure`, before the first is measured.
+        As in :func:`measure`, before anything is measured.
     MismatchError
-        If the folder holds rows of another model, aligner or config.
+        If the folder has rows of another model, aligner or config.
     CheckpointError
-        If what was written cannot be read; the parts are then still there.
+        If the written file cannot be read again; the parts are then kept.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -376,7 +379,7 @@ def _content(record: LabelledResponse) -> bytes:
 
 
 def _facts(monitor: Monitor) -> dict[str, str]:
-    """Return the facts that determine the values in addition to the records, by name."""
+    """Return the facts, besides the records, that determine the values, by name."""
     config = asdict(monitor.config)
     return {
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),

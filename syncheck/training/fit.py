@@ -1,4 +1,4 @@
-"""From measured sentences to a trained monitor with its thresholds."""
+"""Fitting: measured sentences become a trained monitor with its thresholds."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 BACKTRACK_ALARMS = 0.1
 PRUNE_ALARMS = 0.25
-"""Largest share of the faithful sentences that may fall below each threshold. Backtracking costs a search, so
-it has to be rare; pruning only chooses among samples that are there anyway, so it may be stricter."""
+"""Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
+rare; pruning only chooses among existing samples, so it may be stricter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Scores below which a sentence is taken back or a sample dropped: tau_1 and tau_2 of FOD, ``backtrack <= prune``.
+    """FOD's tau_1 and tau_2: scores below which a sentence is taken back or a sample dropped; ``backtrack <= prune``.
 
-    The recalls are the shares of the unfaithful sentences that fall below, in [0, 1].
+    The recalls are the shares of unfaithful sentences below each threshold, in [0, 1].
     """
 
     backtrack: float
@@ -48,16 +48,21 @@ class Thresholds:
 
 
 def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
-    """Choose both thresholds by the share of faithful sentences they may cost.
+    """Choose both thresholds by the share of faithful sentences that may fall below them.
 
-    Each is the largest score of a faithful sentence with at most 10 % (backtrack) or 25 % (prune) of the faithful
-    sentences below it. The rule needs no calibrated scores, and a stricter aggregator gives no more alarms.
+    Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
+    sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
 
     Parameters
     ----------
     scores, y : array-like of shape (N,)
-        P(faithful) of sentences that the aggregator was not trained on, and labels: 1 faithful, 0 unfaithful. A
+        P(faithful) of sentences that the aggregator was not trained on, and their labels: 1 faithful, 0 unfaithful. A
         sentence without a label may have a calibrated probability, in (0, 1), in its place.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, a value is outside its range, or one of the labels is missing.
     """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
     if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():
@@ -99,21 +104,24 @@ def fit_monitor(
     Parameters
     ----------
     records
-        Labelled responses, by this model or by others (it then acts as surrogate); also as dicts, see
+        Labelled responses, by this model or by others (it then acts as surrogate), also as dicts; see
         :func:`~syncheck.labelling.labelled_responses`.
+    model, tokenizer
+        The model to train a monitor for, and its tokenizer.
     aggregator
-        The kind; ``"best"`` has the best grouped cross-validation, see :func:`best_aggregator`. Or a scikit-learn
-        classifier with ``predict_proba`` that takes NaN; see :meth:`Aggregator.fit`.
+        Kind of aggregator; ``"best"`` takes the one that is best in grouped cross-validation, see
+        :func:`syncheck.evaluation.best_aggregator`. Or a scikit-learn classifier with ``predict_proba`` that accepts
+        NaN; see :meth:`Aggregator.fit`.
     config
-        None takes the schema ``syncheck.v3`` with the model's default layers.
+        Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
-        None leaves ``align_score`` unmeasured.
+        Aligner of the monitor; None leaves ``align_score`` unmeasured.
     rule
-        How spans become sentence labels.
+        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
-        Of the aggregator and of the folds that the thresholds are chosen on.
+        Seed of the aggregator, and of the folds on which the thresholds are chosen.
     show_progress
-        None shows a bar on a terminal.
+        None shows a progress bar on a terminal.
 
     Returns
     -------
@@ -123,17 +131,17 @@ def fit_monitor(
     Raises
     ------
     InputError
-        If the records cannot be used: none fits the window, or a label is absent.
+        If the records cannot be used: none fits the window, or one of the labels is missing.
     TextGeneratorError
         If the aligner fails on a record.
     RecordError
-        If a dict is not of the documented form, or a record has labels of sentences that the monitor cuts otherwise,
+        If a dict is not of the documented form, or a record has labels of sentences that the monitor cuts differently
         and ``carry_labels`` is not set.
 
     Warns
     -----
     LeftOutWarning
-        If responses are not trained on, since they do not fit the window, say, or have no context.
+        If responses are left out of training, for example because they do not fit the window or have no context.
     """
     untrained = untrained_monitor(model, tokenizer, config, aligner)
     measured = measure(untrained, records, show_progress=show_progress)
@@ -149,7 +157,7 @@ def untrained_monitor(
     config: MonitorConfig | None,
     aligner: Aligner | None | Literal["bundled"],
 ) -> Monitor:
-    """Return the monitor that measures what is trained on; parameters as of :func:`fit_monitor`."""
+    """Return the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
     aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
     return Monitor(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
@@ -168,14 +176,21 @@ def fit_measured(
     Parameters
     ----------
     untrained
-        Its aggregator and references, if it has any, are not used.
+        The monitor that measured them; its aggregator and references, if it has any, are not used.
     measured
-        At least as many groups, and sentences of either label, as folds.
+        The sentences, with at least as many groups, and sentences of either label, as folds.
     aggregator, rule, seed
         As in :func:`fit_monitor`.
     held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N labelled sentences that get a score, by this kind, as
-        :func:`best_aggregator` returns them, to choose the thresholds on. None fits the kind on folds to get it.
+        Out-of-fold P(faithful) of the N labelled sentences that get a score, by an aggregator of this kind, on which
+        the thresholds are chosen; :func:`syncheck.evaluation.best_aggregator` returns them. None computes them.
+
+    Raises
+    ------
+    InputError
+        If the sentences cannot be used, or ``held_out`` does not fit them.
+    MismatchError
+        If they were measured with another model, aligner or configuration.
     """
     check_measured_by(measured, untrained)
     chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))

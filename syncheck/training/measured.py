@@ -1,4 +1,4 @@
-"""Sentences that were measured, with their labels: joined, selected, and checked against the monitor that uses them."""
+"""Measured sentences with their labels: joined, selected, and checked against the monitor that uses them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class MeasuredSentences:
 
     schema: FeatureSchema
     values: NDArray[np.float64]
-    """(N, F) float64: LID is against the monitor's references, NaN without any; :meth:`features` takes references from
-    a part of these sentences instead."""
+    """(N, F) float64: features, with LID against the monitor's references, NaN if it has none; :meth:`features` takes
+    references from a part of these sentences instead."""
     activations: Mapping[int, NDArray[np.float32]]
-    """(N, H) float32: by decoder block; NaN for a sentence without its own token."""
+    """By decoder block, (N, H) float32: NaN for a sentence without a token of its own."""
     bounds: NDArray[np.int64]
     """(N, 2) int64: characters of each sentence in its response."""
     texts: tuple[str, ...]
@@ -44,15 +44,15 @@ class MeasuredSentences:
     records: tuple[LabelledResponse, ...]
     """The responses that were measured."""
     left_out: Mapping[str, str]
-    """Record id -> the reason that it was not measured."""
+    """Reasons why records were not measured, by id."""
     max_references: int = LID_REFERENCES
-    """Most sentences that serve as LID references."""
+    """Largest number of sentences that serve as LID references."""
     segmenter: SegmenterConfig = SegmenterConfig()
     provenance: Mapping[str, str] = field(default_factory=dict)
-    """The model, the aligner and other known facts of the measurement, by name."""
+    """Model, aligner and other known facts of the measurement, by name."""
 
     def bounds_of(self, record: int) -> list[tuple[int, int]]:
-        """Return the characters of each sentence of one of the records, by its index."""
+        """Return the characters, half-open, of each sentence of the record with this index."""
         return [(int(start), int(end)) for start, end in self.bounds[self.owners == record]]
 
     @property
@@ -67,7 +67,7 @@ class MeasuredSentences:
 
     @property
     def tasks(self) -> NDArray[np.str_]:
-        """Task of each sentence, (N,); ``"unknown"`` where the file does not say."""
+        """Task of each sentence, (N,); ``"unknown"`` if the file does not say."""
         return np.array([self.records[i].task or "unknown" for i in self.owners])
 
     @property
@@ -77,12 +77,12 @@ class MeasuredSentences:
 
     @property
     def checkable(self) -> NDArray[np.bool_]:
-        """True for sentences that have a letter or digit, and a context, and so get a score, (N,)."""
+        """True for sentences with a letter or digit and a context, which get a score, (N,)."""
         return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """True for sentences that have a label, (N,): all but those that the record's own labels leave out."""
+        """True for sentences with a label, (N,): all but those that the record's own labels leave out."""
         found: NDArray[np.bool_] = self.labels() != UNLABELLED
         return found
 
@@ -92,7 +92,7 @@ class MeasuredSentences:
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return (N,) labels, 1 faithful, -1 without a label; see :func:`syncheck.labelling.label_sentences`."""
+        """Return labels (N,): 1 faithful, 0 unfaithful, -1 none; see :func:`syncheck.labelling.label_sentences`."""
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own, bounds = self.owners == index, self.bounds_of(index)
@@ -111,10 +111,10 @@ class MeasuredSentences:
         return kept
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (N, F) features whose LID references come from the sentences ``train`` alone.
+        """Return features (N, F) whose LID references come only from the sentences ``train``.
 
-        A sentence is never compared with references of its own group, so that a training sentence is measured as a new
-        one will be.
+        A sentence is never compared with references of its own group, so that training sentences are measured like new
+        ones.
         """
         values = self.values.copy()
         references = self.references(labels, train)
@@ -127,7 +127,7 @@ class MeasuredSentences:
         return values
 
     def lid_references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> LidReferences | None:
-        """Return the references for new sentences, None without LID; in half precision where that is enough."""
+        """Return the LID references for new sentences, in half precision if that suffices; None without LID."""
         if not self.activations:
             return None
         kept = self.references(labels, train)
@@ -144,8 +144,8 @@ def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     InputError
         If there are no parts.
     MismatchError
-        If they were measured by another model or aligner, or with another schema, model width, segmentation, template
-        or number of references.
+        If they were measured with different models, aligners, schemas, model widths, segmentations, templates or
+        numbers of references.
     """
     if not parts:
         raise InputError("expected at least one file of measured sentences; found none")
@@ -202,7 +202,7 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
 
 
 def _given_label(record: LabelledResponse, start: int, end: int) -> bool | None:
-    """Carry over the labels of a record's own sentences: unfaithful where an unfaithful one overlaps, None near one."""
+    """Return the label of a part by the record's own sentences that overlap it: unfaithful wins, then no label."""
     shared = [s for s in record.sentences or () if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
         raise InputError(
@@ -218,9 +218,9 @@ _NUMBER = re.compile(r"\d+")
 
 
 def left_out_lines(measured: MeasuredSentences) -> list[str]:
-    """Describe the responses that do not count: one line for each reason, with their ids.
+    """Describe the responses that do not count, in one line for each reason, with their ids.
 
-    Those without a context, which get no score, come first. Reasons that differ in numbers alone are given once, for
+    Responses without a context, which get no score, come first. Reasons that differ only in numbers are given once, for
     the first response.
     """
     alike: dict[str, list[str]] = {}
@@ -256,7 +256,7 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
 
 
 def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
-    """Return the sentences with LID against a monitor's own references, NaN at a layer without any."""
+    """Return the sentences with LID against a monitor's own references; NaN at layers without references."""
     values, lid_references = measured.values.copy(), monitor.lid_references
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")
@@ -271,7 +271,8 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
 def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "the data") -> None:
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
-    Facts that their provenance lacks are not compared; ``source`` names the sentences in the message.
+    Facts that the provenance lacks are not compared; ``source`` names the sentences in the message. Another measurement
+    raises MismatchError.
     """
     if measured.provenance:
         check_same_instrument(

@@ -1,4 +1,4 @@
-"""Measured sentences as a Parquet file: measure once, train and evaluate many times."""
+"""Parquet files of measured sentences: measure once, train and evaluate many times."""
 
 from __future__ import annotations
 
@@ -28,27 +28,31 @@ _ACTIVATION = "activation_layer_"
 _RESPONSE = "labelled_response"
 
 _LAYOUT = 2
-"""Of the files that are written; those of layout 1 have all labelled responses in the metadata, which has a limit."""
+"""Layout of written files; layout 1 had all labelled responses in the metadata, whose size is limited."""
 
 
 def write_parquet(
     measured: MeasuredSentences, path: str | Path, *, provenance: Mapping[str, str] | None = None
 ) -> None:
-    """Write one row a sentence: record, group, generator, task, text, bounds, labels, features, activations.
+    """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
     The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
-    a sentence go into the file's metadata, so that :func:`read_parquet` gives back all of it. The file is written
-    next to its place and checked before it is moved there, so it is never incomplete.
+    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The file is written under a
+    temporary name and verified before it is renamed, so it is never incomplete.
 
     Parameters
     ----------
+    measured
+        The sentences.
+    path
+        The file.
     provenance
-        Kept in the metadata, see :func:`provenance_of`; None takes that of the sentences.
+        Stored in the metadata, see :func:`provenance_of`; None takes that of the sentences.
 
     Raises
     ------
     CheckpointError
-        If what was written cannot be read; an older file at ``path`` is then still there.
+        If the written file cannot be read again; an older file at ``path`` is then kept.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -135,9 +139,9 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
 
 
 def provenance_of(path: str | Path) -> dict[str, str]:
-    """Return the provenance of a file's values; empty for a file without a note of it.
+    """Return the provenance of the values in a file, by name; empty if the file does not have it.
 
-    Errors as in :func:`read_parquet`.
+    Errors are those of :func:`read_parquet`.
     """
     with _reading(path) as parquet:
         return _provenance(_facts(path, parquet.read_schema(path)))
@@ -145,7 +149,7 @@ def provenance_of(path: str | Path) -> dict[str, str]:
 
 @contextmanager
 def _reading(path: str | Path) -> Iterator[Any]:
-    """Give pyarrow's Parquet module; problems with a file become an error that names it."""
+    """Yield pyarrow's Parquet module, and turn problems with a file into an error that names it."""
     pa = _pyarrow()
     import pyarrow.parquet as parquet
 
@@ -161,7 +165,7 @@ def _reading(path: str | Path) -> Iterator[Any]:
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
-    """Return the facts in the metadata, if they are whole and of the layout that is read here."""
+    """Return the facts in the metadata, after checking their digest and layout."""
     metadata = schema.metadata or {}
     facts = dict(json.loads(metadata[_KEY]))
     layout = facts.get("layout", 1)
@@ -181,7 +185,7 @@ def _digest(noted: bytes, schema: pa.Schema) -> bytes:
 
 
 def _check_readable(unfinished: Path, place: Path) -> None:
-    """Read all of a file, a batch of rows at a time, against its checksums."""
+    """Read a whole file, in batches of rows, and verify its checksums."""
     pa = _pyarrow()
     import pyarrow.parquet as parquet
 
@@ -197,7 +201,7 @@ def _check_readable(unfinished: Path, place: Path) -> None:
 
 
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
-    """Put the responses of the rows and those without a sentence in their order."""
+    """Return the responses of the rows and those without a sentence, in their original order."""
     found = {int(index): text for index, text in facts["without sentence"].items()}
     for index, text in zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True):
         if text is not None:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
 _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
-"""Digests, and the fact that says what they are of."""
+"""Digests of weights, and the facts that name what they belong to."""
 
 
 def instrument_of(monitor: Monitor) -> dict[str, str]:
-    """Return the facts that, with the schema and the segmentation, determine a monitor's measurements, by name.
+    """Return the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
-    A digest of weights is left out where it is None.
+    A digest of weights that is None is left out.
     """
     model = fingerprint(monitor.model, monitor.tokenizer)
     facts = {
@@ -40,7 +40,7 @@ def instrument_of(monitor: Monitor) -> dict[str, str]:
 
 
 def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str], *, what: str, remedy: str) -> None:
-    """Check that two provenances name one instrument; facts that either of them lacks are not compared."""
+    """Check that two provenances name the same instrument; facts that either lacks are not compared."""
     for name in _INSTRUMENT:
         alike = same_weights if name in _NAMED_BY else eq
         if name in expected and name in found and not alike(expected[name], found[name]):
@@ -51,29 +51,29 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Return a fact, and for weights what they are of."""
+    """Return a fact and, for weights, what they belong to."""
     of = provenance.get(_NAMED_BY.get(name, ""))
     return provenance[name] if of is None else f"{provenance[name]} of {of}"
 
 
 DIGITS = 16
-"""Hexadecimal ones: of a million questions, two are alike with a probability of 3e-8."""
+"""Hexadecimal digits of a digest: among a million questions, two have the same with a probability of 3e-8."""
 
 
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
-    """Return digests that identify the questions of these records, for a monitor's ``trained_on``.
+    """Return digests that identify the questions of records, for a monitor's ``trained_on``.
 
-    Two for each question: of it with its passages, and with its group. Another answer has the same digests; ids and
-    white space make no difference.
+    There are two for each question: one of it with its passages, and one of it with its group. They do not depend on
+    the answer, ids or white space.
     """
     return {digest for record in records for digest in _digests(record)}
 
 
 def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
-    """Return the records with one group for all that ask the same over the same passages.
+    """Return the records with a single group for those with the same question over the same passages.
 
-    Groups that share a question become one, named as its first record's group was, so that files that name their groups
-    differently can be divided as one.
+    Groups that share a question are merged under the name of the first record's group, so that files that name groups
+    differently can be split into folds together.
     """
     above: dict[str, str] = {}
     asked: dict[str, str] = {}
@@ -90,9 +90,9 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
 
 
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Return the records whose questions a monitor was trained, or calibrated, on.
+    """Return the records whose questions a monitor was trained or calibrated on.
 
-    A question is known if it was asked over the same passages, or within the same group.
+    A question is known if it was asked over the same passages or within the same group.
     """
     known = monitor.trained_on
     return [record for record in records if not known.isdisjoint(_digests(record))]
@@ -104,7 +104,7 @@ def refuse_seen(
     *,
     reason: str = "and a calibration needs held-out ones; pass other data",
 ) -> None:
-    """Refuse records that are not held out; see :func:`seen_records`. ``reason`` ends the message."""
+    """Refuse, with an InputError, records that a monitor has seen; ``reason`` ends the message."""
     seen = seen_records(monitor, records)
     if seen:
         names = ", ".join(record.id for record in seen[:3])

@@ -17,18 +17,18 @@ from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.training.measured import MeasuredSentences
 
 SetName = Literal["strict", "paper"]
-"""``strict``: sentences with a letter; any overlap with a span counts, also with one that is true of the world.
-``paper``: all sentences; a span counts that contains the sentence or is contained by it, and is not marked as true of
-the world. Neither has sentences of a response without a context, which get no score."""
+"""``strict``: sentences with a letter, which are unfaithful if they overlap any span, even one that is true of the
+world. ``paper``: all sentences, which are unfaithful if a span contains them or they contain it, unless it is marked as
+true of the world. Neither has sentences of responses without a context, which get no score."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """N sentences of M measured ones, with their labels."""
+    """N of M measured sentences, with their labels."""
 
     measured: MeasuredSentences
     labels: NDArray[np.int64]
-    """(M,) int64: 1 faithful, 0 unfaithful, of all that were measured."""
+    """(M,) int64: labels of all measured sentences, 1 faithful, 0 unfaithful."""
     used: NDArray[np.int64]
     """(N,) int64: indices of the sentences that count."""
 
@@ -49,7 +49,7 @@ class LabelledSet:
 
     @property
     def tasks(self) -> NDArray[np.str_]:
-        """Task of each sentence, (N,); ``"unknown"`` where the file does not say."""
+        """Task of each sentence, (N,); ``"unknown"`` if the file does not say."""
         return self.measured.tasks[self.used]
 
     @property
@@ -58,11 +58,11 @@ class LabelledSet:
         return {record.id for record in self.measured.records}
 
     def features(self, train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (N, F) features whose LID references are among the sentences ``train`` (indices below N)."""
+        """Return features (N, F) whose LID references are among the sentences ``train`` (indices below N)."""
         return self.measured.features(self.labels, self.used[train])[self.used]
 
     def of(self, ids: Collection[str]) -> LabelledSet:
-        """Return the sentences of these responses alone."""
+        """Return only the sentences of the responses with these ids."""
         kept = [self.measured.records[owner].id in ids for owner in self.measured.owners[self.used]]
         return replace(self, used=self.used[np.array(kept, np.bool_)])
 
@@ -79,7 +79,7 @@ def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
 
 
 EVERY_GENERATOR = "all"
-"""The column of the sentences of all generators."""
+"""Name of the column for the sentences of all generators."""
 
 
 def surrogate_matrix(
@@ -90,24 +90,24 @@ def surrogate_matrix(
     draws: int = 1000,
     **folding: Unpack[Folding],
 ) -> AurocMatrix:
-    """Compare models as surrogates: the same labelled responses, measured with each of them.
+    """Compare models as surrogates on the same labelled responses, measured with each of them.
 
     Parameters
     ----------
     measured
-        By name of the surrogate. A response that one of them could not measure counts for none.
+        Sets by name of the surrogate. A response that one surrogate could not measure counts for none.
     trained_on
-        Generator whose sentences the aggregators are trained on, as the paper trains on those of the surrogate itself;
-        None trains on all. Folds are over groups either way, so no question is on both sides.
+        Generator on whose sentences the aggregators are trained, as the paper trains on those of the surrogate itself;
+        None trains on all. Folds are over groups either way, so that no question is on both sides.
     aggregator, folding
         As in :func:`~syncheck.evaluation.crossval.cross_validate`; the default is the paper's three runs.
     draws
-        Resamples of the groups for the intervals.
+        Number of bootstrap resamples of the groups, for the intervals.
 
     Returns
     -------
     AurocMatrix
-        Rows: surrogates, as given; columns: generators, sorted, and all together.
+        Rows are surrogates in the given order; columns are generators, sorted, and all together.
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)
