@@ -262,11 +262,14 @@ class Script(LogitsProcessor):  # type: ignore[misc]
         return forced
 
 
+_FEWEST_WORDS = 3
+
+
 class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
     """Logits processor that lets a model with random weights write sentences.
 
-    A sentence is a capitalised word, further words, and a full stop after ``shortest`` to ``longest`` words. The text
-    may end between sentences, once there are ``least_sentences`` of them. The grammar reads the ids after the last id
+    A sentence is a capitalised word, further words, and a full stop after three to ``longest`` words. The text may
+    end between sentences, once there are ``least_sentences`` of them. The grammar reads the ids after the last id
     of the prompt, which it never allows, so rows may be padded on the left.
     """
 
@@ -275,7 +278,6 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         tokenizer: PreTrainedTokenizerBase,
         prompt_ids: Sequence[int],
         *,
-        shortest: int = 3,
         longest: int = 6,
         least_sentences: int = 2,
     ) -> None:
@@ -286,7 +288,7 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         self.end = tokenizer.eos_token_id
         self.border = prompt_ids[-1]
         assert self.border not in {*self.words, *self.capitals, self.stop, self.end}
-        self.lengths = (shortest, longest)
+        self.longest = longest
         self.least_sentences = least_sentences
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -302,9 +304,9 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         words = len(response) if not sentences else response[::-1].index(self.stop)
         if words == 0:
             return [*self.capitals, *([self.end] if sentences >= self.least_sentences else [])]
-        if words < self.lengths[0]:
+        if words < _FEWEST_WORDS:
             return self.words
-        return [self.stop] if words >= self.lengths[1] else [*self.words, self.stop]
+        return [self.stop] if words >= self.longest else [*self.words, self.stop]
 
 
 @dataclass(frozen=True)
