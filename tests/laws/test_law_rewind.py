@@ -9,7 +9,7 @@ import torch
 from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_scratch, one_pass
 from watched import RecordingMonitor, RecordingScorer
 
-from fod import BranchProposer, FODConfig, repair
+from fod import BranchProposer, FODConfig, Thresholds, repair
 from syncheck import MonitorConfig, SegmenterConfig
 from syncheck.decoding import drain, prepare_generation
 from syncheck.errors import InputError
@@ -164,7 +164,7 @@ def test_an_answer_repaired_by_branching(any_family, prompt):
     plan = prepare_generation(any_family.model, prompt, max_new_tokens=23)  # as many as LongRoPE lets it write
     with monitor.session(prompt) as watched:
         propose = BranchProposer(watched, plan, options)
-        result = drain(repair(propose, options, 0.5))
+        result = drain(repair(propose, options, Thresholds(0.5, 0.5)))
         report = propose.report(result.beam, stop=result.stop, seconds=0.0)
     assert result.dropped and report.sentences and report.hidden
     ids = list(report.written_token_ids)
