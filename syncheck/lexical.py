@@ -244,6 +244,12 @@ def _identifier() -> LanguageIdentifier:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
+@lru_cache(maxsize=256)
+def _likelihoods(text: str) -> dict[str, float]:
+    """Return the likelihood of each language; a sentence is asked about more than once."""
+    return {code: p for code, p in _identifier().rank(text) if code not in NO_LANGUAGE}
+
+
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
     """Return the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
 
@@ -254,7 +260,7 @@ def foreign_language(text: str, covered: Collection[str]) -> str | None:
     """
     if not has_letter(text):
         return None
-    likelihoods = {code: p for code, p in _identifier().rank(text[:LONGEST_READ]) if code not in NO_LANGUAGE}
+    likelihoods = _likelihoods(text[:LONGEST_READ])
     likeliest = max(likelihoods, key=likelihoods.__getitem__)
     best_covered = max((likelihoods.get(code, 0.0) for code in covered), default=0.0)
     return likeliest if best_covered < likelihoods[likeliest] * exp(-SURE_NATS) else None
