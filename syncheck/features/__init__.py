@@ -1,1 +1,1 @@
-"""The features of a sentence."""
+"""Features of a sentence."""

@@ -1,7 +1,7 @@
-"""Differences between a sentence and the chunk that agrees best with it, found word by word. English.
+"""Contrasts: differences between an English sentence and the chunk that agrees best with it, found word by word.
 
-Counting words cannot see a "1976" in the place of the evidence's "1967". Here a sentence is aligned with a chunk,
-and rules find words that take the place of others or reverse the statement.
+Counts of words hardly notice a "1976" where the evidence has "1967". Here a sentence is aligned with a chunk, and rules
+find words that take the place of others or reverse the statement.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from syncheck.features.parsing import ARTICLES, BE, IN_BOUNDS, SYMBOLS, ParsedTe
 from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6
-"""Share of a sentence's content stems, those of the contrast apart, that a chunk must hold to contradict it."""
+"""Share of a sentence's content stems, without those of the contrast, that a chunk must have to contradict it."""
 FITS = 0.6
-"""Smallest likeness of a rival's place; one shared word at the same distance counts 1."""
+"""Least similarity of a rival's place; one shared word at the same distance counts 1."""
 BETTER = 1.5
-"""Factor by which a rival's place must be more alike than that of the same word."""
+"""Factor by which a rival's place must be more similar than that of the same word."""
 AS_CLOSE = 0.7
-"""Chunks with at least this share of the greatest closeness are compared."""
+"""Share of the greatest closeness from which chunks are compared."""
 REACH = 8
-"""Words on either side of a place that show what it belongs to."""
+"""Number of words on either side of a place that show what it belongs to."""
 BETWEEN = 4
-"""Most words between two items that have changed places."""
+"""Largest number of words between two items that have changed places."""
 ROUNDED = 0.15
-"""Largest relative difference of a number that is said to be rounded."""
+"""Largest relative difference of a number that is called approximate."""
 BOUNDS = frozenset(
     "than over under least most exceed exceeds exceeding up below above beyond before after until by".split()
 )
-"""Words before a number that is a bound."""
+"""Words before a number that make it a bound."""
 DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
-"""Words after a number that compares two others."""
+"""Words after a number that make it a difference of two others."""
 SAME = 4
-"""First letters that names have in common if they are of the same thing."""
+"""Number of first letters that names of the same thing share."""
 LOOSE = frozenset("a an the and or of".split())
-"""Words that show nothing of what is beside them."""
+"""Words that say nothing about their neighbours."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
-"""Words before a number that is rounded."""
+"""Words before a number that make it approximate."""
 TITLES = frozenset("mr mrs ms dr".split())
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
@@ -55,7 +55,7 @@ _VALUE = re.compile(r"\d+(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference; ``""`` on a side that has no word for it."""
+    """One difference; a side without a word for it is ``""``."""
 
     kind: ContrastKind
     sentence: str
@@ -71,10 +71,10 @@ class Contrasted:
     """A sentence compared with the chunk that agrees best with it."""
 
     chunk: int
-    """Index of the chunk; -1 where there is none."""
+    """Index of the chunk; -1 if there is none."""
     agreement: float
-    """Share of the sentence's content stems that the chunk holds, plus half the share of its words that the chunk has
-    in the same order, less the penalties of contrasts; higher is better."""
+    """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
+    the same order, minus the penalties of contrasts; higher is better."""
     inverted: float
     """Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better."""
     found: tuple[Difference, ...]
@@ -94,9 +94,9 @@ INVERTED_PENALTY = 0.3
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
-    """Compare a sentence with the few chunks that share most with it, the best first; return the one that agrees best.
+    """Compare a sentence with the few chunks that share most with it, best first; return the best agreement.
 
-    Without chunks the agreement is 0 and nothing is found. ``read`` may be a :func:`parse` that remembers.
+    Without chunks, the agreement is 0 and nothing is found. ``read`` may be a cached :func:`parse`.
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
     near = [_closeness(claim, side) for side in sides]
@@ -124,7 +124,7 @@ def _beside(claim: ParsedText, chunk: ParsedText, place: int, context: frozenset
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of content stems held plus half the share of words held in order."""
+    """Return the share of content stems that the chunk has plus half the share of words that it has in order."""
     ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
     in_order = sum(block.size for block in blocks)
@@ -132,7 +132,7 @@ def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
 
 
 def _held(claim: ParsedText, chunk: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
-    """Return the share of the sentence's content stems that the chunk holds; 0 if there is none."""
+    """Return the share of the sentence's content stems that the chunk has; 0 if there are none."""
     content = {token.stem for token in claim.tokens if token.content} - without
     return len(content & chunk.stems) / len(content) if content else 0.0
 
@@ -159,12 +159,12 @@ def _negations(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Itera
 
 
 def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:
-    """Return whether a sentence counts something else than the evidence, as "five did not" beside "eleven did"."""
+    """Return True if a sentence counts other things than the evidence: "five did not" next to "eleven did"."""
     return any(token.number and token.text.lower() != "one" and token.stem not in chunk.stems for token in claim.tokens)
 
 
 def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
-    """Return whether a side says, without any negation, what the other side denies once."""
+    """Return True if one side says without negation what the other side denies once."""
     same = [token for token in other.tokens if token.stem == head.stem]
     return (
         bool(same)
@@ -190,7 +190,7 @@ def _numbers(claim: ParsedText, chunk: ParsedText, context: frozenset[str]) -> I
 
 
 def _is_number(token: Token, *, year: bool) -> bool:
-    """Return numbers that are years, or those that are not; "one" is a pronoun too often."""
+    """Return True for a number that is a year, or is not; "one" does not count, since it is often a pronoun."""
     return token.number and bool(_YEAR.fullmatch(token.text)) == year and token.text.lower() != "one"
 
 
@@ -199,16 +199,16 @@ def _name_words(claim: ParsedText, chunk: ParsedText, context: frozenset[str]) -
 
 
 def _is_name(token: Token) -> bool:
-    """Return whether a token is a name; an initial or an abbreviation may stand for a written one."""
+    """Return True if a token is a name; an initial or an abbreviation may stand for a full name."""
     return token.name and not token.number and not token.text.isupper()
 
 
 def _misplaced(
     claim: ParsedText, chunk: ParsedText, context: frozenset[str], kind: ContrastKind, of_kind: Callable[[Token], bool]
 ) -> Iterator[Found]:
-    """Find items whose place in the evidence is taken by another item of their kind.
+    """Find items whose place in the evidence has another item of their kind.
 
-    A place is known by the words around it; one of those beside it has to be the same.
+    A place is recognised by the words around it; a neighbour of it must be the same.
     """
     for place, item in enumerate(claim.tokens):
         if not of_kind(item):
@@ -237,9 +237,9 @@ def _misplaced(
 
 
 def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) -> bool:
-    """Return whether more of the sentence's content words are closer to the rival than to the same number.
+    """Return True if more of the sentence's content words are closer to the rival than to the same number.
 
-    Orders differ: beside "at 6:30 on weekdays and at 9 on Sundays" it is true that "on Sundays it opens at nine".
+    Word order may differ: with "at 6:30 on weekdays and at 9 on Sundays", "on Sundays it opens at nine" is true.
     """
     own = [place for place, token in enumerate(chunk.tokens) if token.stem == item.stem]
     content = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
@@ -256,19 +256,19 @@ def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) ->
 def _is_elsewhere(
     item: Token, claim: ParsedText, chunk: ParsedText, context: frozenset[str], kind: ContrastKind, same: float
 ) -> bool:
-    """Return whether the evidence has an item in another place, so that only a closer match may contradict it."""
+    """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
     if item.stem not in context:
         return False
     return _held(claim, chunk, {item.stem}) < 1 if kind == "name" else not same
 
 
 def _in_list(side: ParsedText, token: Token) -> bool:
-    """Return whether there is a comma beside a token."""
+    """Return True if there is a comma next to a token."""
     return side.text[: token.start].rstrip().endswith(",") or side.text.startswith(",", token.start + len(token.text))
 
 
 def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
-    """Return whether the word before or after is the same; different units are of different things."""
+    """Return True if the word before or after is the same; different units belong to different things."""
     for step in (1, -1):
         if 0 <= place + step < len(claim.tokens) and 0 <= other + step < len(chunk.tokens):
             ours, theirs = claim.tokens[place + step], chunk.tokens[other + step]
@@ -280,7 +280,7 @@ def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int)
 
 
 def _likeness(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> float:
-    """Return how alike the words around two places are; a shared word counts less the more its offsets differ."""
+    """Return the similarity of the words around two places; a shared word counts less the more its offsets differ."""
     around = {
         (token.stem, number - place)
         for number, token in enumerate(claim.tokens[max(0, place - REACH) : place + REACH + 1], max(0, place - REACH))
@@ -295,13 +295,13 @@ def _likeness(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> f
 
 
 def _is_bound(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a number is a bound, as in "up to 5", or a difference, as in "5 more"."""
+    """Return True if a number is a bound, as in "up to 5", or a difference, as in "5 more"."""
     before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 4]
     return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)
 
 
 def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
-    """Return whether a number follows a word such as "about" and is near the exact one."""
+    """Return True if a number follows a word such as "about" and is near the exact one."""
     given = claim.tokens[place]
     if not given.number or not any(token.word in ABOUT for token in claim.tokens[max(0, place - 2) : place]):
         return False
@@ -330,7 +330,7 @@ def _measures(side: ParsedText) -> dict[str, Token]:
 
 
 def _turned(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator[Found]:
-    """Find words whose place in the evidence is taken by their opposite, unless a negator reverses one of them."""
+    """Find words whose place in the evidence has their opposite, unless a negator reverses one of the two."""
     for place, token in enumerate(claim.tokens):
         if starts_bound(claim.tokens, place):
             continue
@@ -350,7 +350,7 @@ def _turned(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator
 
 
 def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: Token) -> bool:
-    """Return whether a content word before the word is after its opposite."""
+    """Return True if a content word that is before the word comes after its opposite."""
     return any(
         ours.stem == theirs.stem and ours.content and ours.start < token.start and theirs.start > opposite.start
         for ours in claim.tokens

@@ -1,6 +1,6 @@
-"""Groundedness: how much of a sentence's wording the chunks of its context hold, rare words weighing more.
+"""Groundedness: how much of a sentence's wording occurs in the chunks of its context, with more weight on rare words.
 
-Everything is counted and nothing learnt, so the features carry over to sources that were not seen in training.
+All features are counts and nothing is learnt, so they carry over to sources that were not seen in training.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from math import log, log1p, nan
 from syncheck.lexical import share, stem, without_stop_words, words
 
 BEST_CHUNKS = 4
-"""Chunks that are compared with a sentence; the bundled aligner reads as many."""
+"""Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
 PIECE = 5
-"""Characters of a piece: enough to distinguish words, few enough to ignore their endings."""
+"""Number of characters of a piece: enough to distinguish words, few enough to ignore their endings."""
 
 TABLE = "articles_by_stem.txt"
 """Asset: the number of articles read; then in each line a count, and the stems that occur in so many articles."""
@@ -31,7 +31,7 @@ _TENS = "thirty forty fifty sixty seventy eighty ninety"
 NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split(), 1)} | {
     word: str(10 * number) for number, word in enumerate(_TENS.split(), 3)
 }
-"""Numbers that prose spells out."""
+"""Numbers in digits by their words."""
 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
 """A capitalised word after a lower-case letter or a comma: not the first of a sentence or title."""
@@ -62,9 +62,9 @@ class Rarity:
     """Inverse document frequency of stems."""
 
     articles: int
-    """Articles that were read."""
+    """Number of articles that were counted."""
     counts: Mapping[str, int]
-    """Articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out."""
+    """Number of articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out."""
 
     def __call__(self, stem: str) -> float:
         """Return ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
@@ -85,7 +85,7 @@ def packaged_rarity() -> Rarity:
 
 @dataclass(frozen=True, slots=True)
 class ContextChunks:
-    """The chunks of a context, the stems of each (function words included), and the chunks that hold each stem."""
+    """Chunks of a context, the stems of each (function words included), and the chunks in which each stem occurs."""
 
     texts: tuple[str, ...]
     stems: tuple[frozenset[str], ...]
@@ -94,7 +94,7 @@ class ContextChunks:
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
-        """Read chunks; there may be none."""
+        """Read the chunks, of which there may be none."""
         stems = tuple(frozenset(stem(_digits(word)) for word in words(text)) for text in texts)
         held_in: dict[str, list[int]] = defaultdict(list)
         for number, chunk in enumerate(stems):
@@ -103,7 +103,7 @@ class ContextChunks:
         return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()})
 
     def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-        """Return the pieces and the pairs of neighbouring words of a chunk; read when first asked for."""
+        """Return the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
         if number not in self._wordings:
             self._wordings[number] = _pieces(self.texts[number]), _bigrams(words(self.texts[number]))
         return self._wordings[number]
@@ -111,9 +111,10 @@ class ContextChunks:
 
 @dataclass(frozen=True, slots=True)
 class Groundedness:
-    """Features of one sentence, described in :data:`~syncheck.schemas.FEATURES`; NaN where there is nothing to count.
+    """Features of one sentence, described in :data:`~syncheck.schemas.FEATURES`; NaN if there is nothing to count.
 
-    A sentence that says that something is not stated is not unfaithful by naming what is missing; hence ``absence``.
+    A sentence that says that something is not stated may name things that the context lacks without being unfaithful;
+    ``absence`` accounts for that.
     """
 
     rarity_nearby: float
@@ -131,7 +132,7 @@ class Groundedness:
 
 
 def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
-    """Count what the chunks hold of a sentence; ``best`` are at most :data:`BEST_CHUNKS`, the closest first."""
+    """Return how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first."""
     read = words(sentence)
     stems = dict.fromkeys(stem(_digits(word)) for word in read)
     content = dict.fromkeys(stem(_digits(word)) for word in without_stop_words(read))
@@ -159,7 +160,7 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
 
 
 def says_not_stated(sentence: str) -> bool:
-    """Return whether an English sentence calls something not stated, such as "The passages do not mention a price."."""
+    """Return True if an English sentence calls something not stated: "The passages do not mention a price."."""
     return bool(_NOT_STATED.search(sentence))
 
 
@@ -177,7 +178,7 @@ def _bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
 
 
 def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
-    """Return the greatest share of the weights in a chunk with its neighbours."""
+    """Return the largest share of the weights that a chunk has together with its neighbours."""
     held: dict[int, float] = defaultdict(float)
     for known, weight in weights.items():
         for number in {n for found in chunks.held_in.get(known, ()) for n in (found - 1, found, found + 1)}:

@@ -1,4 +1,4 @@
-"""Small hand-made lists of English words that reverse a statement, and of units that exclude each other."""
+"""Opposites: small hand-made lists of English words that reverse a statement, and of units that exclude each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NEGATORS = frozenset(
     "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
     "refused lack lacks lacked unable".split()
 )
-"""Words that deny what follows, in addition to every word that ends in n't."""
+"""Words that deny what follows, besides all words that end in n't."""
 
 NOT_DENYING = frozenset(
     "only just merely simply solely limited necessarily mentioned stated specified clear known until all every always "
@@ -22,19 +22,19 @@ BLOCKERS = frozenset(
     "nor deny denies denied stop stops stopped ban bans banned forbid forbids forbidden prohibit prohibits prohibited "
     "exclude excludes excluded".split()
 )
-"""Words that may reverse a statement as a negator does; beside them, no negation is missing."""
+"""Words that may reverse a statement as a negator does, so that no negation is missing next to them."""
 
 EXCEPT = frozenset("unless except excepting excluding until".split())
-"""Words before what a denial does not hold for."""
+"""Words before an exception to a denial."""
 
 SYMMETRIC = frozenset(
     "and or with near between both as meet meets met marry married marries play plays played join joined equal equals "
     "like resemble resembles border borders bordered".split()
 )
-"""Words on both sides of which items may be exchanged."""
+"""Words whose two sides may be exchanged."""
 
 CONVERSE = frozenset("win wins won lose loses lost".split())
-"""Words whose opposite says the same of the other party: "A lost to B", "B won"."""
+"""Words whose opposite says the same about the other party: "A lost to B", "B won"."""
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
@@ -159,7 +159,7 @@ UNITS: Mapping[str, tuple[int, int]] = {
     for number, names in enumerate(line.split("/"))
     for word in names.split()
 }
-"""Quantity that a unit measures, and number of the unit; different units of one quantity contradict each other."""
+"""Quantity and number of each unit; different units of the same quantity contradict each other."""
 
 _VERBS = """
 pay paid / say said / make made / take took taken / give gave given / meet met / buy bought / sell sold / keep kept /

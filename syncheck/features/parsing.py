@@ -1,4 +1,4 @@
-"""Shallow parsing of a text: words and numbers in order, clauses, what is denied or excepted. English."""
+"""Shallow parsing of an English text: words and numbers in order, clauses, denials and exceptions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, N
 from syncheck.lexical import content_words, stem, words
 
 AFTER_NEGATOR = 5
-"""Words after a negator of which it denies the first content word."""
+"""Number of words after a negator of which it denies the first content word."""
 LONG = 4
-"""Letters of a word that is no abbreviation."""
+"""Number of letters from which a word is no abbreviation."""
 IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower greater".split())
 """Words between "no" and "than" in a bound such as "no more than", which denies nothing."""
 BE = frozenset("is are was were be been being".split())
@@ -28,7 +28,7 @@ _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or number: as written, normalised, its stem, and whether it is a content word and looks like a name."""
+    """A word or number as written, normalised and as a stem; ``content`` and ``name`` are flags of its kind."""
 
     text: str
     word: str
@@ -55,7 +55,7 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A text with its tokens in order, what it denies, and what it takes out with "unless" and the like."""
+    """A text with its tokens in order, its denials, and its exceptions after "unless" and the like."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -64,15 +64,15 @@ class ParsedText:
     denials: tuple[Denial, ...]
     negative_clauses: frozenset[int]
     exceptions: frozenset[str]
-    """Stems that occur in an exception alone."""
+    """Stems that occur only in exceptions."""
 
     @property
     def denied_clauses(self) -> frozenset[int]:
-        """Clauses of the words that are denied."""
+        """Numbers of the clauses with a denied word."""
         return frozenset(denial.head.clause for denial in self.denials)
 
     def denies(self, token: Token) -> bool:
-        """Return whether a negator comes shortly before a token."""
+        """Return True if a negator comes shortly before a token."""
         return any(token == denial.head for denial in self.denials)
 
     def written(self, first: int, second: int) -> str:
@@ -83,7 +83,7 @@ class ParsedText:
 
 
 def parse(text: str) -> ParsedText:
-    """Read a text; a passive with an agent is put into the active."""
+    """Parse a text; a passive with an agent is turned into the active."""
     written = list(_tokens(text))
     denials = [found for place in range(len(written)) if (found := _denial(text, written, place))]
     blocked = {token.clause for token in written if token.word in BLOCKERS}
@@ -106,7 +106,7 @@ def _negates(token: Token) -> bool:
 
 
 def _denial(text: str, tokens: Sequence[Token], place: int) -> Denial | None:
-    """Return what the negator at a place denies: the first content word soon after it."""
+    """Return the denial by the negator at a place: that of the first content word shortly after it."""
     negator = tokens[place]
     if not _negates(negator) or starts_bound(tokens, place):
         return None
@@ -137,7 +137,7 @@ def _excepted(tokens: Sequence[Token]) -> set[int]:
 
 
 def starts_bound(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a token is the "no" of a bound such as "no more than"."""
+    """Return True if a token is the "no" of a bound such as "no more than"."""
     after = tokens[place + 1 : place + 3]
     is_bound = len(after) == 2 and after[0].word in IN_BOUNDS and after[1].word == "than"
     return is_bound and tokens[place].word in {"no", "not"}
@@ -173,7 +173,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _time(found: str) -> str:
-    """Return a time of day without leading zero and full hour; "" for anything else."""
+    """Return a time of day without leading zero and without ":00"; "" for anything else."""
     return found.lstrip("0").removesuffix(":00") if ":" in found and found[0].isdigit() else ""
 
 

@@ -1,4 +1,4 @@
-"""The features of one sentence; those of text, context and aligner need no language model."""
+"""Features of one sentence; those of text, context and aligner need no language model."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _ASIDE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """The features of one sentence by name, in the order of ``TEXT_FEATURES``, and its contrasts for a report."""
+    """Features of one sentence by name, in the order of ``TEXT_FEATURES``, and its contrasts for a report."""
 
     values: dict[str, float]
     contrasted: Contrasted
@@ -98,7 +98,7 @@ class TextFeatures:
 def statement(sentence: str) -> str:
     """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
 
-    A sentence that has nothing else is returned as it is.
+    A sentence that consists only of these is returned as it is.
 
     Examples
     --------

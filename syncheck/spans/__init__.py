@@ -1,4 +1,4 @@
-"""Span detection: the wrong words of a response, by several methods, and their scores."""
+"""Span detection: finds the wrong words of a response by several methods, and scores predictions."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Scores of predicted spans by language, baselines, and labels of responses that a regression was not trained on."""
+"""Evaluation of spans: scores by language, baselines, and labels from regressions trained on other responses."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int
 
 
 _DECIMALS = 8
-"""Risks that agree to this many decimals count as equal when a series is tested for being constant."""
+"""Number of decimals to which risks must agree to count as equal when a series is tested for being constant."""
 
 
 def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan], *, characters: int) -> float:
     """Return Spearman's rank correlation of the risks of all characters, in [-1, 1].
 
-    If a series is constant there is no correlation: then 1 if both are constant, whatever their values, and 0
-    otherwise.
-
-    Spans lie within the response, of so many characters; those in no span have risk 0.
+    If a series is constant, the correlation is undefined; the result is then 1 if both are constant, whatever their
+    values, and 0 otherwise. Spans lie within a response of ``characters`` characters, and characters in no span have
+    risk 0.
     """
     from scipy.stats import spearmanr
 
@@ -48,7 +47,7 @@ def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan
 class LanguageScore:
     """Mean scores of the items of one language, or their mean over languages, with 95 % intervals.
 
-    ``iou`` in [0, 1] on hard labels, ``correlation`` in [-1, 1] on soft ones.
+    ``iou``, in [0, 1], is measured on hard labels, and ``correlation``, in [-1, 1], on soft ones.
     """
 
     lang: str
@@ -61,7 +60,7 @@ class LanguageScore:
 
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """The languages in alphabetical order, and their unweighted mean."""
+    """Scores of the languages in alphabetical order, and their unweighted mean."""
 
     languages: tuple[LanguageScore, ...]
     mean: LanguageScore
@@ -76,7 +75,7 @@ class SpanScores:
         return "\n".join(aligned(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as JSON values, by language and ``mean``."""
+        """Return the table as values that JSON can represent, by language and ``mean``."""
         rows = [asdict(row) for row in (*self.languages, self.mean)]
         return {row.pop("lang"): row for row in rows}
 
@@ -94,13 +93,18 @@ def score_spans(
     Parameters
     ----------
     items
-        All with labels.
+        Responses, all with labels.
     predicted
-        Labels by id, of each item in these languages.
+        Predicted labels by id, for each item in these languages.
     languages
-        Codes in any case; None for all.
+        Codes of languages in upper or lower case; None takes all.
     draws, seed
-        Of the bootstrap, which resamples items within their language.
+        Number of bootstrap resamples of items within their language, and their seed.
+
+    Raises
+    ------
+    InputError
+        If an item has no labels or no prediction, or a language has no item.
     """
     wanted = None if languages is None else {code.upper() for code in languages}
     by_language: dict[str, list[tuple[float, float]]] = {}
@@ -138,7 +142,7 @@ def _row(lang: str, items: int, means: NDArray[np.float64], resampled: NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class MarkAll:
-    """Calls every character hallucinated, with risk 1 (a baseline of the shared task)."""
+    """Baseline of the shared task that marks every character, with risk 1."""
 
     name: str = "mark-all"
 
@@ -150,7 +154,7 @@ class MarkAll:
 
 @dataclass(frozen=True, slots=True)
 class MarkNone:
-    """Calls nothing hallucinated (a baseline of the shared task)."""
+    """Baseline of the shared task that marks nothing."""
 
     name: str = "mark-none"
 
@@ -163,9 +167,9 @@ SpanFolds = Literal["question", "language"]
 
 
 def question_of(item: SpanItem) -> str:
-    """Return the key by which an item's question is recognised: the title of its page, otherwise its own words.
+    """Return the key by which the question of an item is recognised: the title of its page, or else its words.
 
-    A question that is asked in several languages is recognised if its page has the same title in all of them.
+    A question in several languages is recognised if its page has the same title in all of them.
     """
     return unquote(item.source.rpartition("/")[2]) or item.question
 
@@ -173,15 +177,22 @@ def question_of(item: SpanItem) -> str:
 def held_out_folds(
     items: Sequence[SpanItem], *, by: SpanFolds, folds: int = 5, seed: int = 0
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return pairs of indices, trained on and held out; each item is held out once.
+    """Return pairs of indices to train on and to hold out; each item is held out once.
 
     Parameters
     ----------
+    items
+        The responses.
     by
         ``question``: ``folds`` parts, with all items of a question in the same part. ``language``: one part for each
-        language; its questions are trained on in no language.
+        language, whose questions are not trained on in any language.
     folds, seed
-        Of ``question``.
+        Number of parts and their seed, for ``question``.
+
+    Raises
+    ------
+    InputError
+        If ``by`` is unknown, or there are fewer than two parts.
     """
     if by not in get_args(SpanFolds):
         raise InputError(f"by must be one of {get_args(SpanFolds)}; found {by!r}")
@@ -217,11 +228,11 @@ def held_out_labels(
     Parameters
     ----------
     items
-        All with labels.
+        Responses, all with labels.
     by, folds, seed
-        See :func:`held_out_folds`; the seed is that of the trees too.
+        As in :func:`held_out_folds`; the seed is used for the trees too.
     schema, kind, max_words, sources
-        See :meth:`SpanRegressor.fit`; every item is measured once.
+        As in :meth:`SpanRegressor.fit`; every item is measured once.
     on_fold
         Called after each fold, for a progress bar.
     """

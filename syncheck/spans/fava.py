@@ -1,4 +1,4 @@
-"""FAVA (Mishra et al., 2024): a model edits the response by the references; the words it removes are wrong."""
+"""FAVA (Mishra et al., 2024): a model edits the response by the references, and the words that it removes are wrong."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Please identify all the errors in the following text using the information in th
 edits if necessary:
 [Text] {output}
 [Edited] """
-"""REFIND, Figure 5."""
+"""Prompt from REFIND's Figure 5."""
 
 _REMOVED = re.compile(r"<(delete|contradictory|invented|subjective|unverifiable)>.*?</\1>", re.DOTALL)
 _TAG = re.compile(r"</?(?:entity|relation|mark)>")
 
 
 class FavaDetector:
-    """Marks the words that an editing model removes or replaces.
+    """Detector that marks the words which an editing model removes or replaces.
 
     Parameters
     ----------
     editor
-        Answers FAVA's prompt with the edited text: FAVA's own checkpoint, or any instruct model.
+        Text generator that answers FAVA's prompt with the edited text: FAVA's checkpoint, or any instruct model.
     """
 
     def __init__(self, editor: TextGenerator) -> None:
@@ -38,7 +38,10 @@ class FavaDetector:
         self.name = "fava"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response, risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`."""
+        """Return the labels of a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+
+        An answer without an edited text raises TextGeneratorError.
+        """
         answer = self._editor(PROMPT.format(references="\n".join(item.passages), output=item.response))
         if not answer.strip():
             raise TextGeneratorError(
@@ -49,12 +52,12 @@ class FavaDetector:
 
 
 def edited_text(answer: str) -> str:
-    """Return the text after FAVA's edits: without what it calls wrong, with what it adds."""
+    """Return the text after FAVA's edits: without the words it deletes, with those it adds."""
     return _TAG.sub("", _REMOVED.sub("", answer.partition("[Edited]")[2] or answer))
 
 
 def removed_words(response: str, edited: str) -> list[tuple[int, int]]:
-    """Return the spans of the words of a response that its edit lacks, by the longest common runs of words."""
+    """Return the spans of words in a response that the edited text lacks, by the longest common runs of words."""
     words = words_of(response)
     matcher = SequenceMatcher(None, [w.text for w in words], [w.text for w in words_of(edited)], autojunk=False)
     return [

@@ -1,4 +1,4 @@
-"""HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans a model lists.
+"""HalluRAG-RUG (Abdi et al., SemEval-2025 Task 3): unlikely words, sentences far from the sources, spans from a model.
 
 Each of the three systems is optional; a character is marked if any of them marks it.
 """
@@ -27,10 +27,10 @@ from syncheck.types import TokenSignals
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5
-"""Of a token and of a sentence (section 4.3)."""
+"""Thresholds of a token's probability and of a sentence's similarity (section 4.3)."""
 
 JOINED_GAP = 3
-"""Spans closer than this many characters are joined; the paper joins those that overlap, and regrets it."""
+"""Distance in characters below which spans are joined; the paper joins those that overlap, and calls that a fault."""
 
 _CONTENT_LETTERS = 4
 
@@ -48,30 +48,35 @@ Provide a list of words or spans in the exact format:
 Do not return anything other than the list of spans.
 
 If there are no hallucinations, return []."""
-"""Section 4.3."""
+"""Prompt of section 4.3."""
 
 Spans = list[tuple[int, int]]
 
 
 class HalluRagDetector:
-    """The union of the spans that up to three systems mark.
+    """Detector that marks the union of the spans from up to three systems.
 
     Parameters
     ----------
     measure
-        Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`; None omits unlikely
-        words.
+        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`; None omits
+        unlikely words.
     encoder
-        Turns texts into vectors; None omits far sentences.
+        Encoder of texts; None omits far sentences.
     asked
-        An instruct model; None omits the spans that it lists.
+        Instruct model that lists spans; None omits them.
+
+    Raises
+    ------
+    InputError
+        If all three are None.
 
     Notes
     -----
-    The paper asks Llama 3 and computes probabilities with it, embeds with MPNet, and summarises whole pages first; the
-    knowledge here is the item's passages as they are. The soft label is the share of the systems that mark a character,
-    among those that could read the item: if it does not fit the measuring model's window and another system is present,
-    unlikely words do not count.
+    The paper prompts Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages;
+    here the knowledge is the item's passages as they are. The soft label of a character is the share of systems that
+    mark it, among those that could read the item: if the item does not fit the measuring model's window and there is
+    another system, unlikely words do not count.
     """
 
     def __init__(
@@ -92,9 +97,9 @@ class HalluRagDetector:
         Raises
         ------
         PromptError
-            As :class:`~syncheck.spans.TokenReplay`, if unlikely words are the only system.
+            As in :class:`~syncheck.spans.TokenReplay`, if unlikely words are the only system.
         TextGeneratorError
-            As :func:`asked_spans`.
+            As in :func:`asked_spans`.
         """
         found: list[Spans] = []
         if self._measure is not None:
@@ -115,10 +120,10 @@ class HalluRagDetector:
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
-    """Return the content words with a token of a probability below 0.01 under the passages.
+    """Return the content words that have a token with a probability below 0.01, given the passages.
 
-    Content words are numbers, words with a capital, ideographs and words of four letters or more: the paper takes
-    entities, numbers and nouns, for which there is no tagger here.
+    Content words are numbers, capitalised words, ideographs and words of at least four letters; the paper takes
+    entities, numbers and nouns, which would need a tagger.
     """
     unlikely = signals.char_spans[signals.log_prob < math.log(LOWEST_PROBABILITY)]
     return [
@@ -130,7 +135,7 @@ def unlikely_words(response: str, signals: TokenSignals) -> Spans:
 
 
 def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncoder) -> Spans:
-    """Return the sentences whose best similarity to a sentence of the passages is below 0.5; all without passages."""
+    """Return the sentences with a similarity below 0.5 to every sentence of the passages; all without passages."""
     sentences = list(PunktSentenceTokenizer().span_tokenize(response))
     known = [chunk.text for chunk in split_passages(passages)]
     if not sentences or not known:
@@ -141,14 +146,17 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages."""
+    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
+
+    An answer without a list of strings raises TextGeneratorError.
+    """
     spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
     return [found.span() for pattern in patterns for found in re.finditer(pattern, item.response)]
 
 
 def listed_spans(answer: str) -> list[str]:
-    """Return the spans that an answer lists: the first JSON list of strings in it."""
+    """Return the first JSON list of strings in an answer, or raise TextGeneratorError."""
     for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
             spans = json.loads(found[0])
@@ -160,7 +168,7 @@ def listed_spans(answer: str) -> list[str]:
 
 
 def joined_spans(spans: Spans, response: str) -> Spans:
-    """Return spans in order, those closer than three characters joined, without white space at their ends."""
+    """Return spans in order, without white space at their ends; those closer than three characters are joined."""
     joined: Spans = []
     for start, stop in sorted(spans):
         if joined and start - joined[-1][1] < JOINED_GAP:
@@ -173,9 +181,9 @@ def joined_spans(spans: Spans, response: str) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class AskedSource:
-    """An instruct model's list of unsupported words (HalluRAG's prompt), a :class:`~syncheck.spans.WordSource`.
+    """:class:`~syncheck.spans.WordSource` that prompts an instruct model for unsupported words (HalluRAG's prompt).
 
-    Two models are distinguished by their names.
+    Two models are distinguished by name.
     """
 
     asked: TextGenerator

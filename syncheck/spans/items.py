@@ -1,4 +1,4 @@
-"""A response whose words are checked, the labels of its spans, and the protocol of detectors."""
+"""Items of span detection: responses, labels of their spans, and the protocol of detectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncheck.given import check_sequence, check_text, check_texts
 
 @dataclass(frozen=True, slots=True)
 class SoftSpan:
-    """Characters ``start`` to ``end`` (half-open) with one risk, in [0, 1]."""
+    """Characters ``start`` to ``end``, half-open, with one risk ``prob``, in [0, 1]."""
 
     start: int
     end: int
@@ -25,27 +25,27 @@ class SoftSpan:
 
 @dataclass(frozen=True, slots=True)
 class SpanLabels:
-    """Soft labels with a risk, and hard labels: the half-open spans that are called hallucinated."""
+    """Labels of a response: soft ones with a risk, and hard ones, the half-open spans that are called hallucinated."""
 
     soft: tuple[SoftSpan, ...]
     hard: tuple[tuple[int, int], ...]
 
     def marked(self, characters: int) -> NDArray[np.bool_]:
-        """Return whether each character of the response is in a hard label, (C,) bool."""
+        """Return (C,) bool: True for each character of the response that is in a hard label."""
         found = np.zeros(characters, dtype=np.bool_)
         for start, stop in self.hard:
             found[start:stop] = True
         return found
 
     def within(self, start: int, stop: int) -> Self:
-        """Return the labels of a part of the response, such as a sentence, cut at its borders; offsets stay."""
+        """Return the labels within a part of the response, such as a sentence; offsets stay those of the response."""
         soft = (SoftSpan(max(s.start, start), min(s.end, stop), s.prob) for s in self.soft)
         hard = ((max(a, start), min(b, stop)) for a, b in self.hard)
         return type(self)(tuple(s for s in soft if s.start < s.end), tuple((a, b) for a, b in hard if a < b))
 
 
 def hard_spans(soft: Sequence[SoftSpan]) -> tuple[tuple[int, int], ...]:
-    """Return the spans that a majority marked (risk above one half), joined where they touch, as the organisers do."""
+    """Return the spans with a risk above one half, joined where they touch, as the organisers of the task do."""
     found: list[tuple[int, int]] = []
     for span in sorted((s for s in soft if s.prob > 0.5), key=lambda s: (s.start, s.end)):
         if found and found[-1][1] == span.start:
@@ -59,9 +59,9 @@ _DECIMALS = 6
 
 
 def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabels:
-    """Write a risk, in [0, 1], and whether it is called hallucinated, of every character, (C,) each, as labels.
+    """Return labels from the risk in [0, 1] of every character, and from marks of hallucinated ones, (C,) each.
 
-    Risks are rounded to six decimals; characters of risk 0 get no soft label.
+    Risks are rounded to six decimals, and characters with risk 0 get no soft label. Other values raise InputError.
     """
     if risk.shape != marked.shape or risk.ndim != 1:
         raise InputError(f"expected one risk and one mark per character; found shapes {risk.shape} and {marked.shape}")
@@ -79,7 +79,7 @@ def _runs(values: list[float]) -> list[tuple[int, int, float]]:
 
 
 def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
-    """Return the risk of every character, (C,) float64: 0 outside the spans; where spans overlap, the last one's."""
+    """Return the risk of every character, (C,) float64: 0 outside spans, and that of the last of overlapping ones."""
     risk = np.zeros(characters)
     for span in soft:
         if not 0 <= span.start <= span.end <= characters:
@@ -93,11 +93,12 @@ def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
 def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark the characters with the largest expected intersection over union.
 
-    In order of risk, as many characters are taken as maximise the ratio of the expected intersection, the sum of their
-    risks, to the expected union, their number plus the risks of all others. The choice depends on the whole response:
-    no single threshold suits both one that is wrong throughout and one with a single wrong name.
+    Characters are taken in order of risk, as many as maximise the ratio of the expected intersection (the sum of their
+    risks) to the expected union (their number plus the risks of all others). The choice depends on the whole response:
+    no single threshold suits both a response that is wrong throughout and one with a single wrong name.
 
-    Characters of equal risk are marked together; none if every risk, in [0, 1], is 0.
+    Characters with equal risk are marked together, and none if every risk is 0. ``risk`` is (C,) in [0, 1]; the result
+    is (C,) bool.
     """
     values, counts = np.unique(risk, return_counts=True)
     values, counts = values[::-1], np.cumsum(counts[::-1])  # from the highest risk down
@@ -109,7 +110,7 @@ def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def label_dict(labels: SpanLabels) -> dict[str, Any]:
-    """Return labels as JSON values, under the shared task's names."""
+    """Return labels as values that JSON can represent, under the names of the shared task."""
     return {
         "soft_labels": [{"start": s.start, "prob": s.prob, "end": s.end} for s in labels.soft],
         "hard_labels": [list(span) for span in labels.hard],
@@ -118,24 +119,24 @@ def label_dict(labels: SpanLabels) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SpanItem:
-    """A response to search for hallucinated spans."""
+    """A response in which to find hallucinated spans."""
 
     id: str
     lang: str
-    """``lang`` is the task's code of two letters, in any case."""
+    """Two-letter code of the language, in upper or lower case."""
     question: str
     response: str
     passages: tuple[str, ...] = ()
     """Retrieved texts; empty if nothing was found."""
     tokens: tuple[str, ...] | None = None
-    """Pieces of the generator's vocabulary that make up the response."""
+    """Pieces of the generator's vocabulary of which the response consists."""
     logits: tuple[float, ...] | None = None
-    """Raw logits of these tokens: not normalised, so not comparable between models, or even between steps of one. They
-    are never taken for log-probabilities."""
+    """Raw logits of these tokens. They are not normalised, so they cannot be compared between models, or even between
+    steps of one, and are never taken for log-probabilities."""
     generator: str = ""
-    """Name of the model that wrote the response, empty if unknown."""
+    """Name of the model that wrote the response; empty if unknown."""
     source: str = ""
-    """The page that the question was made from, empty if unknown."""
+    """Page from which the question was made; empty if unknown."""
     labels: SpanLabels | None = None
     """The annotators' labels, if there are any."""
 
@@ -150,13 +151,13 @@ class SpanItem:
 
 
 class SpanDetector(Protocol):
-    """Finds hallucinated spans."""
+    """Protocol of a detector of hallucinated spans."""
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """Name of the detector in tables."""
         ...
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response, whatever labels the item has."""
+        """Return the labels of a response; those that the item has are ignored."""
         ...

@@ -1,4 +1,4 @@
-"""Support vector regression with an RBF kernel, saved as plain arrays."""
+"""Kernel machine: support vector regression with an RBF kernel, saved as plain arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from syncheck.types import Floats
 _ROWS = 4096
 
 MAX_VALUE = 1e15
-"""Largest magnitude in a machine that is read, so that no sum of squares overflows."""
+"""Largest absolute value in a machine that is read, so that no sum of squares overflows."""
 
 SMALLEST_SCALE = 1e-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelMachine:
-    """``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1]."""
+    """Regression ``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1]."""
 
     vectors: Floats
     """(S, F) float64."""
@@ -31,18 +31,18 @@ class KernelMachine:
     medians: Floats
     means: Floats
     scales: Floats
-    """(F,) float64 each: NaN is replaced by the training median; then ``(x - mean) / scale``."""
+    """(F,) float64 each: NaN is replaced with the training median, then ``(x - mean) / scale`` is taken."""
     constants: Floats
     """(2,) float64: gamma and intercept."""
 
     @property
     def features(self) -> int:
-        """F."""
+        """Number of features F."""
         return int(self.vectors.shape[1])
 
     @classmethod
     def fit(cls, X: Floats, y: Floats, weight: Floats, *, C: float) -> Self:
-        """Fit on (N, F) features, (N,) risks and (N,) sample weights."""
+        """Fit on features (N, F), risks (N,) and sample weights (N,), with the penalty C."""
         from sklearn.svm import SVR
 
         known = ~np.isnan(X).all(axis=0)
@@ -56,7 +56,7 @@ class KernelMachine:
         return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
 
     def probability(self, X: Floats) -> Floats:
-        """Return the risks, (N,) float64 in [0, 1], of (N, F) features."""
+        """Return the risks, (N,) float64 in [0, 1], given features (N, F)."""
         parts = [self._of_rows(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)]
         return np.concatenate([np.zeros(0), *parts]).clip(0, 1)
 
@@ -72,7 +72,7 @@ class KernelMachine:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the result of :meth:`to_bytes`."""
+        """Read the result of :meth:`to_bytes`; CheckpointError if it is anything else."""
         arrays = parse_arrays(data, what="a kernel machine's arrays")
         names = {field.name for field in fields(cls)}
         if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):

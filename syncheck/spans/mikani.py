@@ -1,8 +1,8 @@
-"""A regression of each word's risk on features of the word, after MiKaNi (SemEval-2025 Task 3), without its models.
+"""Regression of each word's risk on features of the word, after MiKaNi (SemEval-2025 Task 3), without its models.
 
-MiKaNi joins GPT-4o's verdict on retrieved facts, a tuned BERT and linguistic features by support vector regression.
-Here the retrieved texts are compared word by word instead: the regression needs no other model, knows no language by
-name and fits in a megabyte.
+MiKaNi combines GPT-4o's verdict on retrieved facts, a fine-tuned BERT and linguistic features by support vector
+regression. Here the retrieved texts are compared word by word instead: the regression needs no other model, is not tied
+to any language, and takes less than a megabyte.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ TREE_OPTIONS: Mapping[str, Any] = {
     "min_child_weight": 8,
     "reg_lambda": 5,
 }
-"""Chosen on the validation sets, by hand, once; similar options score within 0.01."""
+"""Options of the trees, chosen once by hand on the validation sets; similar options score within 0.01."""
 
 SVR_C = 10.0
 SVR_WEIGHTS = (0.01, 100.0)
-"""Of words that nobody marked and of all others (MiKaNi, section 3.4.3)."""
+"""Weights of words that no annotator marked, and of all others (MiKaNi, section 3.4.3)."""
 
 MAX_WORDS = 6000
-"""Words that support vector regression is fitted on: its time grows with the square of the words or faster. On
-Mu-SHROOM's validation sets, 32,000 words, all held-out fits take about two minutes on one core."""
+"""Largest number of words on which support vector regression is fitted: its time grows at least with their square. On
+Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two minutes on one core."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRegressor:
-    """A trained regression with the schema it reads; finds spans by :func:`~syncheck.spans.likely_overlap`.
+    """Trained regression with the schema of its features; marks spans by :func:`~syncheck.spans.likely_overlap`.
 
-    ``sources`` give columns after those of the schema, in order.
+    The columns of ``sources`` come after those of the schema, in order.
     """
 
     schema: SpanSchema
@@ -65,7 +65,7 @@ class SpanRegressor:
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """Name of the detector in tables."""
         more = ["rarity"] if self.schema == "spans-rarity.v1" else []
         return "-".join(["mikani", self.kind, *more, *(source.name for source in self.sources)])
 
@@ -83,26 +83,26 @@ class SpanRegressor:
     ) -> Self:
         """Fit on responses with labels.
 
-        The target is the mean soft label of a word's characters: the share of the annotators who marked it. Trees
-        give each response the same weight, as the metric does, and a word within it that of its characters; support
-        vector regression weighs the words as MiKaNi does.
+        The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Trees
+        give each response the same weight, as the metric does, divided among words by their characters; support vector
+        regression weighs words as MiKaNi does.
 
         Parameters
         ----------
         items
-            All with labels.
+            Responses, all with labels.
         schema
-            See :mod:`syncheck.spans.word_features`.
+            Schema of the text features; see :mod:`syncheck.spans.word_features`.
         kind
-            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, C = 10.
+            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, with C = 10.
         seed
-            Of the trees, and of the words that ``max_words`` keeps.
+            Seed of the trees, and of the draw of ``max_words`` words.
         max_words
-            Of ``svr``: if there are more, that many are drawn uniformly at random without replacement.
+            For ``svr``: if there are more words, so many are drawn at random without replacement.
         sources
-            More columns: any :class:`~syncheck.spans.WordSource`.
+            Sources of further columns; see :class:`~syncheck.spans.WordSource`.
         measured
-            The :func:`~syncheck.spans.regression_features` of each item, if already known.
+            The :func:`~syncheck.spans.regression_features` of each item, if they are known already.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class SpanRegressor:
         return cls(schema, kind, model, tuple(sources))
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
-        """Return the labels of a response; ``measured`` are its regression features, if already known."""
+        """Return the labels of a response; ``measured`` are its regression features, if they are known already."""
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
@@ -139,9 +139,9 @@ class SpanRegressor:
         return labels_of(risk, likely_overlap(risk))
 
     def save(self, directory: str | Path) -> None:
-        """Write ``spans.json`` and the weights into a folder, making it if it does not exist.
+        """Write ``spans.json`` and the weights to a folder, which is created if needed.
 
-        The sources are not saved: only their names, columns and fingerprints.
+        Of the sources, only names, columns and fingerprints are saved.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ class SpanRegressor:
 
 
 def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
-    """Return the mean soft label of each word's characters and its share of all words' characters, (W,) each."""
+    """Return the mean soft label of each word's characters, and its share of all words' characters, (W,) each."""
     if item.labels is None:
         raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
     risk = risk_of(item.labels.soft, len(item.response))
@@ -183,7 +183,7 @@ MergeRule = Literal["lower", "mikani"]
 
 MERGED_GAP = 3
 MERGED_DIFFERENCE = 0.15
-"""Spans closer than so many characters are joined if their risks differ by no more (MiKaNi, section 3.4.3)."""
+"""Limits, in characters of distance and in difference of risk, up to which spans are joined (MiKaNi, section 3.4.3)."""
 
 
 def merged_risk(
@@ -199,17 +199,17 @@ def merged_risk(
     Parameters
     ----------
     starts, stops, risks
-        W words in order, as half-open spans, each with a value in [0, 1].
+        W words in order, as half-open spans, each with a risk in [0, 1].
     characters
-        Length of the response, C.
+        Length C of the response.
     rule
         ``lower``: every gap gets the lower risk of the words around it. ``mikani``: a gap of fewer than three
-        characters between words whose risks differ by at most 0.15 gets the higher one, every other gap 0.
+        characters between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0.
 
     Notes
     -----
-    MiKaNi gives the words of a merged span its highest probability too. Here they keep their own under both rules,
-    or a chain of merges would flatten their ranking. ``lower`` is the better one on Mu-SHROOM's validation sets.
+    MiKaNi also gives the words of a merged span the highest risk in it. Here words keep their own risks under both
+    rules, since a chain of merges would flatten their ranking. ``lower`` is better on Mu-SHROOM's validation sets.
     """
     filled = np.zeros(characters)
     for start, stop, risk in zip(starts, stops, risks, strict=True):
@@ -233,7 +233,7 @@ _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
 
 
 def reads_signals(path: str | Path) -> bool:
-    """Return whether the regression at this path needs the signals of a language model; False if there is none."""
+    """Return True if the regression at a path needs the signals of a language model; False if there is none."""
     file = _BUNDLED.get(str(path), Path(path)) / _CONFIG
     try:
         return SIGNALS in [record["name"] for record in read_object(file)["sources"]]
@@ -247,19 +247,19 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
     Parameters
     ----------
     path
-        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets,
-        ``bundled-rarity`` for the one that also reads how rare words are, through ``wordfreq``.
+        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets;
+        ``bundled-rarity`` for the one that also uses how rare words are, through ``wordfreq``.
     sources
-        Those that it was fitted with, in any order.
+        The sources that it was fitted with, in any order.
 
     Raises
     ------
     CheckpointError
-        If a file is missing, damaged, of an unknown format, or does not belong to the other.
+        If a file is missing, damaged, of an unknown format, or does not belong to the other file.
     MismatchError
         If a source has the name, but not the fingerprint, of one that the regression was fitted with.
     InputError
-        If a source is missing, or was not there when the regression was fitted.
+        If a source is missing, or the regression was not fitted with it.
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
@@ -312,7 +312,7 @@ def _is_wrong(record: Mapping[str, Any]) -> bool:
 
 
 def _source_record(source: WordSource) -> dict[str, Any]:
-    """Return the name, columns and fingerprint of a source as they come back from JSON."""
+    """Return the name, columns and fingerprint of a source in the form that JSON gives back."""
     record = {"name": source.name, "columns": source.columns, "fingerprint": dict(source.fingerprint)}
     return dict(json.loads(json.dumps(record)))
 

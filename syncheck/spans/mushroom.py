@@ -1,4 +1,4 @@
-"""The JSON Lines of Mu-SHROOM: questions with a response to search, their labels if any, and predictions."""
+"""JSON Lines of Mu-SHROOM: questions with responses, labels if any, and predictions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, hard_spans, lab
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
-    """Read the items of a file, or of all ``*.jsonl`` files of a folder, by name.
+    """Read the items of a file, or of all ``*.jsonl`` files of a folder in the order of their names.
 
-    Fields: ``id``, ``lang``, ``model_input``, ``model_output_text`` and optionally ``model_id``, ``wikipedia_url``,
+    Fields are ``id``, ``lang``, ``model_input``, ``model_output_text`` and optionally ``model_id``, ``wikipedia_url``,
     ``retrieved_context`` (a string or a list), ``model_output_tokens`` with ``model_output_logits``, ``soft_labels``
-    and ``hard_labels``. One kind of labels gives the other, as in the organisers' scorer. A list may be written as a
-    Python literal in a string, as in the task's Catalan part.
+    and ``hard_labels``. If there is only one kind of labels, the other is derived from it, as in the organisers'
+    scorer. A list may be written as a Python literal in a string, as in the Catalan part of the task.
+
+    Raises
+    ------
+    InputError
+        If there is no item, or an id occurs twice.
+    RecordError
+        At the first record that cannot be used.
     """
     place = Path(path)
     items = [span_item(record) for record in _records(place)]
@@ -41,9 +48,18 @@ def load_predictions(
     ----------
     path
         A file, or a folder of ``*.jsonl`` files.
+    items
+        The responses that were searched.
     refused
-        What to do with a record that has ``error`` in place of labels, since ``syncheck spans`` refused its item:
-        ``error`` raises, ``nothing`` counts it as an item in which nothing was found.
+        Treatment of records with ``error`` in place of labels, whose items ``syncheck spans`` refused: ``error``
+        raises, ``nothing`` counts them as items in which nothing was found.
+
+    Raises
+    ------
+    InputError
+        If an item has no prediction, or an id occurs twice.
+    RecordError
+        At the first record that cannot be used or belongs to no item.
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
@@ -66,7 +82,7 @@ def refused_predictions(path: str | Path) -> tuple[str, ...]:
 
 
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
-    """Return one line of the task's format: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
+    """Return a record in the format of the task: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
     return {"id": item.id, "lang": item.lang, **label_dict(labels)}
 
 

@@ -1,7 +1,7 @@
-"""REFIND (Lee and Yu, SemEval-2025 Task 3): tokens whose probability the retrieved texts change most.
+"""REFIND (Lee and Yu, SemEval-2025 Task 3): tokens whose probability depends most on the retrieved texts.
 
-``CSR(t) = log p(t | D, q, t<i) / (log p(t | q, t<i) + 1e-8)``; a token is hallucinated if its CSR is at least delta.
-Both logarithms are negative: above 1, the references made the token less likely than it was by itself.
+``CSR(t_i) = ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``; a token is hallucinated if its CSR is at least
+delta. Both logarithms are negative, so above 1 the references make the token less likely than it is without them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Refer to the references below and answer the following question.
 
 ### Answer
 """
-"""REFIND, Figure 4."""
+"""Prompt from REFIND's Figure 4."""
 
 _WITHOUT = """You are an assistant for answering questions.
 Answer the following question.
@@ -49,7 +49,7 @@ Answer the following question.
 
 ### Answer
 """
-"""The same without references; the paper takes its denominator from the data and has no such prompt."""
+"""The same prompt without references; the paper takes the denominator from the data and has no such prompt."""
 
 
 def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
@@ -61,15 +61,20 @@ TooLong = Literal["refuse", "leave_out"]
 
 
 class TokenReplay:
-    """Measures responses of any model with a causal language model, under REFIND's prompts; texts are never cut.
+    """Measures responses of any model with a causal language model and REFIND's prompts; texts are never cut.
 
     Parameters
     ----------
     model, tokenizer
-        Any that :class:`~syncheck.Monitor` takes.
+        A model that :class:`~syncheck.Monitor` accepts, and its tokenizer.
     too_long
-        ``refuse``: an item that does not fit the window is an error. ``leave_out``: the texts that fit are read, in
+        ``refuse``: an item that does not fit the window is an error. ``leave_out``: the passages that fit are read, in
         order, and :meth:`left_out` returns the others.
+
+    Raises
+    ------
+    InputError
+        If ``too_long`` is unknown.
     """
 
     def __init__(
@@ -88,12 +93,12 @@ class TokenReplay:
     def __call__(self, item: SpanItem) -> TokenSignals:
         """Return the signals of the response's tokens in this model's vocabulary.
 
-        Without passages ``log_prob_without_context`` and ``kl`` are NaN.
+        Without passages, ``log_prob_without_context`` and ``kl`` are NaN.
 
         Raises
         ------
         PromptError
-            If passages, question and response do not fit the model's window; under ``leave_out``, if question and
+            If passages, question and response do not fit the model's window; with ``leave_out``, if question and
             response do not fit, or no passage fits with them.
         """
         left_out = self.left_out(item)
@@ -114,9 +119,9 @@ class TokenReplay:
         return self._monitor.score(prompt, item.response).tokens
 
     def left_out(self, item: SpanItem) -> tuple[int, ...]:
-        """Return the 0-based indices of the passages that are not read; none under ``refuse``.
+        """Return the indices, from 0, of the passages that are not read; none with ``refuse``.
 
-        A passage is left out if it does not fit with question, response and the passages before it that do.
+        A passage is left out if it does not fit with the question, the response and the earlier passages that fit.
         """
         window = window_of(self._monitor.model)
         if self._too_long == "refuse" or window is None or self._tokens(item, item.passages) <= window:
@@ -131,7 +136,7 @@ class TokenReplay:
         return tuple(left_out)
 
     def fits(self, item: SpanItem) -> bool:
-        """Return whether the item can be measured: with all its passages, or under ``leave_out`` with one of them."""
+        """Return True if the item can be measured with all its passages or, with ``leave_out``, at least one."""
         left_out, window = self.left_out(item), window_of(self._monitor.model)
         passages = self._read(item, left_out)
         return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
@@ -146,12 +151,12 @@ class TokenReplay:
 
 
 DEFAULT_DELTA = 0.2
-"""The paper sets none; among 0.1 to 0.4, its Figure 3, results are steadiest here."""
+"""Default threshold; the paper gives none, and of the values 0.1 to 0.4 in its Figure 3, results are steadiest here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """A delta for each language, and one for every other."""
+    """Thresholds delta for languages, and a default for all others."""
 
     default: float = DEFAULT_DELTA
     by_language: Mapping[str, float] = field(default_factory=dict)
@@ -162,7 +167,7 @@ class Thresholds:
                 raise InputError(f"a threshold of a ratio must be a number of at least 0; found {value!r}")
 
     def of(self, lang: str) -> float:
-        """Return the delta of a language, by its code in any case."""
+        """Return the delta of a language, by its code in upper or lower case."""
         return self.by_language.get(lang.upper(), self.default)
 
 
@@ -172,22 +177,27 @@ _FLOOR = 1e-8
 
 
 class RefindDetector:
-    """Marks the characters of tokens whose context sensitivity ratio reaches a threshold.
+    """Detector that marks the characters of tokens whose context sensitivity ratio (CSR) reaches a threshold.
 
     Parameters
     ----------
     measure
-        Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`.
+        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`.
     thresholds
-        Fixed, or from :func:`choose_thresholds`.
+        Thresholds by language, given or from :func:`choose_thresholds`; None takes the default for all.
     form
-        ``replay``: both log-probabilities are the measuring model's. ``mixed``, as in the paper: the one without
+        ``replay``: both log-probabilities are those of the measuring model. ``mixed``, as in the paper: the one without
         references is that of the model that wrote the response, from :func:`given_log_prob`.
+
+    Raises
+    ------
+    InputError
+        If ``form`` is unknown.
 
     Notes
     -----
-    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages the ratio is 1, and every
-    token is marked under the usual thresholds.
+    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every
+    token is marked with the usual thresholds.
     """
 
     def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:
@@ -203,7 +213,7 @@ class RefindDetector:
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 
     def ratios(self, item: SpanItem) -> Floats:
-        """Return the ratio of every character, (C,) float64, >= 0: the highest of the tokens it belongs to."""
+        """Return the ratio of every character, (C,) float64, >= 0: the highest of the tokens that it belongs to."""
         signals = self._measure(item)
         without = signals.log_prob_without_context.astype(np.float64)  # (T,)
         if self._form == "mixed":
@@ -219,11 +229,12 @@ class RefindDetector:
 
 
 def given_log_prob(item: SpanItem) -> Floats:
-    """Return an estimate of the log-probability of every character from the generator's raw logits, (C,), nats, <= 0.
+    """Estimate the log-probability of every character from the generator's raw logits, (C,), in nats, <= 0.
 
     Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. The logit of a
-    token about which the model is certain equals it; so the highest logit of the response stands for it at all steps,
-    and a token's log-probability is its logit minus that, shared evenly by its characters.
+    token of which the model is certain equals it. The highest logit of the response is therefore taken as normaliser
+    at all steps: a token's log-probability is its logit minus this value, divided evenly among its characters. An item
+    without logits raises InputError.
     """
     if item.tokens is None or item.logits is None or len(item.logits) < len(item.tokens):
         raise InputError(
@@ -238,13 +249,13 @@ def given_log_prob(item: SpanItem) -> Floats:
 
 
 def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
-    """Return the sum of the characters of each span, (T,); NaN for an empty span."""
+    """Return the sum of the characters' values in each span, (T,); NaN for an empty span."""
     sums = np.concatenate([[0.0], np.cumsum(characters)])
     return np.where(spans[:, 1] > spans[:, 0], sums[spans[:, 1]] - sums[spans[:, 0]], np.nan)
 
 
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:
-    """Return the labels of characters with these ratios: hard ones where the ratio is at least delta."""
+    """Return the labels of characters with these ratios: hard where the ratio is at least delta."""
     return labels_of(ratios / (1 + ratios), ratios >= delta)
 
 
@@ -252,9 +263,9 @@ _CANDIDATES = 60
 
 
 def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> Thresholds:
-    """Choose the delta with the best mean IoU for each language and, for all others, over the mean of languages.
+    """Choose the delta with the best mean IoU for each language, and by the mean over languages for all others.
 
-    All items have labels; ``ratios`` are results of :meth:`RefindDetector.ratios`, by id.
+    All items must have labels; ``ratios`` are results of :meth:`RefindDetector.ratios`, by id.
     """
     if not items:
         raise InputError("expected labelled items to choose thresholds on; found none")

@@ -1,4 +1,4 @@
-"""Sentences of a user's texts for a question: by BM25, then by an encoder of meaning (REFIND, section 4)."""
+"""Retrieval of sentences for a question from given texts: by BM25, then by a sentence encoder (REFIND, section 4)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from syncheck.types import Floats
 
 
 class SentenceEncoder(Protocol):
-    """Turns N texts into vectors of length 1, whose product is their cosine; a text with nothing to encode may be 0."""
+    """Protocol of an encoder of texts as vectors of length 1, so that their product is the cosine.
+
+    A text with nothing to encode may have the vector 0.
+    """
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors, (N, D) float64."""
+        """Return the vectors (N, D) float64 of N texts."""
         ...
 
 
 class LetterEncoder:
-    """Counts of letter trigrams within words, hashed; needs no checkpoint and no training.
+    """Encoder by hashed counts of letter trigrams within words, which needs no checkpoint.
 
-    It compares spelling, not meaning: similarities are lower than those of a trained encoder.
+    It compares spelling and not meaning; similarities are lower than those of a trained encoder.
     """
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors, (N, 32768) float64."""
+        """Return the vectors (N, 32768) float64 of N texts."""
         from sklearn.feature_extraction.text import HashingVectorizer
 
         counted = HashingVectorizer(
@@ -47,12 +50,16 @@ _BATCH = 16
 
 
 class CheckpointEncoder:
-    """The mean of the last states of any Hugging Face encoder, such as multilingual-e5-large.
+    """Encoder by the mean of the last hidden states of a Hugging Face encoder, such as multilingual-e5-large.
 
     Parameters
     ----------
+    name
+        Folder or name of the checkpoint.
     prefix
-        Put before each text: E5 models need ``"query: "``.
+        Text put before each text: E5 models need ``"query: "``.
+    device
+        Where it runs.
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
@@ -62,7 +69,7 @@ class CheckpointEncoder:
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors, (N, H) float64."""
+        """Return the vectors (N, H) float64 of N texts."""
         parts = [self._encoded(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, self._model.config.hidden_size))
 
@@ -80,20 +87,20 @@ class CheckpointEncoder:
 
 CANDIDATES = 10
 KEPT = 5
-"""REFIND takes ten texts by BM25 and keeps five of them by the encoder."""
+"""Number of texts that are kept: REFIND retrieves ten by BM25, of which the encoder keeps five."""
 
 
 class ChunkRetriever:
-    """Finds sentences of texts for a question.
+    """Retriever of sentences for a question.
 
     Parameters
     ----------
     texts
-        Of any length and in any script; cut into sentences, long ones into overlapping pieces of at most 60 words.
-        Words are those of :func:`~syncheck.spans.words_of`: Chinese is searched by ideographs.
+        Texts of any length and in any script. They are cut into sentences, and long ones into overlapping pieces of at
+        most 60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs.
     encoder
-        Orders the results of BM25; None keeps their order. :func:`cached_reranker` is multilingual-e5-large, if it is
-        on this machine.
+        Encoder that orders the results of BM25; None keeps their order. :func:`cached_reranker` returns
+        multilingual-e5-large, if it is on this machine.
 
     Raises
     ------
@@ -113,10 +120,17 @@ class ChunkRetriever:
 
         Parameters
         ----------
+        question
+            The query.
         count
             Number of pieces to keep, from 1 to ``candidates``.
         candidates
             Number of results of BM25 that the encoder orders.
+
+        Raises
+        ------
+        InputError
+            If ``count`` is outside its range.
         """
         if not 1 <= count <= candidates:
             raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
@@ -128,7 +142,7 @@ class ChunkRetriever:
 
 
 def _spelled(text: str) -> str:
-    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at its vowels."""
+    """Return every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at vowels."""
     return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
 
 
@@ -137,7 +151,7 @@ _RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokeni
 
 
 def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
-    """Return multilingual-e5-large from the local Hugging Face cache, None if it is incomplete or not there.
+    """Return multilingual-e5-large from the local Hugging Face cache; None if it is missing or incomplete.
 
     Nothing is downloaded, and no server is queried for a newer version.
     """

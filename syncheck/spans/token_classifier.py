@@ -1,4 +1,4 @@
-"""Hugging Face token classifiers, such as the shared task's XLM-R baseline, as detectors and as word sources."""
+"""Token classifiers of Hugging Face, such as the shared task's XLM-R baseline, as detectors and as word sources."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from syncheck.types import Floats
 
 
 class TokenClassifierDetector:
-    """Marks the characters of tokens whose risk exceeds one half.
+    """Detector that marks the characters of tokens with a risk above one half.
 
     Parameters
     ----------
     name
-        Folder or id of a token-classification checkpoint with a fast tokenizer.
+        Folder or name of a token-classification checkpoint with a fast tokenizer.
     wrong
-        Its class for hallucinated tokens; 1 in the organisers' baseline.
+        Index of its class for hallucinated tokens; 1 in the organisers' baseline.
+    device
+        Where it runs.
 
     Raises
     ------
@@ -35,8 +37,8 @@ class TokenClassifierDetector:
 
     Notes
     -----
-    The response is classified by itself, as by the organisers. A response longer than the window is classified in
-    windows that share half their tokens; a token takes the mean of its risks.
+    The response is classified without question and passages, as by the organisers. A response longer than the window is
+    classified in windows that share half of their tokens, and a token gets the mean of its risks.
     """
 
     def __init__(self, name: str, *, wrong: int = 1, device: str = "cpu") -> None:
@@ -61,7 +63,7 @@ class TokenClassifierDetector:
         Raises
         ------
         InputError
-            If the window holds nothing but special tokens.
+            If the window has room only for special tokens.
         """
         risk = np.nan_to_num(self.risks(item), nan=0.0)
         return labels_of(risk, risk > 0.5)
@@ -97,10 +99,10 @@ class TokenClassifierDetector:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSource:
-    """A token classifier's mean and highest risk over a word's characters, a :class:`~syncheck.spans.WordSource`.
+    """:class:`~syncheck.spans.WordSource` with a token classifier's mean and highest risk over a word's characters.
 
-    A classifier that was tuned on the items that the regression is fitted on knows their labels: the regression then
-    trusts it more than it deserves on others.
+    A classifier that was fine-tuned on the items to which the regression is fitted knows their labels, so the
+    regression trusts it more than it deserves on other items.
     """
 
     classifier: TokenClassifierDetector
@@ -117,7 +119,7 @@ class ClassifierSource:
         return self.classifier.fingerprint
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return both, (W, 2) float64 in [0, 1]; NaN for a word that shares no character with a token."""
+        """Return both risks, (W, 2) float64 in [0, 1]; NaN for a word that shares no character with a token."""
         risk = self.classifier.risks(item)
         values = np.full((len(words), 2), np.nan)
         for row, word in zip(values, words, strict=True):

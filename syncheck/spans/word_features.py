@@ -1,7 +1,8 @@
-"""Features of each word of a response, from the texts alone: no tagger, no model, any script.
+"""Word features: features of each word of a response from the texts alone, without tagger or model, in any script.
 
-Schema ``spans.v1``; ``spans-rarity.v1`` adds how rare a word is. A released schema never changes. W is the number of
-words, F the number of features; NaN means not measured (no logits, no neighbour, a language without counts).
+The schema is ``spans.v1``; ``spans-rarity.v1`` adds the rarity of a word. A released schema never changes. W is the
+number of words and F the number of features; NaN means not measured (no logits, no neighbour, a language without
+counts).
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _NEIGHBOURS = (-2, -1, 1, 2)
 _OF_NEIGHBOURS = ("near_context", "near_question", "capital", "number", "logit", "length")
 _KINDS = ("letters", "number", "ideograph", "symbol")
 _SHORT = 3
-"""Words of no more letters are taken for function words."""
+"""Number of letters up to which words are taken for function words."""
 
 _SHORTEST_NEAR = 3
-"""Shorter words are matched exactly or not at all."""
+"""Number of letters below which words are matched exactly or not at all."""
 
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
-    """Return the names of a schema's features, in order."""
+    """Return the names of a schema's features, in order; an unknown schema raises InputError."""
     if schema not in get_args(SpanSchema):
         raise InputError(f"schema must be one of {get_args(SpanSchema)}; found {schema!r}")
     sample = SpanItem("", "en", "?", "word")
@@ -44,9 +45,9 @@ def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
 
 
 def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
-    """Measure the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
+    """Return the features of the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
 
-    ``words`` are all of ``item.response``; ``spans-rarity.v1`` needs the extra ``rarity``.
+    ``words`` are all words of ``item.response``; ``spans-rarity.v1`` needs the extra ``rarity``.
     """
     if not words:
         return np.zeros((0, len(span_feature_names(schema))))
@@ -96,7 +97,7 @@ def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
 
 
 class _WordEvidence:
-    """The words of a text, and how well it holds other words; all words are normalised."""
+    """Words of a text, normalised, for comparison with other words."""
 
     def __init__(self, text: str) -> None:
         words = [normalised(word.text) for word in words_of(text)]
@@ -107,22 +108,22 @@ class _WordEvidence:
 
     @property
     def numbers(self) -> int:
-        """Number of different words that begin with a digit."""
+        """Number of distinct words that begin with a digit."""
         return sum(word[0].isdecimal() for word in self.counts)
 
     def holds(self, words: Sequence[str]) -> Floats:
-        """Return 1 for each word that the text has and 0 for the others, (W,) float64."""
+        """Return 1 for each word that occurs in the text and 0 for the others, (W,) float64."""
         return np.array([float(word in self.counts) for word in words])
 
     def nearness(self, words: Sequence[str]) -> Floats:
         """Return the similarity of each word to the nearest word of the text, (W,) float64 in [0, 1].
 
-        Dice's coefficient of the character trigrams, borders included, over words of similar length.
+        It is Dice's coefficient of the character trigrams, borders included, among words of similar length.
         """
         return np.array([self._near(word) for word in words])
 
     def run_lengths(self, words: Sequence[str]) -> Floats:
-        """Return the length of the run of consecutive words of the text that each word lies in, (W,) float64."""
+        """Return the length of the run of consecutive words of the text that each word is in, (W,) float64."""
         found = np.zeros(len(words))
         start = 0
         while start < len(words):
@@ -155,7 +156,7 @@ def _trigrams(word: str) -> frozenset[str]:
 
 
 def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
-    """Describe a word by itself."""
+    """Return features of each word alone."""
     capital = np.array([float(word.text[0].isupper()) for word in words])
     number = np.array([float(any(c.isdecimal() for c in text)) for text in texts])
     first = {text: i for i, text in reversed(list(enumerate(texts)))}
@@ -171,7 +172,7 @@ def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
 
 
 def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
-    """Locate each word in the response, in its sentence and between its gaps."""
+    """Return the position of each word in the response and its sentence, and the gaps around it."""
     gaps = [response[a:b] for a, b in zip([0, *(w.end for w in words)], [w.start for w in words], strict=False)]
     sentence = np.cumsum([bool(i) and bool(_SENTENCE_END.search(gap)) for i, gap in enumerate(gaps)])
     first = np.searchsorted(sentence, sentence, side="left")
@@ -194,7 +195,7 @@ def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
-    """Read the raw logits of a word's tokens, as they are and relative to the response's mean and spread."""
+    """Return the raw logits of each word's tokens, as they are and relative to the response's mean and deviation."""
     none = np.full(len(words), np.nan)
     if item.tokens is None or item.logits is None:
         return dict.fromkeys(("logit", "logit_min", "logit_mean", "logit_raw", "logit_all", "logit_around"), none)
@@ -220,7 +221,7 @@ def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _whole(item: SpanItem, words: Sequence[Word], found: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Measure the response as a whole: its length, and how much of it the texts hold."""
+    """Return features of the whole response: its length, and how much of it occurs in the texts."""
     content = (found["length"] > _SHORT) | (found["number"] > 0) | (found["kind"] == _KINDS.index("ideograph"))
     unknown = (found["in_context"] == 0) & (found["in_question"] == 0)
     new = np.flatnonzero(content & (found["near_question"] < 0.6))
@@ -247,7 +248,7 @@ def _mean(values: Floats) -> float:
 
 
 def _around(values: Floats, radius: int) -> Floats:
-    """Return the mean of the known values at most ``radius`` places away; NaN if there is none."""
+    """Return the mean of the known values at most ``radius`` words away; NaN if there is none."""
     known = ~np.isnan(values)
     window = np.ones(2 * radius + 1)
     sums, counts = (np.convolve(v, window)[radius:-radius] for v in (np.where(known, values, 0), known))
@@ -257,7 +258,7 @@ def _around(values: Floats, radius: int) -> Floats:
 
 
 def _shifted(values: Floats, offset: int) -> Floats:
-    """Return the values of the words ``offset`` places later; NaN beyond the ends."""
+    """Return the values of the words ``offset`` words later; NaN beyond the ends."""
     places = np.arange(len(values)) + offset
     inside = (places >= 0) & (places < len(values))
     return np.asarray(np.where(inside, values[places.clip(0, len(values) - 1)], np.nan), dtype=np.float64)

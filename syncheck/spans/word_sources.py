@@ -1,4 +1,4 @@
-"""Word sources: columns for each word of a response in addition to its text features, from signals or other models.
+"""Word sources: columns for each word of a response besides its text features, from signals or other models.
 
 W is the number of words, F the number of columns.
 """
@@ -22,11 +22,11 @@ from syncheck.types import Floats, TokenSignals
 
 
 class WordSource(Protocol):
-    """Measures the words of a response with a model, a tagger or a service."""
+    """Protocol of a source of columns for the words of a response: a model, a tagger or a service."""
 
     @property
     def name(self) -> str:
-        """For tables, file names and messages; unique among the sources of a regression."""
+        """Name in tables, file names and messages; unique among the sources of a regression."""
         ...
 
     @property
@@ -36,11 +36,11 @@ class WordSource(Protocol):
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """Identity of the source among those of its name, as JSON values; saved with the regression."""
+        """Identity of the source among those with its name, as JSON values; saved with the regression."""
         ...
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return the values of the response's words, (W, F) float64, finite or NaN: not measured."""
+        """Return the values of the response's words, (W, F) float64, finite, or NaN if not measured."""
         ...
 
 
@@ -54,12 +54,17 @@ def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> 
 
 
 def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[WordSource] = ()) -> Floats:
-    """Measure the words of a response from its texts, then by each source.
+    """Return the features of the words of a response from its texts, then from each source.
 
     Returns
     -------
     ndarray of shape (W, F), float64
-        In the order of :func:`regression_names`; NaN is not measured. Sources are not called without words.
+        Columns in the order of :func:`regression_names`; NaN means not measured. Without words, sources are not called.
+
+    Raises
+    ------
+    InputError
+        If a source returns values of another shape, or infinite ones.
     """
     words = words_of(item.response)
     values = [word_features(item, words, schema)]
@@ -77,10 +82,10 @@ def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[Wo
 
 
 Measure = Callable[[SpanItem], TokenSignals]
-"""Returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`."""
+"""Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`."""
 
 SIGNALS = "signals"
-"""Name of the source."""
+"""Name of :class:`SignalSource`."""
 
 SIGNAL_COLUMNS = tuple(
     """
@@ -88,15 +93,16 @@ SIGNAL_COLUMNS = tuple(
     lm_csr_mean lm_csr_max lm_log_prob_response lm_kl_response lm_csr_response
     """.split()
 )
-"""Schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over all tokens."""
+"""Columns of the schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over
+all tokens."""
 
 _CSR_MOST = 100.0
-"""The ratio grows without bound where the model is certain of a token without passages."""
+"""Limit of the ratio, which is unbounded if the model is certain of a token without passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalSource:
-    """Signals of a language model as a :class:`WordSource`.
+    """:class:`WordSource` with signals of a language model.
 
     The ``fingerprint`` of ``measure``, if it has one, is saved with the regression.
     """
@@ -123,13 +129,13 @@ class SignalSource:
 
 
 def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
-    """Summarise the signals of the tokens that share a character with each word.
+    """Summarise, for each word, the signals of the tokens that share a character with it.
 
     Returns
     -------
     ndarray of shape (W, 12), float64
-        In the order of :data:`SIGNAL_COLUMNS`. NaN where a word has no token, or no token a value: without passages,
-        all that compares with and without them.
+        Columns in the order of :data:`SIGNAL_COLUMNS`. NaN if no token of a word has a value; without passages, this
+        concerns all comparisons of with and without them.
     """
     log_prob, without = signals.log_prob, signals.log_prob_without_context
     ratio = context_sensitivity_ratio(torch.from_numpy(log_prob), torch.from_numpy(without)).numpy()
@@ -154,7 +160,7 @@ def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
 
 
 def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
-    """Return a statistic of the known values, NaN if there is none."""
+    """Return a statistic of the known values; NaN if there is none."""
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
 
 
@@ -168,13 +174,13 @@ _NLTK = {"en": "eng", "ru": "rus"}
 """Languages for which NLTK has a tagger, by the code of an item."""
 
 Tagger = Callable[[Sequence[str], str], Sequence[str] | None]
-"""Takes the words of a response and its language (two letters, lower case); returns one universal tag per word, or None
-for a language that it does not know."""
+"""Function of the words of a response and its language (two letters, lower case) that returns one universal tag for
+each word, or None for a language that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagSource:
-    """Parts of speech as a :class:`WordSource`: one column per universal tag, 1 for that of the word, 0 otherwise.
+    """:class:`WordSource` of parts of speech, with a column for each universal tag: 1 for the word's tag, 0 otherwise.
 
     The tagger may return the tags of 2012, as NLTK does; its ``identity`` is saved as the fingerprint.
     """
@@ -211,12 +217,12 @@ class TagSource:
 
 
 def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
-    """Tag words with NLTK's perceptron (English and Russian; None for others), a :data:`Tagger`.
+    """Tag English or Russian words with NLTK's perceptron; None for other languages. A :data:`Tagger`.
 
     Raises
     ------
     NotReadyError
-        If NLTK's data is not on this machine; nothing is downloaded.
+        If NLTK's data are not on this machine; nothing is downloaded.
     """
     import nltk
 
@@ -237,7 +243,7 @@ def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
     Parameters
     ----------
     pipelines
-        Name or folder by language, two letters in lower case; other languages are not tagged.
+        Name or folder of a pipeline for each language (two letters, lower case); other languages are not tagged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Words of a text, its clusters of characters, the frequency of words, and the places of a response's tokens."""
+"""Words of a text, grapheme clusters, frequencies of words, and the characters of a response's tokens."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Kind = Literal["letters", "number", "ideograph", "symbol"]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Characters ``start`` to ``end`` (half-open) of a text, as written, and their kind.
+    """Word of a text: characters ``start`` to ``end``, half-open, as written, and their kind.
 
-    A ``symbol`` is not punctuation: a currency sign, an operator, an emoji.
+    A ``symbol`` is a currency sign, an operator or an emoji, but no punctuation.
     """
 
     start: int
@@ -47,16 +47,16 @@ _WORD = regex.compile(
 
 
 def words_of(text: str) -> list[Word]:
-    """Cut a text into words, in order; white space and punctuation are in none.
+    """Return the words of a text in order, without white space and punctuation.
 
-    Combining marks belong to the letter before them, so that nothing that a reader sees as one character is cut.
-    "3.141" and "12/04/1999" are one number each; apostrophes and hyphens end a word.
+    Combining marks belong to the letter before them, so that no character that a reader sees is divided. "3.141" and
+    "12/04/1999" are one number each; apostrophes and hyphens end a word.
     """
     return [Word(found.start(), found.end(), found[0], cast(Kind, found.lastgroup)) for found in _WORD.finditer(text)]
 
 
 def normalised(word: str) -> str:
-    """Return a word's form for comparisons: compatibility forms and case folded, digits of any script as 0 to 9."""
+    """Return a word in a form for comparisons: NFKC, with case folded and digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
 
@@ -65,7 +65,7 @@ _CLUSTER = regex.compile(r"\X")
 
 
 def cluster_borders(text: str) -> list[int]:
-    """Return where the extended grapheme clusters of Unicode (annex 29) begin, then the length of the text."""
+    """Return the starts of a text's extended grapheme clusters (Unicode, annex 29), then its length."""
     return [*(cluster.start() for cluster in _CLUSTER.finditer(text)), len(text)]
 
 
@@ -73,9 +73,9 @@ Direction = Literal["ltr", "rtl", "auto"]
 
 
 def reading_direction(text: str) -> Direction:
-    """Return the direction of most letters of a text, ``auto`` if there are as many of each.
+    """Return the direction of most letters in a text; ``auto`` if there are equally many of both.
 
-    An Arabic answer that begins with a Latin name is Arabic.
+    An Arabic answer that begins with a Latin name is thus right to left.
     """
     found = Counter(unicodedata.bidirectional(character) for character in text)
     right, left = found["R"] + found["AL"], found["L"]
@@ -83,9 +83,9 @@ def reading_direction(text: str) -> Direction:
 
 
 def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
-    """Return the Zipf frequency of each word: log10 of its occurrences in a billion words, (W,) float64, 0 to 8.
+    """Return the Zipf frequency of each word, (W,) float64 in [0, 8]: log10 of its occurrences in a billion words.
 
-    0 is a word never seen. All are NaN in a language without counts (Basque among others).
+    0 means that a word was never seen. All are NaN in a language without counts, such as Basque.
     """
     with MissingExtraError.unless("wordfreq", "rarity"):
         import wordfreq
@@ -96,23 +96,26 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
 
 
 _SKIPPED_BYTES = 24
-"""Most characters that may be skipped to find the next token: a clean-up of spaces adds and removes some."""
+"""Largest number of bytes skipped to find the next token; a clean-up of spaces adds and removes some."""
 
 
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
     """Return the characters that each token covers, (T, 2) int64, half-open.
 
     A token that is part of a character covers all of it, so that several tokens may cover one character. A special
-    token, and one that is not found in the text, has an empty span at the end of the token before it.
+    token, or one that is not found in the text, has an empty span at the end of the token before it.
 
     Parameters
     ----------
+    text
+        The response.
     tokens
-        As the vocabulary spells them: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain.
+        Its tokens in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``,
+        ``"<0xE2>"``) or plain.
 
     Notes
     -----
-    The spelling is not known in advance: the one under which the tokens cover most bytes of the text is taken.
+    The spelling is not given: the one with which the tokens cover most bytes of the text is taken.
     """
     data = _utf8(text)
     tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]
@@ -121,7 +124,7 @@ def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _placed(data: bytes, pieces: Sequence[bytes]) -> NDArray[np.int64]:
-    """Find the pieces one after the other, in bytes; a piece that is not found has an empty span."""
+    """Return the spans of the pieces, in bytes, found one after the other; empty for a piece that is not found."""
     spans = np.zeros((len(pieces), 2), dtype=np.int64)
     place = 0
     for index, piece in enumerate(pieces):
