@@ -163,7 +163,7 @@ def without_stop_words(read: Iterable[str]) -> list[str]:
 
 
 def has_letter(text: str) -> bool:
-    """Return whether a text has a letter of any script; a sentence without, such as a list number, claims nothing."""
+    """Return True if a text has a letter of any script; a sentence without one, such as a list number, has no claim."""
     return any(map(str.isalpha, text))
 
 

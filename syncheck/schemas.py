@@ -50,9 +50,9 @@ def _limited(nats: FloatArray) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class EarlierSentences:
-    """The earlier sentences of an answer, without those that have no letter: their supports and the last one's text.
+    """Earlier sentences of an answer that have a letter: their supports, and the text of the last one.
 
-    A support is NaN where the aligner was not called.
+    A support is NaN if the aligner was not called.
     """
 
     supports: tuple[float, ...] = ()
@@ -60,12 +60,12 @@ class EarlierSentences:
 
     @classmethod
     def of(cls, sentences: Iterable[tuple[str, float | None]]) -> EarlierSentences:
-        """Return sentences with their supports, None for one that was not measured."""
+        """Collect sentences with their supports; None means not measured."""
         kept = [(text, nan if support is None else support) for text, support in sentences if has_letter(text)]
         return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
 
     def followed_by(self, text: str, support: float | None) -> EarlierSentences:
-        """Return these sentences and one more; ``support`` None is not measured."""
+        """Return these sentences and one more; a ``support`` of None means not measured."""
         if not has_letter(text):
             return self
         return EarlierSentences((*self.supports, nan if support is None else support), text)
@@ -73,21 +73,21 @@ class EarlierSentences:
 
 @dataclass(frozen=True)
 class SentenceText:
-    """A sentence and what is known of it without the model's signals; it has at least one token."""
+    """A sentence of at least one token, with everything that formulas read besides the model's signals."""
 
     text: str
     token_count: int
     question_words: AbstractSet[str]
-    """The question's content words."""
+    """Content words of the question."""
     lexicon: ContextLexicon | None
-    """The words of the passages, None without any."""
+    """Words of the passages; None without passages."""
     support: Support | None
-    """None where the aligner was not called."""
+    """Support of the sentence; None if the aligner was not called."""
     earlier: EarlierSentences
 
     @cached_property
     def shares(self) -> LexicalShares:
-        """Shares of its wording that the passages hold, NaN without any."""
+        """Shares of its wording that occur in the passages; NaN without passages."""
         return LexicalShares() if self.lexicon is None else lexical_shares(self.text, self.lexicon)
 
 
@@ -110,7 +110,7 @@ class Feature:
     cost: str
     """Computation needed in addition to the model's own forward pass."""
     of_model: bool
-    """True if it takes the language model's signals."""
+    """True if it needs the language model's signals."""
     from_signals: SignalFormula | None = None
     from_text: TextFormula | None = None
 

@@ -1,7 +1,7 @@
-"""The ``syncheck`` command: reads arguments, calls a command, turns errors into exit codes.
+"""Command line ``syncheck``: parses arguments, runs a command, and turns errors into exit codes.
 
-Exit codes: 0 done, 1 ``--fail-under`` missed, 2 bad usage or input or a failure of any kind, 130 interrupted by
-Ctrl-C, 141 the reader of the output left (``| head``); the last two as a shell reports them of any program.
+Exit codes: 0 done, 1 ``--fail-under`` missed, 2 wrong usage or input or any other failure, 130 interrupted with Ctrl-C,
+141 the reader of the output left (``| head``); the last two are those that a shell reports for any program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syncheck.errors import describe_failure
 
 
 class _Command(NamedTuple):
-    """A command; ``run`` names its module in this package and its function, imported when the command is called."""
+    """A command; ``run`` names its module in this package and its function, which are imported when it is called."""
 
     help: str
     add_options: Callable[[argparse.ArgumentParser], None]
@@ -96,7 +96,7 @@ COMMANDS = {
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
     ),
 }
-"""Every command, by name; loading this table loads no model library, so that ``--help`` is quick."""
+"""Commands by name; loading this table loads no model library, so that ``--help`` is quick."""
 
 
 SELDOM = frozenset(
@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _kept(args: argparse.Namespace) -> str:
-    """Print what an interrupted run leaves, and how to continue."""
+    """Return what an interrupted run has stored, and how to continue it."""
     if args.command in ("score", "generate") and args.output.endswith("/"):
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
@@ -162,7 +162,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 class _Help(argparse.HelpFormatter):
-    """Leaves an example on one line, to be copied."""
+    """Formatter that leaves an example on one line, so that it can be copied."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith("example: ") else super()._fill_text(text, width, indent)

@@ -1,4 +1,4 @@
-"""``syncheck doctor``: what is installed, and the commands that mend it; ``syncheck completion`` for shells."""
+"""``syncheck doctor``: checks the installation and names remedies; ``syncheck completion``: completions for shells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_FOR_USERS = frozenset({"dev"})
 
 
 class Finding(NamedTuple):
-    """One line: ``bad`` fails the command, ``note`` does not; ``remedy`` is the command that mends it."""
+    """One line of output: ``bad`` fails the command, ``note`` does not; ``remedy`` is a command that helps."""
 
     state: Literal["ok", "note", "bad"]
     text: str
@@ -43,7 +43,7 @@ def completion(args: argparse.Namespace) -> int:
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Print what was found; returns 0, or 2 if something has to be mended."""
+    """Print the findings; returns 0, or 2 if one is bad."""
     bad = 0
     for area, check in (
         ("packages", packages(_requirements())),
@@ -68,7 +68,7 @@ def _requirements() -> list[Requirement]:
 
 
 def packages(required: list[Requirement]) -> Iterator[Finding]:
-    """Compare Python and the packages that are always needed with what the installed syncheck requires."""
+    """Compare the versions of Python and the required packages with the requirements of syncheck."""
     python, wanted = platform.python_version(), str(metadata("syncheck")["Requires-Python"] or "")
     yield _version_finding(Requirement(f"python{wanted}"), python, remedy="install another Python")
     yield Finding("ok", f"syncheck {version('syncheck')}")
@@ -78,7 +78,7 @@ def packages(required: list[Requirement]) -> Iterator[Finding]:
 
 
 def extras(required: list[Requirement]) -> Iterator[Finding]:
-    """Say of each extra whether its packages are there, and in the right versions."""
+    """Report for each extra which packages are missing, or have other versions than required."""
     for extra in sorted(set(metadata("syncheck").get_all("Provides-Extra") or ()) - _NOT_FOR_USERS):
         parts = [_package_finding(r) for r in required if r.marker is not None and r.marker.evaluate({"extra": extra})]
         faults = [part for part in parts if part.state == "bad"]

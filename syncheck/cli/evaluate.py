@@ -1,4 +1,4 @@
-"""``syncheck evaluate``, ``ablate`` and ``transfer``: the value of a monitor's signals on labelled responses."""
+"""``syncheck evaluate``, ``ablate`` and ``transfer``: quality of a monitor's signals on labelled responses."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ from syncheck.training import (
 
 PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
-"""Names of the tables that are made on request, in JSON as on the screen."""
+"""Names of the tables that are made on request, in JSON and on the screen."""
 FOLDS = 5
 QUESTIONS = ("source_id", "group")
-"""Both name the group that a record comes with; RAGTruth calls it source_id."""
+"""Names for the group that a record comes with; RAGTruth calls it source_id."""
 
 Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
-"""The table of the systems, and those that are made on request, by name."""
+"""Table of the systems, and tables that are made on request, by name."""
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -97,7 +97,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def _written(args: argparse.Namespace, output: dict[str, object], panels: list[IntervalPanel], label: str) -> int:
-    """Write the tables and draw them where that is asked for; returns the exit code."""
+    """Write and plot the tables, if that is requested; returns the exit code."""
     write_json(args.output, output)
     if args.plot is not None:
         plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
@@ -167,7 +167,7 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
 
 
 def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
-    """Keep apart groups that happen to have the same name in two sources."""
+    """Return the sentences with groups renamed, so that equal names in two sources stay apart."""
     records = tuple(replace(record, group=f"{source}: {record.group}") for record in measured.records)
     return replace(measured, records=records)
 
@@ -182,7 +182,7 @@ def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tupl
 
 
 def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKind, *, seed: int) -> AurocMatrix:
-    """Compare an aggregator trained on the other sources with the aligner and the overlap that is best on each."""
+    """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
     if shared := [found for found in places.values() if len(found) > 1]:
         raise InputError(
@@ -258,7 +258,7 @@ def _trained_elsewhere(
 def _chosen_on(
     known: LabelledSet, name: SetName, systems: Sequence[System], options: dict[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return thresholds chosen on the training file, by system; none, with a note, where it is too small."""
+    """Return thresholds chosen on the training file, by system; none, with a note, if it is too small."""
     try:
         data = (known.features, known.y, known.groups)
         scores = out_of_fold_scores(*data, systems=systems, folds=FOLDS, same_folds=True, **options)
@@ -438,14 +438,14 @@ def _chosen_sets(args: argparse.Namespace) -> tuple[SetName, ...]:
 def _table(
     scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
 ) -> EvaluationTable:
-    """Return the AUROC of all sentences and by generator, and by task where there are several."""
+    """Return the AUROC of all sentences, by generator and, if there are several, by task."""
     tasks = chosen.tasks.tolist()
     by = ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": chosen.generators.tolist()}
     return auroc_table(scores, chosen.y, chosen.groups, by=by, seed=args.seed, **options)
 
 
 def _runs(args: argparse.Namespace) -> tuple[int, bool]:
-    """Return how often everything is repeated, and whether on the same folds, which ``--seeds`` asks for."""
+    """Return the number of repeats, and True if ``--seeds`` asks for the same folds in all of them."""
     if args.repeats is not None:
         return args.repeats, False
     if args.seeds is not None:

@@ -1,4 +1,4 @@
-"""``syncheck generate``: answers by any of the decoders; ``syncheck demo``: those of the bundled model."""
+"""``syncheck generate``: answers by any of the decoders; ``syncheck demo``: answers of the bundled model."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _OF: Mapping[str, tuple[str, ...]] = {
 
 _OF_SAMPLES = ("temperature", "top_p", "beam_size", "samples_per_step", "share_samples", "until")
 _OF_BRANCHES = ("branches", "max_skips", "alpha", "plausibility")
-"""Options of fod that only one way of ``--propose`` has."""
+"""Options of fod that only one value of ``--propose`` has."""
 
 _PARAMETERS = {
     ("abstain", "backtrack_threshold"): "threshold",
     ("rerank", "rerank_by"): "by",
     ("flare", "flare_threshold"): "threshold",
 }
-"""Parameters with another name than their option."""
+"""Parameters whose names differ from their options."""
 
 _NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
 
@@ -167,7 +167,7 @@ def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]
 
 
 def _trace(output: Any) -> dict[str, Any]:
-    """Return how the answer came about, as far as its decoder reports it."""
+    """Return the trace of an answer, as far as its decoder reports one."""
     found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
     if output.message is not None:
         found["message"] = output.message
@@ -201,7 +201,7 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
 
 
 def demo(args: argparse.Namespace) -> int:
-    """Answer, print and write the page; returns the exit code."""
+    """Answer the demo questions, print the answers and write the page; returns the exit code."""
     import fod
 
     questions = _questions(args)

@@ -1,4 +1,4 @@
-"""``syncheck label``: sentences labelled at the keyboard, or on a page that does the same offline."""
+"""``syncheck label``: labels of sentences from the keyboard, or from a page that works offline."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ KEYS = {"s": True, "n": False}
 """Labels by key: supported, not supported."""
 _HELP = "[s]upported  [n]ot  s[k]ip  [u]ndo  all [p]assages  [q]uit"
 _SIDE_BY_SIDE = 90
-"""Columns from which the evidence stands beside the answer."""
+"""Width in columns from which the evidence is shown next to the answer."""
 _GAP = 3
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for labels, the most telling sentences first, or write the page that asks; returns the exit code."""
+    """Ask for labels, the most informative sentences first, or write the page that asks; returns the exit code."""
     if (args.output is None) == (args.html is None):
         raise InputError("pass either --output, to label here, or --html, for a page to label on")
     for option, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO, *, most: int) -> None:
-    """Ask until so many labels more are given, nothing is left, or the user leaves."""
+    """Ask until ``most`` more labels are given, no sentence is left, or the user quits."""
     place = 0
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
     while place < len(sheet.open) and sum(labelled) < most:
@@ -89,7 +89,7 @@ def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO,
 
 
 def _shown(sheet: LabelSheet, asked: OpenSentence, *, of: str) -> str:
-    """Draw a sentence in its answer, with the evidence beside it; the score is not shown, which would sway."""
+    """Draw a sentence in its answer, with the evidence next to it; the score, which would bias, is not shown."""
     width = min(shutil.get_terminal_size().columns, 140)
     before, text, after = map(printable, sheet.text(asked))
     response = sheet.responses[asked.response]
@@ -109,7 +109,7 @@ def _shown(sheet: LabelSheet, asked: OpenSentence, *, of: str) -> str:
 
 @contextmanager
 def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
-    """Yield what reads the next key: at once from a terminal, otherwise a line; "" at the end."""
+    """Yield a function that reads the next key: at once from a terminal, otherwise a line; "" at the end."""
     if not source.isatty():
         yield lambda: next((line.strip().lower() for line in source if line.strip()), "")
         return

@@ -1,4 +1,4 @@
-"""The labelled responses that a command's ``--data`` names, measured and judged."""
+"""Labelled responses that ``--data`` names: selected, labelled and measured as the options say."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _MEASURING = (
 def chosen_responses(
     args: argparse.Namespace, path: Path, *, aligner: Callable[[], Aligner | None], output: Path | None = None
 ) -> list[LabelledResponse]:
-    """Return the labelled responses at a path that the options ask for.
+    """Return the labelled responses at a path that the options select.
 
-    ``aligner`` returns the one that will measure them, which may not be the judge that labels them. Labels that a
-    propositioner or a judge makes are kept next to ``output``, where there is one, as they are made.
+    ``aligner`` returns the one that will measure them, which must not be the judge that labels them. Labels by a
+    propositioner or a judge are stored next to ``output``, if there is one, as they are made.
     """
     selection = _selection(args)
     if output is not None and (args.propositioner, args.judge) != (None, None) and path.is_file():
@@ -70,7 +70,7 @@ def chosen_responses(
 
 
 def _chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
-    """Read the sentences of a file of features that the options ask for."""
+    """Read the sentences in a file of features that the options select."""
     if args.prompts != "monitor":
         raise InputError(f"{path} has already been measured; pass --prompts {args.prompts} to `syncheck features`")
     if args.propositioner is not None or args.judge is not None:
@@ -93,7 +93,7 @@ def _selection(args: argparse.Namespace) -> Selection:
 
 
 def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | None:
-    """Return the monitor that the options name; None, and no model is loaded, where all paths are files of features."""
+    """Return the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
     # The default of each is one of these.
@@ -113,9 +113,9 @@ def measured_by(
     *,
     check: Callable[[Sequence[LabelledResponse]], None] = lambda records: None,
 ) -> MeasuredSentences:
-    """Measure the labelled responses that the options ask for, or read what ``syncheck features`` measured of them.
+    """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
-    Without a monitor a file of features is taken as it is; ``check`` may refuse the records before they are measured.
+    Without a monitor, a file of features is taken as it is; ``check`` may refuse the records before measuring.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)
@@ -139,14 +139,14 @@ def report_left_out(measured: MeasuredSentences, path: Path) -> None:
 
 
 def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
-    """Refuse those options that were given, for a reason that they would have no effect."""
+    """Refuse options that were given and would have no effect, for the given reason."""
     options = [option for option, was_given in given.items() if was_given]
     if options:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}")
 
 
 def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
-    """Return one panel of AUROC for each subset of a table; ``name`` is that of the set."""
+    """Return one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
     panels = []
     for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
         columns = zip(*((row.system, row.auroc, row.low, row.high) for row in grouped), strict=True)
@@ -157,11 +157,11 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
 def _kept_labels(
     args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], Aligner | None]
 ) -> list[LabelledResponse]:
-    """Return the labelled responses of a file; those labelled in an earlier run come from next to ``output``.
+    """Return the labelled responses of a file; labels of an earlier run are read from a file next to ``output``.
 
-    Each record is kept as it is labelled. The name of the file identifies the options, the version, the data's name
-    and the aligner that measures, which must not be the judge; its lines identify the passages and the output they were
-    made from. The models are loaded only where there is something to label.
+    Each record is stored there as it is labelled. The name of that file identifies the options, the version, the name
+    of the data and the aligner that measures, which must not be the judge; its lines identify the passages and outputs
+    they were made from. Models are loaded only if there is something to label.
     """
     measuring = None if args.judge is None else aligner()
     made_by = [args.propositioner, args.judge, args.prompts, identity_of(measuring), weights_of(measuring)]
@@ -177,7 +177,7 @@ def _kept_labels(
 def proposition_models(
     args: argparse.Namespace, *, aligner: Callable[[], Aligner | None]
 ) -> tuple[Propositioner | None, PropositionJudge | None]:
-    """Load the model that splits biographies into propositions and the one that judges these; None for those not named.
+    """Load the propositioner and the judge of propositions that the options name; None for those not named.
 
     ``aligner`` returns the one whose support is a feature of the sentences, and is called only for a judge.
     """

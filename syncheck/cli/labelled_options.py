@@ -9,7 +9,7 @@ from syncheck.cli.options import add_engine, add_length, add_model, count, numbe
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
 
 SEEDS = 3
-"""Runs of the paper's Figures 3 and 4."""
+"""Number of runs in the paper's Figures 3 and 4."""
 
 _folds = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _folds_or_none = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")

@@ -1,4 +1,4 @@
-"""The models, the monitor and the passages that the options name; ``syncheck convert-aligner``."""
+"""Models, monitor and passages that the options name; ``syncheck convert-aligner`` and ``export-generate``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 GENERIC: Final = "generic"
-"""The bundled monitor that reads text alone, as ``--monitor`` names it."""
+"""Name of the bundled monitor that reads text alone, for ``--monitor``."""
 
 
 def read_passages(name: str, *, option: str) -> list[str]:
-    """Read the paragraphs of a file in UTF-8, white space within them made single; ``option`` named the file."""
+    """Read the paragraphs of a UTF-8 file, with runs of white space as one space; ``option`` is for the message."""
     try:
         text = Path(name).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -42,7 +42,7 @@ def read_passages(name: str, *, option: str) -> list[str]:
 
 
 def check_device(name: str) -> None:
-    """Refuse ``cuda`` where torch finds no such device."""
+    """Refuse ``cuda``, with an InputError, if torch finds no such device."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch version "
@@ -53,7 +53,8 @@ def check_device(name: str) -> None:
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     """Return the monitor of ``score`` and ``generate``.
 
-    It is ``--monitor``, or the kit's; for another model ``generic``, and with ``--aligner`` that aligner alone.
+    It is the one named by ``--monitor``, or the kit's. For another model it is ``generic``, or with ``--aligner`` one
+    that scores by this aligner alone.
     """
     alone = _features_asked(args) and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
@@ -117,12 +118,12 @@ def _features_asked(args: argparse.Namespace) -> bool:
 
 
 def aligner_for(args: argparse.Namespace) -> Aligner | None:
-    """Load the aligner that ``--aligner`` and its options ask for; the bundled one without it."""
+    """Load the aligner that ``--aligner`` and its options name; the bundled one without them."""
     return load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
 
 
 def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
-    """Return the segmentation that the options ask for; None without any such option."""
+    """Return the segmentation that the options ask for; None if there are no such options."""
     options: dict[str, Any] = {
         "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
         "line_breaks": args.line_breaks,

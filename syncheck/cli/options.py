@@ -18,7 +18,7 @@ _Number = TypeVar("_Number", int, float)
 def number(
     kind: Callable[[str], _Number], accepts: Callable[[_Number], bool], expected: str
 ) -> Callable[[str], _Number]:
-    """Return a reader of numbers that refuses the others and says what was expected."""
+    """Return a parser of numbers that refuses others with a message of what was expected."""
 
     def read(text: str) -> _Number:
         with suppress(ValueError):
@@ -371,7 +371,7 @@ def _add_prior(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
-    """Add the model, its aligner and how text is cut; ``monitor`` is False for the command that trains one."""
+    """Add options for model, aligner and segmentation; ``monitor`` is False for a command that trains one."""
     add = parser.add_argument_group("model").add_argument
     add("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
     if monitor:
@@ -406,7 +406,7 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
 
 
 def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add ``--aligner`` and what its kinds take; ``default`` ends its help."""
+    """Add ``--aligner`` and the options of its kinds; ``default`` ends its help."""
     parser.add_argument(
         "--aligner",
         help="model that says how well passages support a sentence: 'bundled', 'none', 'minicheck', 'alignscore', "
@@ -477,7 +477,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine(parser: argparse._ActionsContainer) -> None:
-    """Add the options of how a corpus is answered."""
+    """Add the options for answering a corpus."""
     add = parser.add_argument
     add(
         "--engine",
@@ -489,7 +489,7 @@ def add_engine(parser: argparse._ActionsContainer) -> None:
 
 
 def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
-    """Add the limit on the tokens of an answer."""
+    """Add the option for the limit on an answer's tokens."""
     parser.add_argument(
         "--max-new-tokens",
         type=count,

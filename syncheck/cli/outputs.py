@@ -1,4 +1,4 @@
-"""Outputs of a command: files that no other run writes and nothing else reads, logs of one line, and exit codes."""
+"""Outputs of a command: files with locks against other runs, logs of one line, and exit codes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _MODELS = ("model", "aligner", "span_model", "classifier", "llm")
 _WRITTEN = ("output", "html", "report", "plot", "curve")
 
 INTERRUPTED = 130
-"""128 and the number of SIGINT."""
+"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
 
 READER_LEFT = 141
-"""128 and the number of SIGPIPE."""
+"""Exit code after the reader of the output left: 128 plus the number of SIGPIPE."""
 
 LOCK = ".syncheck-lock"
-"""Ending of the file that holds an output; no other program's (``uv.lock``), since it is removed at the end."""
+"""Suffix of the lock file of an output; unlike other programs' (``uv.lock``), since the file is removed at the end."""
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another."""
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
         for option, path in _named(args, name):
@@ -68,10 +68,10 @@ def check_files(args: argparse.Namespace) -> None:
 
 @contextmanager
 def held(args: argparse.Namespace) -> Iterator[None]:
-    """Keep other runs from the outputs of a command until the block ends, or the process.
+    """Keep other runs from the outputs of a command until the block, or the process, ends.
 
-    Next to each output there is meanwhile a file ``NAME.syncheck-lock`` with the id of the process. The lock is the
-    system's: one left by a killed process holds nothing and is taken over.
+    Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
+    operating system's, so that one left by a killed process has no effect and is taken over.
     """
     with ExitStack() as stack:
         for name in _WRITTEN:
@@ -83,7 +83,7 @@ def held(args: argparse.Namespace) -> Iterator[None]:
 
 
 def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
-    """Yield the regular files and folders that an option names, existing or not; no standard stream and no device."""
+    """Yield the files and folders that an option names, existing or not, but no standard stream or device."""
     given = getattr(args, name, None)
     for value in given if isinstance(given, list) else [given]:
         if value in (None, "-"):
@@ -122,7 +122,7 @@ def _locked(option: str, path: Path, lock: Path) -> Iterator[None]:
 
 
 def _lock(option: str, path: Path, lock: Path) -> int:
-    """Return the open file of a lock that is now ours and empty."""
+    """Acquire a lock and return its open, empty file."""
     while True:
         handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
         try:
@@ -168,13 +168,13 @@ def check_folder(path: str | None) -> None:
 
 
 def write_json(path: str | None, values: Mapping[str, object]) -> None:
-    """Write the results of a command, if a file was named."""
+    """Write the results of a command as JSON, if a file was named."""
     if path is not None:
         Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def reader_left() -> int:
-    """Discard silently whatever is still to be written; return the exit code."""
+    """Discard silently all further output; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

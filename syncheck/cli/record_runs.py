@@ -1,4 +1,4 @@
-"""Records in, rows out: each answered once, and resumed after what the output holds."""
+"""Runs over records: each is answered once, and a run resumes after the rows that its output has."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _IDLE = frozenset(
     input output html resume format fail_under allow_unscored model aligner engine workers part_size
     """.split()
 )
-"""Options that change no line of the output, and those whose weights are identified by :func:`instrument_of`."""
+"""Options that change no line of the output, and those that :func:`instrument_of` identifies by weights."""
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
-    """Return everything that determines a line of output apart from its record, by name.
+    """Return everything, besides the record, that determines a line of output, by name.
 
-    Files count by what is in them, wherever they lie; the model and its aligner by their weights.
+    Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
@@ -58,7 +58,7 @@ def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
 
 
 def _content(place: Path) -> str:
-    """Return a digest of a file, or of the files of a folder with their names in it."""
+    """Return a digest of a file, or of the files in a folder with their names."""
     digest = hashlib.sha256()
     for file in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
         digest.update(f"{file.relative_to(place)}\n{file.stat().st_size}\n".encode())
@@ -68,7 +68,7 @@ def _content(place: Path) -> str:
 
 
 def is_store(output: str) -> bool:
-    """Return whether an output is a folder, an existing one or one named with a slash at its end."""
+    """Return True if an output is a folder: an existing one, or a name that ends with a slash."""
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
@@ -80,7 +80,7 @@ def answer_records(
     *,
     seen: Callable[[JsonDict], None] = lambda row: None,
 ) -> list[RefusedRecord]:
-    """Answer ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
+    """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def answer_records(
     make_worker
         Builds the worker that answers records of a corpus, in this process or another.
     seen
-        Called with each line of output or row of the store, also with those of an earlier run.
+        Called with each line of output or row of the store, including those of an earlier run.
     """
     threshold = getattr(args, "fail_under", None)
     summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)
@@ -165,7 +165,7 @@ def _refuse_without_store(args: argparse.Namespace) -> None:
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
-    """Return where ``--engine`` and ``--workers`` say that records are answered."""
+    """Return the engine that ``--engine`` and ``--workers`` name."""
     if args.engine != "ray":
         if args.workers is not None:
             raise InputError("--workers needs --engine ray; add that, or leave --workers out")
@@ -177,7 +177,7 @@ def engine_of(args: argparse.Namespace) -> Engine:
 
 
 def plan(args: argparse.Namespace) -> int:
-    """Print the cost of a corpus; return the exit code."""
+    """Print the estimated time and memory for a corpus; return the exit code."""
     check_file("--output", args.output)
     rates = load_rates(args.rates or BUNDLED_RATES)
     found = estimate(
@@ -215,27 +215,30 @@ def process(
     seen: Callable[[JsonDict], None] = lambda row: None,
     form: Callable[[JsonDict], str] = FORMATS["jsonl"],
 ) -> list[RefusedRecord]:
-    """Apply ``work`` to each record of a file and write what it returns.
+    """Apply ``work`` to each record of a file and write the results.
 
     Parameters
     ----------
     source, target
         Files, or ``-`` for standard input and output.
     work
-        Takes a record and returns the output; any error it raises, and an output that JSON cannot carry, goes to the
-        output as ``{"id", "line", "error"}``.
+        Returns the output of a record. Any error that it raises, and an output that JSON cannot represent, is written
+        as ``{"id", "line", "error"}``.
     run
-        Identifies the options of this run; each line of output then has a ``digest`` of them and its
-        record. None leaves it out.
+        Identifies the options of this run; each line of output then has a ``digest`` of them and its record. None
+        leaves it out.
     resume
-        Continue after what ``target`` holds of this run. A last line that was cut off is dropped and made again.
+        True continues after the lines that ``target`` has of this run. An incomplete last line is dropped and made
+        again.
     seen
-        Called with each line of output, also with those of an earlier run.
+        Called with each line of output, including those of an earlier run.
+    form
+        Function that writes a line of output.
 
     Returns
     -------
     list of RefusedRecord
-        Those that failed, in order, also in an earlier run.
+        Records that failed, in order, including those of an earlier run.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
@@ -261,7 +264,7 @@ def process(
 
 
 def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[tuple[Line, JsonDict]]:
-    """Yield a file's lines of this run, taking those of its records; a last line that was cut off is dropped."""
+    """Yield the lines of a file that belong to this run, with their records; an incomplete last line is dropped."""
     if run is None or target == "-":
         raise InputError("--resume needs a file to continue; pass --output FILE")
     if not Path(target).exists():
@@ -295,7 +298,7 @@ def _row(written: bytes) -> JsonDict:
 
 @contextmanager
 def _writable(name: str, mode: str) -> Iterator[IO[str]]:
-    """Open an output in UTF-8; half a character that a message quotes is written as JSON escapes it."""
+    """Open an output in UTF-8; half a character that a message quotes is written as in JSON."""
     if name == "-":
         if isinstance(sys.stdout, TextIOWrapper):  # UTF-8 whatever the locale is
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")

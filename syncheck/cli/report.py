@@ -1,4 +1,4 @@
-"""``syncheck report``: one page of many scored answers."""
+"""``syncheck report``: a page of many scored answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
 
 _POINTS = 200
-"""Of a curve on the page."""
+"""Number of points of a curve on the page."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
-    """Return how (N,) scores agree with (N,) labels, 1 faithful and 0 unfaithful, of which there are both."""
+    """Return the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
     from syncheck.evaluation.metrics import auroc
     from syncheck.evaluation.reliability import reliability_bins
 
@@ -77,7 +77,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _answers(
     source: str, records: dict[str, LabelledResponse], refused: list[RefusedRecord], unknown: list[str]
 ) -> Iterator[ScoredAnswer]:
-    """Yield the answers of a file or store with what the records tell of them; adds what is not there to the lists."""
+    """Yield the answers of a file or store with questions and labels of their records; add the rest to the lists."""
     for name, number, content in _lines(source):
         row: JsonDict = {}
         try:
@@ -109,12 +109,12 @@ def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _records(path: Path) -> dict[str, LabelledResponse]:
-    """Return what was scored, by id, with the labels that a record has."""
+    """Return the records that were scored, by id, with their labels."""
     return {record.id: record for record in load_jsonl(path, carry_labels=True, labels_required=False)}
 
 
 def _labels(answer: ScoredAnswer, record: LabelledResponse) -> tuple[bool | None, ...]:
-    """Return a label for each sentence that the record has so; it may be of another response to the question."""
+    """Return the label of each sentence that the record has; it may be that of another response to the question."""
     if record.spans is None and record.sentences is None:
         return ()
     return tuple(

@@ -21,7 +21,7 @@ from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
 
 BATCH_TOKENS = 16384
-"""In a forward on an accelerator; padding costs a CPU more than a larger batch saves."""
+"""Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def _worker(args: argparse.Namespace) -> RecordScorer:
 
 
 def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:
-    """Return the function that scores records as the options say, and adds those of a page to ``cases``."""
+    """Return the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
@@ -82,7 +82,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
-    """Return the detector of wrong characters, and the source of the monitored model's signals where it reads any."""
+    """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
     replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
@@ -90,11 +90,11 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
 
 
 class _Gate:
-    """Counts sentences and records that miss the threshold of ``--fail-under`` in the lines that are written.
+    """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
 
-    A sentence without a letter or digit, such as a bullet, says nothing that could be wrong, and does not count. Any
-    other sentence without a score does, and so does a record with an error or without any sentence that was scored:
-    an empty response has been checked as little as one whose aligner was down.
+    A sentence without a letter or digit, such as a bullet, cannot be wrong and does not count. Any other sentence
+    without a score does, and so does a record with an error or without a scored sentence: an empty response is as
+    unchecked as one whose aligner failed.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -117,7 +117,7 @@ class _Gate:
             self.unscored["records without a sentence to check"] += 1
 
     def missed(self, *, allow_unscored: bool) -> str | None:
-        """Return what missed the threshold, None if nothing did; a run without any record is a miss too."""
+        """Describe what missed the threshold; None if nothing did. A run without records is a miss too."""
         unscored = {} if allow_unscored else dict(self.unscored)
         if not allow_unscored and not self.scored and not unscored:
             unscored = {"records": 0}

@@ -1,4 +1,4 @@
-"""``syncheck gateway``: checks the answers of a server; ``syncheck serve`` those of your own model."""
+"""``syncheck gateway`` checks the answers of a server, and ``syncheck serve`` those of your own model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from syncheck.streams.protocol import Reveal
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
-"""Decoders of fod; flare needs passages of its own to retrieve from."""
+"""Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -66,7 +66,7 @@ def serve(args: argparse.Namespace) -> int:
 
 
 def _decoders(monitor: Monitor) -> dict[str, Decoder]:
-    """Return what answers requests, by name; each decoder of fod with its own defaults."""
+    """Return the decoders by name, those of fod with their defaults."""
     found: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
     return found | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
@@ -118,7 +118,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; refuses an address that cannot be had."""
+    """Return a socket that listens; an address that is not available raises InputError."""
     if port > 65_535:
         raise InputError(f"--port must be at most 65535; found {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -129,7 +129,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _key(file: str | None, variable: str) -> str | None:
-    """Return the key in a file, or in an environment variable; not an option, whose value other users can list."""
+    """Return the key in a file or an environment variable; other users could see the value of an option."""
     if file is None:
         return os.environ.get(variable) or None
     try:

@@ -98,7 +98,7 @@ def score(args: argparse.Namespace) -> int:
 
 
 def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
-    """Return the fields of an item's record that name the texts a language model has not read; none if it read all."""
+    """Return the fields of an item's record that name the texts which the language model did not read, if any."""
     if replay is None:
         return {}
     if not replay.fits(item):  # word risks and hallurag continue without it; refind has refused the item
@@ -131,7 +131,7 @@ def _read(values: dict[str, Any]) -> SpanItem:
 
 
 def _replay(args: argparse.Namespace) -> TokenReplay | None:
-    """Return the replay of responses with a language model, None for a method that needs none."""
+    """Return the replay of responses with a language model; None for a method that needs none."""
     if args.method not in ("refind", "hallurag") and not (args.method == "mikani" and reads_signals(args.span_model)):
         return None
     return TokenReplay(*models_of(args), too_long="leave_out" if args.too_long == "leave-out" else "refuse")
@@ -179,7 +179,7 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
 
 
 def check_asked(args: argparse.Namespace) -> None:
-    """Refuse options that name two instruct models, half of one, or one that the method does not use."""
+    """Refuse options that name two instruct models, an incomplete one, or one that the method does not use."""
     of_endpoint = any([args.endpoint, args.endpoint_model, args.api_key_variable])
     if args.llm is None and not of_endpoint:
         return
@@ -203,7 +203,7 @@ def _asked_model(args: argparse.Namespace) -> TextGenerator | None:
 
 
 def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:
-    """Return the word sources of the options: signals, a classifier, a tagger, an instruct model."""
+    """Return the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
     found: list[WordSource] = [] if measure is None else [SignalSource(measure)]
     if args.classifier is not None:
         found.append(ClassifierSource(_classifier(args, args.classifier)))
@@ -228,7 +228,7 @@ def _tags(names: list[str]) -> TagSource:
 
 
 def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
-    """Return the search in the texts of ``--passages``, None without it."""
+    """Return the retriever from the texts of ``--passages``; None without it."""
     if args.passages is None:
         if args.reranker is not None or args.reranker_prefix:
             raise InputError("--reranker ranks texts from --passages PATH; pass that too")
@@ -239,7 +239,7 @@ def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
 
 
 def _reranker(args: argparse.Namespace) -> CheckpointEncoder | None:
-    """Return the encoder that ``--reranker`` names, otherwise the default one if it is in the cache; say which."""
+    """Return the encoder that ``--reranker`` names, or else the default one if it is in the cache; print which."""
     if args.reranker == "none":
         return None
     if args.reranker is not None:
@@ -253,7 +253,7 @@ def _reranker(args: argparse.Namespace) -> CheckpointEncoder | None:
 
 
 def _texts(place: Path) -> list[str]:
-    """Read a file, or those of a folder and its folders by name: JSON Lines of passages, or paragraphs."""
+    """Read a file, or all files of a folder and its subfolders: JSON Lines of passages, or paragraphs."""
     files = [place]
     if place.is_dir():
         files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())

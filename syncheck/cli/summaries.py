@@ -1,4 +1,4 @@
-"""Output of ``score`` and ``generate`` for people: a summary at the end, and lines other than JSON."""
+"""Summaries of ``score`` and ``generate`` for people: text at the end, and formats of lines other than JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncheck.printable import counted, printable
 
 _WORST = 3
 _SHOWN = 100
-"""Characters of a sentence in a summary."""
+"""Number of characters of a sentence in a summary."""
 
 
 class Summary:
-    """Counts what is written, line by line, and says it in words."""
+    """Counter of the lines of output, which it summarises in words."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
@@ -65,7 +65,7 @@ def _jsonl(row: JsonDict) -> str:
 
 
 def _compact(row: JsonDict) -> str:
-    """Return an answer on one line, between tabs: id, lowest score, sentences, the text of the lowest."""
+    """Return an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
     if "error" in row:
         return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
     scored = [(s["score"], s["text"]) for s in row["sentences"] if s["score"] is not None]
@@ -75,7 +75,7 @@ def _compact(row: JsonDict) -> str:
 
 
 def _human(row: JsonDict) -> str:
-    """Return an answer as a block: each sentence with its score, and a doubtful one with what is nearest to it."""
+    """Return an answer as a block: each sentence with its score, and for a doubtful one the nearest evidence."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
     lines = [_name(row)]

@@ -1,4 +1,4 @@
-"""``syncheck train``, ``features`` and ``calibrate``: labelled responses to a monitor, or to a file of features."""
+"""``syncheck train``, ``adapt``, ``features`` and ``calibrate``: monitors and files of features from responses."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from syncheck.training import (
 )
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
-"""Responses replayed at once: padding costs a CPU more than a larger batch saves."""
+"""Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
 
 
 def train(args: argparse.Namespace) -> int:
-    """Train a monitor, print the figures of its kind of aggregator and save it; returns the exit code."""
+    """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
     check_folder(args.output)
     untrained = monitor_to_measure(args)
     measured = measured_by(untrained, args, Path(args.data))
@@ -140,7 +140,7 @@ def _batch_size(args: argparse.Namespace) -> int:
 def _compared(
     measured: MeasuredSentences, args: argparse.Namespace
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
-    """Return the kind to train, the figures of the candidate kinds on folds of the data, and its scores there."""
+    """Return the kind to train, the metrics of the candidate kinds on folds of the data, and its scores there."""
     chosen = LabelledSet(
         measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable & measured.labelled)
     )

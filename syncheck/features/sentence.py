@@ -30,8 +30,8 @@ def sentence_features(
 ) -> SentenceFeatures:
     """Compute the features of one sentence, in float64, by the formulas of the paper's appendix A.1 and our own.
 
-    NaN is what was not measured: no context, aligner, question, LID, number, name or earlier sentence; all features of
-    a sentence without a token. ``text_values`` are those of :func:`text_features`.
+    NaN means not measured: there is no context, aligner, question, LID, number, name or earlier sentence. All features
+    of a sentence without a token are NaN. ``text_values`` are those of :func:`text_features`.
     """
     if not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
@@ -45,7 +45,7 @@ def sentence_features(
 
 
 def _earlier_features(of: SentenceText) -> dict[str, float]:
-    """Measure the sentences before: errors come in runs, and a sentence without a letter has no other evidence."""
+    """Return features of earlier sentences: errors come in runs, and a sentence without a letter has no others."""
     supports = [support for support in of.earlier.supports if not isnan(support)]
     shares = LexicalShares() if of.lexicon is None else lexical_shares(of.earlier.last, of.lexicon)
     previous = {
@@ -121,8 +121,8 @@ def text_features(
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 
-    ``logit`` are the log-odds of support, None if not measured; ``best`` the numbers of the chunks that share most with
-    the sentence, at most four, the best first; ``read`` is that of :func:`~syncheck.features.contrast.contrast_with`.
+    ``logit`` is the log-odds of support, None if not measured. ``best`` has the indices of at most four chunks that
+    share most with the sentence, best first. ``read`` is as in :func:`~syncheck.features.contrast.contrast_with`.
     """
     stated = statement(sentence)
     contrasted = contrast_with(stated, [chunks.texts[number] for number in best], read=read)

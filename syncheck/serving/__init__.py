@@ -1,1 +1,1 @@
-"""Servers of checked answers: the gateway before a generator, the model of our own, and the page (extra ``serve``)."""
+"""Serving of checked answers: the gateway, the server of your own model, and their page (extra ``serve``)."""

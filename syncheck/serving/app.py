@@ -1,4 +1,4 @@
-"""The HTTP interface of the gateway and of the server: limits, keys, metrics, and the form of OpenAI's answers."""
+"""HTTP interface of the gateway and the server: limits, keys, metrics, and answers in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 _SCORED = ("question", "context", "response")
 _AT_LEAST = 0.5
-"""Score that the sentences of a guarded answer must reach, unless it is chosen."""
+"""Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _FAREWELL_SECONDS = 1.0
 _FILES = {
@@ -65,25 +65,25 @@ class ServerConfig:
     Attributes
     ----------
     reveal : Reveal
-        When text is sent, where a request does not choose.
+        When text is sent, if a request does not say.
     stop_below : float or None
-        Score below which an answer ends, where a request does not choose.
+        Score in [0, 1] below which an answer ends, if a request does not say; None ends none.
     max_running : int
-        Answers at one time.
+        Number of answers at a time.
     max_waiting : int
-        Requests that wait for their turn; more are answered with 429.
+        Number of requests that may wait; further ones get the status 429.
     max_body : int
-        Bytes of a request.
+        Largest size of a request, in bytes.
     timeout : float
-        Seconds for an answer, the time in the queue included.
+        Time limit for an answer in seconds, including the time in the queue.
     api_key : str or None
         Key that a request must have; None requires none.
     only_loopback : bool
-        Whether requests must name this machine by a loopback name, so that no page of another site can send them.
+        True if requests must address this machine by a loopback name, so that pages of other sites cannot send them.
     resume_seconds : float
-        Seconds that a resumable answer is kept without a reader.
+        How long a resumable answer is kept without a reader, in seconds.
     title : str
-        Of the page.
+        Title of the page.
     """
 
     reveal: Reveal = "verified"
@@ -99,9 +99,9 @@ class ServerConfig:
 
 
 class AnswerSource(Protocol):
-    """The source of checked answers: an upstream server, or your own model.
+    """Protocol of a source of checked answers: an upstream server, or your own model.
 
-    ``decoders`` are those that a request may choose from, the default first; none of an upstream.
+    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server.
     """
 
     monitor: Monitor
@@ -115,7 +115,7 @@ class AnswerSource(Protocol):
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
-    """Return the application, for any ASGI server."""
+    """Return the application for any ASGI server; None takes the default limits."""
     service = _Service(source, config or ServerConfig())
 
     @asynccontextmanager
@@ -165,7 +165,7 @@ class _Service:
         return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
 
     async def answer(self, request: Request) -> _Reading:
-        """Return the events of a resumable answer, those after ``Last-Event-ID``."""
+        """Return the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
         if not (last.isascii() and last.isdigit()):
@@ -189,7 +189,7 @@ class _Service:
         return JSONResponse(await self.guardrail.apply(await self._json(request)))
 
     async def scored(self, question: str, context: Any, response: str) -> Report:
-        """Score a given response; those of all clients that wait are one batch."""
+        """Score a given response, in one batch with those of all clients that wait."""
         try:
             async with asyncio.timeout(self.config.timeout):
                 prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
@@ -208,7 +208,7 @@ class _Service:
         return JSONResponse({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
     async def page(self, request: Request) -> Response:
-        """Return what the page at / can offer."""
+        """Return the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
         return JSONResponse(
             {
@@ -232,7 +232,7 @@ class _Service:
             raise self.too_late() from error
 
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
-        """Write an answer for readers who come and go."""
+        """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
             async with self._limited(), aclosing(self.source.stream(chat, authorization)) as chunks:  # type: ignore[type-var]
@@ -267,7 +267,7 @@ class _Service:
             )
 
     def _passed_key(self, request: Request) -> str | None:
-        """Return the client's key for the upstream, unless it is ours."""
+        """Return the client's key for the upstream server, unless it is the key of this server."""
         return None if self.config.api_key is not None else request.headers.get("authorization")
 
     async def _json(self, request: Request) -> Any:  # noqa: ANN401 - whatever the client sent
@@ -295,7 +295,7 @@ class _Service:
 
 
 class _Answering:
-    """The response to a request for an answer; the work is cancelled when the client goes."""
+    """Response to a request for an answer; the work is cancelled when the client disconnects."""
 
     def __init__(self, service: _Service, chat: ChatRequest, authorization: str | None) -> None:
         self._service = service
@@ -337,9 +337,9 @@ class _Answering:
 
 
 class _Reading:
-    """The response to a reader of an answer that is written whether it is read or not.
+    """Response to a reader of an answer that is written whether it is read or not.
 
-    ``after`` asks for the events of the protocol after one; None asks for chunks in OpenAI's form.
+    ``after`` asks for the events of the protocol after one; None asks for chunks in OpenAI's format.
     """
 
     def __init__(self, service: _Service, kept: KeptAnswer, *, after: int | None) -> None:
@@ -372,7 +372,7 @@ class _Reading:
 
 
 class _Reply:
-    """The response to a client: one JSON body, or server-sent events."""
+    """Response to a client: one JSON body, or server-sent events."""
 
     def __init__(self, send: Send, headers: Mapping[str, str] | None = None) -> None:
         self._send = send
@@ -395,7 +395,7 @@ class _Reply:
         await self._send({"type": "http.response.body", "body": b""})
 
     async def error(self, error: ServiceError) -> int:
-        """Send an error: as the last event of a stream that has begun; a client that does not read is left."""
+        """Send an error, as the last event if a stream has begun; a client that no longer reads is given up."""
         try:
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 if self._begun:
@@ -424,7 +424,7 @@ def _status_of(answer: Mapping[str, Any]) -> str:
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return the route of a file of the page."""
+    """Return the handler of a file of the page."""
     text = files("syncheck.serving").joinpath(name).read_bytes()
 
     async def send(request: Request) -> Response:
@@ -443,7 +443,7 @@ def _failure(error: Exception) -> ServiceError:
 
 
 async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
-    """Answer a client, and cancel that when it goes; None where it did."""
+    """Answer a client, and cancel the work if it disconnects; None if it did."""
     work = asyncio.create_task(answering)
     gone = asyncio.create_task(_until_gone(receive))
     try:

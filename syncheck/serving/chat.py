@@ -1,4 +1,4 @@
-"""Requests in the form of OpenAI's chat completions, the question and passages in them, and errors in that form."""
+"""Chat requests: OpenAI's chat completions, the question and passages in them, and errors in that format."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _NUMBERED = re.compile(
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
 _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
-"""Fields in which an object in ``documents`` may have its text; the first that is there counts."""
+"""Fields in which an object in ``documents`` may have its text; the first that exists counts."""
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")
-"""Fields of a request that are for us; an upstream does not see them."""
+"""Fields of a request that are for this server; an upstream server does not get them."""
 _OPTIONS = frozenset({"reveal", "resumable", "stop_below"})
 
 
 class ServiceError(Exception):
-    """A request that is answered with an error, in OpenAI's form.
+    """Error that answers a request, in OpenAI's format.
 
     Attributes
     ----------
     status : int
-        Of HTTP.
+        HTTP status.
     code : str
-        For programs.
+        Code for programs.
     headers : mapping of str to str
-        To send with it.
+        Headers of the answer.
     """
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
@@ -58,18 +58,22 @@ class ChatRequest:
     Attributes
     ----------
     body : mapping
-        The client's body, without the fields that are for us.
+        The client's body, without the fields for this server.
     question : str
     passages : tuple of str
-        Passages that the answer is checked against; empty where none were found.
+        Passages that the answer is checked against; empty if none were found.
     passage_ids : tuple of str or None
-        The client's names for them.
+        The client's names for the passages.
     stream : bool
+        True if the answer is streamed.
     reveal : Reveal
+        When text is sent.
     stop_below : float or None
+        Score below which the answer ends.
     decoder : str or None
+        Name of the decoder; None takes the default.
     resumable : bool
-        Whether the answer is written on when its reader goes, so that it can come back.
+        True if the answer is completed even if its reader disconnects, so that the reader can come back.
     """
 
     body: Mapping[str, Any]
@@ -84,11 +88,12 @@ class ChatRequest:
 
 
 def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
-    """Read the body of a request; ``reveal`` and ``stop_below`` hold where it does not choose.
+    """Read the body of a request; ``reveal`` and ``stop_below`` are the defaults.
 
-    The passages are those of the field ``context``, or of ``documents``, or, without these, the ones in the messages:
-    the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or ``<source>`` elements, and paragraphs
-    that begin with ``Passage 1:``. The question is the last message of the user, without passages.
+    The passages are those in the field ``context`` or, without it, in ``documents``; without either, those in the
+    messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or ``<source>`` elements, and
+    paragraphs that begin with ``Passage 1:``. The question is the last message of the user, without passages. A request
+    that cannot be used raises ServiceError.
     """
     try:
         return _read(values, reveal=reveal, stop_below=stop_below)
@@ -169,7 +174,7 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, which may be in parts."""
+    """Return the text of a message, which may be divided into parts."""
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str))
@@ -180,7 +185,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _taken_out(text: str) -> tuple[str, list[str]]:
-    """Return a text without the passages in it, and these."""
+    """Return a text without the passages in it, and the passages."""
     found: list[str] = []
     rest, end = [], 0
     opened: list[re.Match[str]] = []

@@ -1,4 +1,4 @@
-"""The text of one answer on its way through a server: checked, or passed on and said not to be."""
+"""Checked text: one answer on its way through a server, checked, or passed on and marked as unchecked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 Failing = Literal["closed", "open"]
-"""Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on, marked."""
+"""Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on and marks it."""
 
 NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
@@ -43,17 +43,17 @@ NO_PASSAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of the check of an answer.
+    """Outcome of the check of an answer.
 
     Attributes
     ----------
     status : str
-        ``verified``: each sentence was checked. ``stopped``: it was, and the last one fell below ``stop_below``.
-        ``unverified``: something was passed on that was not checked. ``no_text``: there was nothing to check.
+        ``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
+        ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check.
     reason : str or None
-        Why it is unverified.
+        Why the answer is unverified.
     faithfulness, lowest : float or None
-        Mean and lowest score.
+        Mean and lowest score of its sentences, in [0, 1]; None if none has a score.
     """
 
     status: Literal["verified", "stopped", "unverified", "no_text"]
@@ -67,22 +67,23 @@ class Outcome:
 
 
 class CheckedText:
-    """Checks the text of one answer piece by piece; open it before, and leave it after.
+    """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
 
     Parameters
     ----------
     monitor
+        The monitor that scores the sentences.
     request
-        Whose passages the answer is checked against.
+        The request whose passages the answer is checked against.
     failing
         Treatment of text that cannot be checked.
 
     Attributes
     ----------
     events : list of ProtocolEvent
-        All so far.
+        All events so far.
     is_over : bool
-        Whether no more text is wanted.
+        True if no more text is accepted.
     """
 
     def __init__(self, monitor: Monitor, request: ChatRequest, *, failing: Failing) -> None:
@@ -98,7 +99,7 @@ class CheckedText:
         self.is_over = False
 
     def open(self) -> list[ProtocolEvent]:
-        """Read the passages; return a notice where the answer will not be checked."""
+        """Read the passages; return a notice if the answer will not be checked."""
         if not self._request.passages:
             return self._failed(400, "no_passages", NO_PASSAGES)
         try:
@@ -147,12 +148,12 @@ class CheckedText:
 
     @property
     def outcome(self) -> Outcome:
-        """Its end; known after :meth:`close`."""
+        """Outcome of the check; known after :meth:`close`."""
         report = None if self._watch is None else self._watch.report
         return outcome_of(self.events, stopped=report is not None and report.stop is not None, reason=self._reason)
 
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
-        """Keep events; refuse a sentence that was not checked, before its text."""
+        """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
         for event in events:
             if isinstance(event, Verified) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
@@ -167,7 +168,7 @@ class CheckedText:
         return list(events)
 
     def _ended_early(self) -> list[ProtocolEvent]:
-        """Check whether the watch wants no more text: it stopped, or took some text for the end of the answer."""
+        """Return the last events if the watch accepts no more text: it stopped, or found the end of the answer."""
         watch = self._watch
         assert watch is not None
         if not watch.is_over:
@@ -195,7 +196,7 @@ class CheckedText:
         return [notice, *self._passed_on()]
 
     def _passed_on(self) -> list[ProtocolEvent]:
-        """Show the text that was not checked."""
+        """Return the events that show text which was not checked."""
         text = self._received[self._shown :]
         if not text:
             return []
@@ -205,12 +206,12 @@ class CheckedText:
 
 
 def is_checked(sentence: Verified) -> bool:
-    """Return True for a sentence with a score, and for one that claims nothing."""
+    """Return True for a sentence with a score, and for one that makes no claim."""
     return sentence.status in ("scored", "not_checkable")
 
 
 def outcome_of(events: Sequence[ProtocolEvent], *, stopped: bool, reason: str | None) -> Outcome:
-    """Return how the check of an answer ended; ``reason`` says why it is unverified, if it is."""
+    """Return the outcome of the check of an answer; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
@@ -236,7 +237,7 @@ def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) ->
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run in a thread, and wait for its end even when cancelled, so that nothing is given back under its hands."""
+    """Run a function in a thread, and wait for its end even when cancelled, so that no resource is released in use."""
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     running = loop.run_in_executor(None, partial(context.run, function, *args, **kwargs))
     try:

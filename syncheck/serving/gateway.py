@@ -1,4 +1,4 @@
-"""A gateway: answers of an OpenAI-compatible server, checked on their way."""
+"""Gateway: answers of an OpenAI-compatible server, checked on their way to the client."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_threa
 from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
-"""Parts of a message other than ``content``, which hold no text of the answer; others are left out, or marked."""
+"""Parts of a message that need no check of their own; other parts are left out, or marked."""
 _MOST_LINE = 16 * 2**20
 _CONNECT_SECONDS = 10.0
 
 
 class Gateway:
-    """Asks an upstream server and checks what it answers.
+    """Source of answers that asks an upstream server and checks its answers.
 
     Parameters
     ----------
     monitor
-        Scores the sentences; one that reads text alone needs no model's forward pass.
+        The monitor that scores the sentences; one that reads text alone runs no language model.
     upstream
-        Base URL of the server's ``/chat/completions``: ``http://localhost:8000/v1``.
+        Address to which ``/chat/completions`` is added, for instance ``http://localhost:8000/v1``.
     failing
         Treatment of text that cannot be checked.
     api_key
-        For the upstream; None passes on the client's ``Authorization``.
+        Key for the upstream server; None passes on the client's ``Authorization``.
     timeout
-        Seconds without a byte from the upstream after which it is given up.
+        Longest wait for a byte from the upstream server, in seconds.
     transport
-        Of httpx; None connects over the network.
+        Transport of httpx; None connects over the network.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class Gateway:
         )
 
     async def close(self) -> None:
-        """Close the connections to the upstream."""
+        """Close the connections to the upstream server."""
         await self._client.aclose()
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
-        """Return the upstream's list of models."""
+        """Return the upstream server's list of models."""
         async with self._asked("GET", "/models", None, authorization) as response:
             return _object(await _read(response))
 
     async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
-        """Return an answer whole, each choice with its outcome as ``syncheck``."""
+        """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
         self._require_passages(request)
         async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
             answer = _object(await _read(response))
@@ -98,11 +98,11 @@ class Gateway:
             stream.leave()
 
     def check(self, request: ChatRequest) -> CheckedText:
-        """Return the check of one choice."""
+        """Return a new check of the text of one choice."""
         return CheckedText(self.monitor, request, failing=self.failing)
 
     def without_unchecked(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return a message without text that is not checked, failing closed, and the names of what there was."""
+        """Return a message and the names of its unchecked parts, which are left out when failing closed."""
         unchecked = sorted(name for name, value in message.items() if name not in _NO_TEXT and value)
         kept = dict(message) if self.failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
         return kept, unchecked
@@ -139,7 +139,7 @@ class Gateway:
 
 
 class _Asked:
-    """An answer of the upstream that began well; a later failure is raised as a :class:`ServiceError`."""
+    """An answer of the upstream server that began well; a later failure is raised as a :class:`ServiceError`."""
 
     def __init__(self, client: httpx.AsyncClient, request: httpx.Request) -> None:
         self._client = client
@@ -166,7 +166,7 @@ class _Asked:
 
 
 class _Stream:
-    """The chunks of one answer: what the upstream sends, with its text held back until it is checked."""
+    """The chunks of one answer of the upstream server, with text held back until it is checked."""
 
     def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
         self._gateway = gateway
@@ -176,7 +176,7 @@ class _Stream:
         self._last: dict[str, Any] = {}
 
     async def chunks(self, source: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the chunks of a whole answer; what comes after a choice is over is not asked for."""
+        """Yield the chunks of a whole answer; nothing is read after all choices are over."""
         async with aclosing(server_sent_data(source)) as lines:
             async for line in lines:
                 if line == "[DONE]":
@@ -190,7 +190,7 @@ class _Stream:
                 yield chunk
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Report that the upstream broke off, failing open after the text that came before."""
+        """Report that the upstream server broke off; failing open, after the text that arrived before."""
         if self._gateway.failing == "open":
             for index, choice in self._choices.items():
                 if not choice.finished:
@@ -245,7 +245,7 @@ class _Choice:
         self._opening = await in_thread(self.checked.open)
 
     async def take(self, values: dict[str, Any], *, close: bool) -> dict[str, Any]:
-        """Return a choice of a chunk as it is passed on."""
+        """Return a choice of a chunk in the form in which it is passed on."""
         delta, unchecked = self._gateway.without_unchecked(values.get("delta") or {})
         self._unchecked.update(unchecked)
         text = delta.pop("content", None) or ""
@@ -276,7 +276,7 @@ class _Choice:
         return passed
 
     def _due(self) -> dict[str, Any] | None:
-        """Return the log-probabilities of the text that is shown: they hold it, too."""
+        """Return the log-probabilities of the text that is shown, since they contain the text too."""
         shown = len(self._answer.text)
         due = [values for end, values in self._logprobs if end <= shown]
         self._logprobs = [(end, values) for end, values in self._logprobs if end > shown]
@@ -287,12 +287,12 @@ class _Choice:
 
 
 async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[str]:
-    """Yield the data of server-sent events, wherever the bytes are cut; an unfinished line at the end does not count.
+    """Yield the data of server-sent events, wherever the bytes are divided; an unfinished last line does not count.
 
     Raises
     ------
     ServiceError
-        If a line is not UTF-8 or endless.
+        If a line is not UTF-8 or too long.
     """
     rest: list[bytes] = []
     held = 0
@@ -333,7 +333,7 @@ def _chunk(line: str) -> dict[str, Any]:
 
 
 def _require_no_error(answer: Mapping[str, Any]) -> None:
-    """Refuse an error that came with a status of success."""
+    """Refuse, with a ServiceError, an error that arrived with a status of success."""
     if error := answer.get("error"):
         said = error.get("message") if isinstance(error, dict) else error
         raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
@@ -359,7 +359,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def _refused(status: int, data: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """Return the upstream's refusal, with its status, as our own."""
+    """Return the refusal of the upstream server, with its status, as a ServiceError."""
     try:
         error = json.loads(data)["error"]
         said = error["message"] if isinstance(error, dict) else str(error)

@@ -1,4 +1,4 @@
-"""LiteLLM's generic guardrail: its answers are checked against the passages of their requests."""
+"""LiteLLM's generic guardrail: answers are checked against the passages of their requests."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.types import SentenceScore
 
 _MOST_CHARACTERS = 2**25
-"""Of the requests that are remembered, the newest of them."""
+"""Number of characters of the newest requests that are remembered."""
 _NAMED = 3
-"""Sentences that the reason of a refusal quotes."""
+"""Number of sentences that the reason of a refusal quotes."""
 
 
 class Guardrail:
-    """Answers LiteLLM, which shows it each request before its model sees it, and then the answer.
+    """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer.
 
     Parameters
     ----------
     score
-        Scores a response: question, passages, response.
+        Function of question, passages and response that returns the report.
     at_least
-        The score that each sentence must reach, where LiteLLM's ``additional_provider_specific_params`` do not say.
+        Score in [0, 1] that each sentence must reach, if LiteLLM's ``additional_provider_specific_params`` do not say.
     failing
         Treatment of answers without passages, and of sentences that cannot be checked.
     """
@@ -75,7 +75,7 @@ class Guardrail:
         return self._blocked("not faithful to the passages: " + "; ".join([*map(_words, found[:_NAMED]), *more]))
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
-        """Return question and passages, if LiteLLM shows the messages."""
+        """Return question and passages, if LiteLLM sends the messages."""
         messages = values.get("structured_messages")
         if not messages:
             return None
@@ -100,7 +100,7 @@ def _length(request: ChatRequest) -> int:
 
 
 def _words(sentence: SentenceScore) -> str:
-    """Quote a sentence and say why."""
+    """Quote a sentence with the reason why it does not pass."""
     score = sentence.reason or "no score" if sentence.score is None else f"{sentence.score:.2f}"
     why = ", ".join([score, *map(contrast_words, sentence.contrasts)])
     return f"“{sentence.text}” ({why})"

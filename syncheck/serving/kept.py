@@ -1,4 +1,4 @@
-"""Answers that are written on while their reader is away, for readers that come back."""
+"""Resumable answers, which are completed while their reader is disconnected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class KeptAnswer:
     Attributes
     ----------
     token : str
-        Its name, which cannot be guessed.
+        Name of the answer, which cannot be guessed.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class KeptAnswer:
         self._tell()
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield all chunks, and wait for those that are not written yet; raises the error of the answer at its end."""
+        """Yield all chunks, waiting for those that are not written yet; at the end, raise the error of the answer."""
         read = 0
         while True:
             for chunk in self._chunks[read:]:
@@ -53,7 +53,7 @@ class KeptAnswer:
             raise self._error
 
     async def events_after(self, last_id: int) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the events of the protocol after one that a reader has."""
+        """Yield the events of the protocol after the one numbered ``last_id``."""
         async for chunk in self.chunks():
             for event in events_of(chunk):
                 if event["id"] > last_id:
@@ -65,14 +65,14 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """The answers that readers may come back to.
+    """Answers that readers may come back to.
 
     Parameters
     ----------
     seconds
-        After which an answer without a reader is given up, or forgotten when it is complete.
+        Time after which an answer without a reader is given up or, if it is complete, forgotten.
     most
-        Answers without a reader; the one that has waited longest is given up for another.
+        Largest number of answers without a reader; beyond it, the one that has waited longest is given up.
     """
 
     def __init__(self, seconds: float, most: int) -> None:
@@ -93,7 +93,7 @@ class KeptAnswers:
         return answer
 
     def find(self, token: str) -> KeptAnswer:
-        """Return the answer of this name; 404 where there is none."""
+        """Return the answer with this name; ServiceError with the status 404 if there is none."""
         if token not in self._tasks:
             raise ServiceError(
                 404, "unknown_answer", "there is no such answer, or it expired because no client read it"
@@ -102,7 +102,7 @@ class KeptAnswers:
 
     @contextmanager
     def reading(self, answer: KeptAnswer) -> Iterator[None]:
-        """Keep the answer while it is read, and for some seconds after."""
+        """Keep the answer while it is read, and for some seconds afterwards."""
         token = answer.token
         self._readers[token] = self._readers.get(token, 0) + 1
         if (timer := self._left.pop(token, None)) is not None:
@@ -119,7 +119,7 @@ class KeptAnswers:
                     self.give_up(next(iter(self._left)))
 
     def give_up(self, token: str) -> None:
-        """Forget an answer, and end the work on it."""
+        """Forget an answer, and stop the work on it."""
         self._readers.pop(token, None)
         if (timer := self._left.pop(token, None)) is not None:
             timer.cancel()

@@ -1,4 +1,4 @@
-"""Places for requests, the batches that scoring makes of them, and the counters of a server."""
+"""Limits of a server: places for requests, batches for scoring, and counters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from syncheck.serving.checked import in_thread
 from syncheck.types import RagPrompt
 
 _MOST_AT_ONCE = 32
-"""Responses that are scored as one batch."""
+"""Largest number of responses that are scored in one batch."""
 
 
 class Queue:
-    """Places for so many requests at a time, and for so many more that wait."""
+    """Queue with places for some requests at a time, and for some more that wait."""
 
     def __init__(self, running: int, waiting: int, measured: Metrics) -> None:
         self._free = asyncio.Semaphore(running)
@@ -33,7 +33,7 @@ class Queue:
 
     @asynccontextmanager
     async def place(self, *, is_counted: bool = False) -> AsyncIterator[None]:
-        """Wait for a place, and hold it; who has entered is counted already."""
+        """Wait for a place, and hold it; ``is_counted`` is True for a request that has entered already."""
         if not is_counted:
             self.enter()
         try:
@@ -49,7 +49,7 @@ class Queue:
             self._free.release()
 
     def enter(self) -> None:
-        """Begin to wait; refused where too many do."""
+        """Begin to wait; ServiceError if too many requests wait already."""
         if self._free.locked() and self._waiting >= self._most:
             raise ServiceError(
                 429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
@@ -71,7 +71,7 @@ class _Job:
 
 
 class ScoreBatches:
-    """Scores given responses; those of all clients that wait at the same time are one batch, in one place."""
+    """Scores given responses, in one batch, and one place, for all clients that wait at the same time."""
 
     def __init__(self, monitor: Monitor, queue: Queue) -> None:
         self._monitor = monitor
@@ -80,7 +80,7 @@ class ScoreBatches:
         self._work: asyncio.Task[None] | None = None
 
     async def score(self, prompt: RagPrompt, response: str) -> Report:
-        """Return what :meth:`syncheck.Monitor.score` returns."""
+        """Return the report of :meth:`syncheck.Monitor.score`."""
         given = await in_thread(self._monitor.read, prompt, response, signals=False)
         self._queue.enter()
         job = _Job(prompt, given, asyncio.get_running_loop().create_future())
@@ -113,7 +113,7 @@ class ScoreBatches:
 
 
 def _reports(monitor: Monitor, jobs: Sequence[_Job]) -> list[Report | Exception]:
-    """Score a batch; where a part of it fails, each of these alone, so that one cannot fail those of other clients."""
+    """Score a batch; if part of it fails, score each response alone, so that one cannot fail those of other clients."""
     started = time.perf_counter()
     try:
         prompts, given = [job.prompt for job in jobs], [job.given for job in jobs]
@@ -130,7 +130,7 @@ def _reports(monitor: Monitor, jobs: Sequence[_Job]) -> list[Report | Exception]
 
 
 class Metrics:
-    """Counters for Prometheus, of one application."""
+    """Counters of one application for Prometheus."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

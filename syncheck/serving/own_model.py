@@ -1,4 +1,4 @@
-"""A server over your own model: its answers by any decoder, with their scores."""
+"""Server of your own model: answers by any decoder, with their scores."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "presence_penalty": (0,),
     "logit_bias": ({},),
 }
-"""Fields of OpenAI's that change an answer and are not served, and the values that change nothing."""
+"""Fields of OpenAI's requests that are not supported, with the values that have no effect and are accepted."""
 
 
 class Decoder(Protocol):
-    """Writes an answer as events; ``options`` are those of a request that it does not refuse."""
+    """Protocol of a decoder that writes an answer as events; ``options`` are those of a request that are accepted."""
 
     def __call__(  # noqa: D102
         self, prompt: RagPrompt, *, reveal: Reveal, seed: int, max_new_tokens: int, **options: Any
@@ -50,22 +50,22 @@ class Decoder(Protocol):
 
 
 class OwnModel:
-    """Answers with the monitored model.
+    """Source of answers by the monitored model.
 
     Parameters
     ----------
     monitor
-        One that scores: with an aggregator.
+        A monitor with an aggregator.
     decoders
-        By the name a request chooses them by; ``sample`` alone takes ``temperature`` and ``top_p``.
+        Decoders by the name that a request gives; only ``sample`` takes ``temperature`` and ``top_p``.
     default
-        The decoder of requests that do not choose; one that asks for a ``temperature`` above 0 is sampled.
+        Decoder for requests that name none; a request with a ``temperature`` above 0 is sampled.
     name
-        Of the model.
+        Name of the model.
     failing
         Treatment of sentences that cannot be checked, and of requests without passages.
     max_new_tokens
-        Of requests that do not choose; no request gets more.
+        Length of answers, in tokens, for requests that give none, and the limit for all.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class OwnModel:
         return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
 
     async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
-        """Return an answer whole, with its outcome as ``syncheck``."""
+        """Return a whole answer, with its outcome as ``syncheck``."""
         writing = _Writing(self, request)
         async for _ in writing.told():
             pass
@@ -121,7 +121,7 @@ class OwnModel:
             yield {**opening, "choices": [], "usage": writing.usage}
 
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        """Return the prompt of a request and its events, none of which is asked for yet."""
+        """Return the prompt of a request and the iterator of its events, which has not been started."""
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         try:
@@ -132,7 +132,7 @@ class OwnModel:
             raise ServiceError(400, "invalid_request", str(error)) from error
 
     def check(self, events: list[ProtocolEvent]) -> str | None:
-        """Say why a sentence among events was not checked; refuse it, failing closed."""
+        """Return why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
         for event in events:
             if isinstance(event, Verified) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
@@ -145,7 +145,7 @@ class OwnModel:
         return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": self._name}
 
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
-        """Return decoder and options; refuse what would be ignored."""
+        """Return decoder and options of a request; refuse options that would be ignored."""
         body = request.body
         for name, neutral in _NEUTRAL.items():
             if body.get(name) is not None and body[name] not in neutral:
@@ -185,7 +185,7 @@ class OwnModel:
 
 
 class _Writing:
-    """One answer while it is written."""
+    """An answer that is being written."""
 
     def __init__(self, source: OwnModel, request: ChatRequest) -> None:
         self._source = source
@@ -196,7 +196,7 @@ class _Writing:
         self.writer = EventWriter(request.passages, reveal=request.reveal, passage_ids=request.passage_ids)
 
     async def told(self) -> AsyncIterator[list[ProtocolEvent]]:
-        """Yield what a reader is told, some events at a time; the model works in threads."""
+        """Yield the events for a reader, some at a time; the model runs in threads."""
         request = self._request
         if not request.passages:
             self._reason = NO_PASSAGES
@@ -220,7 +220,7 @@ class _Writing:
 
     @property
     def finish_reason(self) -> str | None:
-        """OpenAI's word for why the answer ended; None while it is written."""
+        """OpenAI's name of the reason why the answer ended; None until then."""
         if self._report is None:
             return None
         reasons = {"length": "length", "window": "length", "below_threshold": "content_filter"}
@@ -228,14 +228,14 @@ class _Writing:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """The end of the answer and of its check."""
+        """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
         found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason)
         return {**found.to_dict(), "stop": stop}
 
     @property
     def usage(self) -> dict[str, int]:
-        """Tokens of prompt and answer."""
+        """Numbers of tokens in prompt and answer."""
         written = 0 if self._report is None else len(self._report.written_token_ids)
         counts = {"prompt_tokens": self._prompt_tokens, "completion_tokens": written}
         return counts | {"total_tokens": sum(counts.values())}
