@@ -33,7 +33,7 @@ LONGEST_BRANCH, LONGEST_REST = 72, 40
 """Limits, in tokens, after which a branch is given up: in all, and after the replaced token."""
 
 SHORTEST_CUT, LEAST_CUT = 6, 3
-"""Tokens that a sentence has at least when it is cut short, and tokens that are at least cut from it."""
+"""Least numbers of tokens that are left of a sentence that is cut short, and that are cut from it."""
 
 
 class ProposeBranches(Protocol):
@@ -314,16 +314,16 @@ class BranchProposer(SessionProposer):
 
 
 def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the token of a full stop after a word; None if the tokenizer has none of its own."""
+    """Return the id of the token for a full stop after a word; None if the tokenizer has no such token."""
     token = tokenizer("it.", add_special_tokens=False)["input_ids"][-1]
     return token if tokenizer.decode([token]).strip() == "." else None
 
 
 def _greatest(values: Sequence[float]) -> list[int]:
-    """Return the places of those values that are not infinite, the greatest first."""
+    """Return the indices of the values that are not infinite, the greatest first."""
     return sorted((i for i, value in enumerate(values) if value > -torch.inf), key=lambda place: -values[place])
 
 
 def _size(parts: Sequence[Written]) -> tuple[int, int]:
-    """Return the characters and tokens of some parts."""
+    """Return the numbers of characters and tokens of some parts."""
     return sum(len(part.transcript.text) for part in parts), sum(len(part.token_ids) for part in parts)

@@ -44,7 +44,7 @@ class Candidate:
     altered : tuple of str
         Names in it that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
     loose : str or None
-        The pronoun that it opens with, if the noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`.
+        The pronoun that it opens with, if its noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`.
     is_cut : bool
         True for a branch that cuts the sentence short.
     """
@@ -62,7 +62,7 @@ class Candidate:
 
     @property
     def fault(self) -> str:
-        """The fault of its wording, with which it does not pass whatever its score; empty for none."""
+        """Fault of its wording, because of which it does not pass whatever its score; empty if there is none."""
         if self.altered:
             return f"a name altered: {', '.join(self.altered)}"
         return f"a pronoun without its noun: {self.loose}" if self.loose else ""

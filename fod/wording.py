@@ -1,4 +1,4 @@
-"""Wording that scores do not see: names copied wrongly, and pronouns whose noun is not shown."""
+"""Faults of wording that scores miss: names copied wrongly, and pronouns whose noun is not shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRONOUN = re.compile(
 
 
 def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequence[str]) -> str | None:
-    """Return the pronoun with which a sentence opens, if what it stands for is in a hidden sentence.
+    """Return the pronoun with which a sentence opens, if its noun is in a hidden sentence.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequenc
     hidden
         Sentences that the model wrote in between, which the reader does not see.
     sources
-        Passages, which tell names from other words that begin a sentence.
+        The passages, by which names are distinguished from other words at the beginning of a sentence.
 
     Returns
     -------
     str or None
-        None also if the last hidden sentence that opens with no pronoun has a name that is shown, or if all of them
-        open with one.
+        None if the sentence opens with no pronoun, if the last hidden sentence that does not open with one has a name
+        that is shown, or if all hidden sentences open with one.
     """
     found = _PRONOUN.match(text)
     named = next((sentence for sentence in reversed(hidden) if not _PRONOUN.match(sentence)), None)

@@ -232,7 +232,7 @@ class PaddedRows:
         return token_ids, mask, positions
 
     def stack(self, other: PaddedRows) -> None:
-        """Take in the rows of another batch after the own ones; all of them continue."""
+        """Append the rows of another batch to its own; all rows continue."""
         assert isinstance(self.cache, RewindableCache) and isinstance(other.cache, RewindableCache)
         lengths = [*self.lengths, *other.lengths]
         self.cache.stack(other.cache)

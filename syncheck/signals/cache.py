@@ -101,7 +101,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         self._show(self._used)
 
     def stack(self, other: GrowLayer) -> None:
-        """Add the rows of another layer after the own ones; the shorter are padded on the left."""
+        """Append the rows of another layer to its own; shorter rows are padded on the left."""
         if self._buffers is None or other._buffers is None:
             return
         width = max(self._used, other._used)
@@ -153,7 +153,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys and values."""
+        """Size of keys and values in bytes."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers if layer.is_initialized)
 
     def rewind(self, columns: int) -> None:
@@ -179,7 +179,7 @@ class RewindableCache(Cache):  # type: ignore[misc]
                 layer.update(added.keys, added.values)
 
     def stack(self, other: RewindableCache) -> None:
-        """Add the rows of another cache of the model; see :meth:`GrowLayer.stack`."""
+        """Append the rows of another cache of the same model; see :meth:`GrowLayer.stack`."""
         for layer, added in zip(self.layers, other.layers, strict=True):
             layer.stack(added)
 
