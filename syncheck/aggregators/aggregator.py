@@ -61,6 +61,11 @@ class Aggregator:
     prior : float or None
         Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate.
 
+    Raises
+    ------
+    InputError
+        If a share is outside (0, 1), or a prior is given without a base rate.
+
     Examples
     --------
     >>> aggregator = Aggregator.fit(X, y, schema=schema, kind="lr")  # doctest: +SKIP

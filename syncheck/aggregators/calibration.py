@@ -226,6 +226,11 @@ class RiskControlledThreshold:
     one_per_question : bool
         True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences
         are independent of each other, which those of one question are not, and it may fail more often than stated.
+
+    Raises
+    ------
+    InputError
+        If the values contradict each other, or a share is outside its range.
     """
 
     threshold: float

@@ -62,6 +62,11 @@ class AlignScoreAligner(OfNetwork):
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 
+    Raises
+    ------
+    InputError
+        If mode or overflow is unknown.
+
     Notes
     -----
     Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk

@@ -39,6 +39,11 @@ class CriticAligner(OfNetwork):
     instruction
         The question that the response answers; a monitor passes its own, see :meth:`about`.
 
+    Raises
+    ------
+    InputError
+        If the instruction takes more than a quarter of the window.
+
     Notes
     -----
     The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.

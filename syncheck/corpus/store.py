@@ -85,7 +85,10 @@ class Store:
         return line.digest(self.run)
 
     def add(self, number: int, table: pa.Table) -> None:
-        """Write a part, a table from :func:`table_of`; its number only orders the files."""
+        """Write a part, a table from :func:`table_of`; its number only orders the files.
+
+        A record that the store has already raises InputError.
+        """
         keys = table["key"].to_pylist()
         again = self._keys.intersection(keys)
         if again or len(set(keys)) < len(keys):

@@ -134,6 +134,11 @@ def held_out_scores(
     -------
     dict of str to ndarray of shape (R, M), float64
         Scores of the M sentences outside ``train``; R is 1 for a system without training.
+
+    Raises
+    ------
+    InputError
+        If no sentence is outside ``train``, or a system does not fit the columns.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
@@ -241,7 +246,7 @@ def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]])
     """Return the system with all columns and, for each signal, the system with all other columns.
 
     ``signals`` has columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them. The systems are named
-    ``"all features"`` and ``"without <signal>"``, in the order of ``signals``.
+    ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise InputError.
     """
     if len(signals) < 2:
         raise InputError(
@@ -281,6 +286,11 @@ def permuted_scores(
     -------
     dict of str to ndarray of shape (repeats, N), float64
         P(faithful) with ``"all features"``, then with ``"<signal> permuted"`` for each signal.
+
+    Raises
+    ------
+    InputError
+        If a signal has a column that is not among ``names``.
 
     Notes
     -----

@@ -140,7 +140,7 @@ def auroc_table(
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If a label is missing, a score is NaN, or the shapes do not fit.
     """
     labels = real_numbers(y, "labels")
     if not has_both_labels(labels):

@@ -134,6 +134,11 @@ def transfer_matrix(
     AurocMatrix
         Rows are the parts trained on, columns those tested on, both sorted; with more than two parts, the last row is
         :data:`OTHERS`.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two parts, or one has too few sentences of a label to train on.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -259,6 +264,11 @@ def left_out_matrix(
         two.
     draws, seed
         Number of bootstrap resamples, and their seed.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or a score is NaN.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {

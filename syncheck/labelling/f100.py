@@ -100,6 +100,11 @@ def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -
     list of BiographyRequest
         Requests for the same topics in the same order. Each entity lends its passages once; ``seed`` decides to which.
 
+    Raises
+    ------
+    InputError
+        If there are no entities, one occurs twice, or they cannot be paired.
+
     Notes
     -----
     The paper says neither how entities are paired nor what counts as an occurrence of a name. Here, names that share a
@@ -122,8 +127,8 @@ def write_requests(
 ) -> None:
     """Write requests as JSON Lines for ``syncheck generate``.
 
-    If there is one output for each, :func:`~syncheck.labelling.load_biographies` reads the file. ``prompts="task"``
-    adds the prompts of the published code; load the biographies with the same option.
+    If there is one output for each, :func:`~syncheck.labelling.load_biographies` reads the file; another number raises
+    InputError. ``prompts="task"`` adds the prompts of the published code; load the biographies with the same option.
     """
     if prompts not in get_args(PromptSource):
         raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")

@@ -54,7 +54,10 @@ class AutoAis(EncoderDecoder):
         self._window = window
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return, for each proposition, True if the passages support it; without passages, none is supported."""
+        """Return, for each proposition, True if the passages support it; without passages, none is supported.
+
+        An answer other than "0" or "1", or a proposition that does not fit the window, raises InputError.
+        """
         pairs = [(i, premise) for i, text in enumerate(propositions) for premise in self._premises(passages, text)]
         prompts = [AUTOAIS_PROMPT.format(premise=premise, hypothesis=propositions[i]) for i, premise in pairs]
         supported = [False] * len(propositions)

@@ -27,7 +27,10 @@ class Passage:
 
 
 def load_passages(path: str | Path) -> list[Passage]:
-    """Read passages from JSON Lines with ``text`` and, optionally, the ``title`` of its page."""
+    """Read passages from JSON Lines with ``text`` and, optionally, the ``title`` of the page.
+
+    A file without passages raises InputError, and a record that cannot be used raises RecordError.
+    """
     passages = []
     for record in read_records(Path(path)):
         text = record.get("text", str)

@@ -156,7 +156,7 @@ DEFAULT_DELTA = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Thresholds delta for languages, and a default for all others."""
+    """Thresholds delta >= 0 for languages, and a default for all others; other values raise InputError."""
 
     default: float = DEFAULT_DELTA
     by_language: Mapping[str, float] = field(default_factory=dict)
@@ -265,7 +265,7 @@ _CANDIDATES = 60
 def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -> Thresholds:
     """Choose the delta with the best mean IoU for each language, and by the mean over languages for all others.
 
-    All items must have labels; ``ratios`` are results of :meth:`RefindDetector.ratios`, by id.
+    ``ratios`` are results of :meth:`RefindDetector.ratios`, by id. No items, or one without labels, raise InputError.
     """
     if not items:
         raise InputError("expected labelled items to choose thresholds on; found none")

@@ -187,7 +187,10 @@ def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[i
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Share of one process in the parts of a corpus: it is the ``number``-th, from 1, of ``count`` processes."""
+    """Share of one process in the parts of a corpus: it is the ``number``-th, from 1, of ``count`` processes.
+
+    Another number raises InputError.
+    """
 
     number: int = 1
     count: int = 1

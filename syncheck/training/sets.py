@@ -68,7 +68,7 @@ class LabelledSet:
 
 
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
-    """Return a benchmark set of measured sentences; see :data:`SetName`."""
+    """Return a benchmark set of measured sentences; see :data:`SetName`. An unknown name raises InputError."""
     if name not in get_args(SetName):
         raise InputError(f"expected a set of {', '.join(map(repr, get_args(SetName)))}; found {name!r}")
     if name == "strict":
@@ -108,6 +108,12 @@ def surrogate_matrix(
     -------
     AurocMatrix
         Rows are surrogates in the given order; columns are generators, sorted, and all together.
+
+    Raises
+    ------
+    InputError
+        If the sets have no response in common, or different ones under the same id, or no sentence is by
+        ``trained_on``.
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)
