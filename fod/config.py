@@ -182,7 +182,7 @@ class FODConfig:
         return self.propose == "branch" if self.exact_names is None else self.exact_names
 
     def samples_per_beam(self, beams: int) -> int:
-        """Return the number of samples per beam in a round of so many: ceil(S / K), or ceil(S / beams) if shared."""
+        """Return the number of samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are shared."""
         return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 

@@ -79,8 +79,6 @@ def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tenso
 
     Parameters
     ----------
-    outputs
-        One for each answer.
     pad_token
         Fills short prompts on the left and short responses on the right.
     prompts

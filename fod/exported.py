@@ -89,8 +89,6 @@ def custom_generate(
 
     Parameters
     ----------
-    model
-        The model whose ``generate`` was called.
     prompt
         From ``monitor.prompt``, with a context, or a list of them.
     question, context

@@ -205,8 +205,6 @@ class BacktrackGenerator(FODGenerator):
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
         chose, with the guarantee described at :class:`fod.Thresholds`.
-    max_sentences
-        Largest number of sentences in an answer.
 
     Raises
     ------

@@ -45,8 +45,6 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
 
     Parameters
     ----------
-    propose
-        Source of candidates.
     config
         Numbers of beams and samples, limits, and the action when nothing passes; its thresholds are not read.
     thresholds
@@ -125,8 +123,6 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
     Parameters
     ----------
-    result
-        The search.
     config, thresholds
         Its parameters, which the reasons in the tree name.
 

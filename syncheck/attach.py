@@ -135,8 +135,6 @@ class BatchWatch(Scoped):
 
         Parameters
         ----------
-        row
-            Index of the row.
         tokens
             Length of its response in tokens; no more may have been fed yet.
 

@@ -167,7 +167,7 @@ def _sync_folder(folder: Path) -> None:
 def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
 
-    Raises MismatchError if the folder belongs to another run, or holds parts but no note.
+    Raises MismatchError if the folder belongs to another run, or has parts but no note.
     """
     folder = note.parent
     if not note.exists():

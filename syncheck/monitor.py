@@ -394,7 +394,7 @@ class Monitor(StoredMonitor):
         ------
         InputError
             If not exactly one of ``response``, ``response_token_ids`` and ``sentences`` is given (the last two may go
-            together and then have to agree), an id is outside the vocabulary, or a text holds a lone surrogate.
+            together and must then agree), an id is outside the vocabulary, or a text has a lone surrogate.
         PromptError
             If prompt and response do not fit the model's window or cross a length at which it encodes every token again
             (see :func:`syncheck.signals.check_one_encoding`), or a slow tokenizer rewrites the text.

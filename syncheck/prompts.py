@@ -190,8 +190,6 @@ def prompt_from_texts(
         The monitored model's tokenizer.
     question, context
         The question, and the passages that sentences are checked against.
-    with_context, without_context
-        The two prompts.
     user_turns
         True makes each prompt one user turn of the tokenizer's chat template, if there is one.
 

@@ -100,7 +100,7 @@ class RagPrompt:
 
     @property
     def has_context(self) -> bool:
-        """True if any passage holds more than white space."""
+        """True if any passage has more than white space."""
         return any(passage.strip() for passage in self.passages)
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
@@ -445,8 +445,8 @@ class SentenceScore:
         between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds that the
         evidence says otherwise, else ``unsupported``. None without a score.
     remarks : tuple of Remark
-        ``says_not_stated``: the sentence is a refusal or says that the passages do not tell something.
-        ``no_passage_touches``: no passage holds any of its content words.
+        ``says_not_stated``: the sentence is a refusal, or says that the passages do not state something.
+        ``no_passage_touches``: no passage has any of its content words.
     contrasts : tuple of Contrast
         Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
         looked for only in English sentences whose verdict is below ``supported``.

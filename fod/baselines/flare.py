@@ -29,8 +29,6 @@ class PassageIndex:
 
     Parameters
     ----------
-    passages
-        The passages to search.
     count
         Largest number of passages that are returned.
 
@@ -127,8 +125,6 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     threshold
         Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is
         no default.
-    max_retrievals
-        Largest number of retrievals for one answer.
     build_prompt
         Function of question and passages that builds the prompt with the new passages. None builds it as
         ``monitor.prompt`` built the first one, with its system prompt, and refuses a prompt that was made in another

@@ -281,8 +281,6 @@ class Aggregator:
 
         Parameters
         ----------
-        path
-            The pickle.
         schema
             The order in which the features will be passed; None takes the order of the published code.
 

@@ -57,8 +57,6 @@ class AlignScoreAligner(OfNetwork):
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
         aggregators were trained on such scores. The two agree if every pair fits.
-    device
-        Where the network runs.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 

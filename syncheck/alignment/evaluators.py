@@ -123,8 +123,6 @@ class EndpointTextGenerator:
         Environment variable that has the key, instead of ``api_key``; it is read at once.
     timeout_s
         Longest wait for a connection, and for each part of the answer, in seconds.
-    max_tokens
-        Longest answer in tokens.
 
     Raises
     ------

@@ -232,8 +232,6 @@ def process(
         again.
     seen
         Called with each line of output, including those of an earlier run.
-    form
-        Function that writes a line of output.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class Estimate:
     workers : int
         Number of workers.
     hours : float
-        Wall time with so many workers.
+        Wall time with these workers.
     memory_gb : float
         Memory of all workers together, in GB (10^9 bytes): that of one times their number.
     hours_extrapolated, memory_extrapolated : bool

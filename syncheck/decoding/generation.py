@@ -147,8 +147,6 @@ def prepare_generation(
 
     Parameters
     ----------
-    model
-        The model that will generate.
     prompts
         A prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
     streamer
@@ -209,10 +207,6 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 
     Parameters
     ----------
-    model
-        The model that will generate.
-    prompts
-        One for each row of the batch.
     max_length
         Limit, in tokens, of prompt and response together for the longest prompt.
 
@@ -227,7 +221,7 @@ def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length
 
 
 def check_response(model: PreTrainedModel, prompt: RagPrompt, tokens: int) -> None:
-    """Refuse, with a PromptError, a response of so many tokens that crosses such a length in either branch."""
+    """Refuse, with a PromptError, a response of ``tokens`` tokens that crosses such a length in either branch."""
     for ids in (prompt.with_context_ids, *((prompt.without_context_ids,) if prompt.has_context else ())):
         check_one_encoding(model, len(ids), len(ids) + tokens)
 
@@ -240,13 +234,6 @@ _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", de
 
 class OverheardStops:
     """Records where ``model.generate`` considers each row over; it hears nothing of a loop written by hand.
-
-    Parameters
-    ----------
-    model
-        The model whose ``generate`` is observed.
-    rows
-        Number of rows.
 
     Attributes
     ----------
@@ -287,7 +274,7 @@ class OverheardStops:
         self.limit = criteria.max_length
 
     def hear(self, columns: int, fired: Tensor) -> None:
-        """Record which rows, (B,) bool, the criteria end at a length of so many columns."""
+        """Record which rows, (B,) bool, the criteria end at a length of ``columns``."""
         for row, has_fired in enumerate(fired.tolist()[: len(self.over)]):
             if has_fired and self.over[row] is None:
                 self.over[row] = columns

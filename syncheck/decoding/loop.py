@@ -55,8 +55,6 @@ def take_step(
 
     Parameters
     ----------
-    session
-        The session whose rows are continued.
     plan
         Processors, stopping criteria and end-of-text tokens.
     choose
@@ -115,8 +113,6 @@ def decode(
 
     Parameters
     ----------
-    session
-        The session whose rows are continued.
     plan
         Processors, stopping criteria and end-of-text tokens.
     generator

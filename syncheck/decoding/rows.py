@@ -168,7 +168,7 @@ class Row:
         self.closed = []
 
     def stop_after(self, *, tokens: int, sentences: int) -> None:
-        """End this row after so many tokens and sentences, and forget what comes after them."""
+        """End this row after its first tokens and sentences, and forget the rest."""
         self._segmenter = self._segmenter.rewound(tokens, sentences=sentences)
         del self.token_ids[tokens:]
         self.start, self.sentences, self.closed = tokens, sentences, []

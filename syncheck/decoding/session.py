@@ -50,7 +50,7 @@ class DecodingSession(Scoped):
     ========  ================================  =============================================================
     writing   ``push``                          writing
     .         ``push(one_sentence=True)``       narrowed
-    .         ``measure``                       measured; writing, where there is nothing to measure
+    .         ``measure``                       measured; writing, if there is nothing to measure
     .         ``advance``, ``select``           writing; refused once a row has closed a sentence
     narrowed  ``push(one_sentence=True)``       narrowed: rows that have closed a sentence have left the batch
     .         ``measure``                       measured, and still narrowed
@@ -69,8 +69,6 @@ class DecodingSession(Scoped):
     ----------
     model
         A causal language model in evaluation mode.
-    tokenizer
-        Its tokenizer.
     prompts
         The pair of prompts of each row, or a single pair for one row. Without a context there is no second branch, and
         KL is NaN.
@@ -78,8 +76,6 @@ class DecodingSession(Scoped):
         Decoder blocks, counted from 0, whose activations are kept at each sentence's last token.
     lid_references
         Reference activations that LID is measured against; None leaves it unmeasured.
-    segmenter
-        Rules by which text is cut into sentences.
     observed
         True if another loop runs the model with the context and passes its outputs to :meth:`observe`.
 
@@ -407,10 +403,6 @@ class DecodingSession(Scoped):
         ----------
         token_ids
             Tokens after those of the last sentence that was measured, up to the end of these sentences.
-        spans
-            The sentences that these tokens close.
-        transcript
-            The text so far and the characters of each token.
 
         Notes
         -----

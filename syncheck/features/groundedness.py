@@ -23,7 +23,7 @@ PIECE = 5
 """Number of characters of a piece: enough to distinguish words, few enough to ignore their endings."""
 
 TABLE = "articles_by_stem.txt"
-"""Asset: the number of articles read; then in each line a count, and the stems that occur in so many articles."""
+"""Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
 
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _SPELLED = f"one two three four five six seven eight nine ten eleven twelve {_TEENS} twenty"

@@ -87,8 +87,6 @@ def load_biographies(
 
     Parameters
     ----------
-    path
-        The file.
     propositioner
         Splits the outputs of records without ``propositions``; for example a :class:`SequencePropositioner`.
     judge

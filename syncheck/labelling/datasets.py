@@ -45,8 +45,6 @@ def load_records(
 
     Parameters
     ----------
-    path
-        The folder or file.
     selection
         The responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection without tasks
         take only the questions.
@@ -97,8 +95,6 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
 
     Parameters
     ----------
-    path
-        The file.
     carry_labels
         True carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful sentence
         are unfaithful. False refuses such responses when they are measured or their labels are used.

@@ -69,8 +69,6 @@ def f100_requests(
     ----------
     passages
         The corpus, cut into paragraphs; the paper's is the Wikipedia of October 2021.
-    entities
-        Names of the people.
     count
         Largest number of passages for each.
 

@@ -34,8 +34,6 @@ class AutoAis(EncoderDecoder):
 
     Parameters
     ----------
-    model, tokenizer
-        The checkpoint.
     window
         Largest length of a premise with its hypothesis, in tokens.
 

@@ -94,7 +94,7 @@ Bounds = Sequence[tuple[int, int]]
 
 
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
-    """Check that each labelled sentence of a response is measured as one, and by itself.
+    """Check that each labelled sentence of a response is measured as one sentence of its own.
 
     ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. A record with
     spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was

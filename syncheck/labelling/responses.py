@@ -178,7 +178,7 @@ class LabelledResponse:
 
     @property
     def has_context(self) -> bool:
-        """True if any passage holds more than white space; without one, no sentence gets a score."""
+        """True if any passage has more than white space; without one, no sentence gets a score."""
         return any(passage.strip() for passage in self.passages)
 
 

@@ -76,8 +76,6 @@ class LabelSheet:
             The monitor that cuts and scores the responses; ``nearest`` refers to its lower threshold.
         responses
             Responses from :func:`~syncheck.labelling.load_unlabelled`.
-        order
-            Order of the sentences; see :data:`LabelOrder`.
         kept
             Responses with earlier labels, which are kept.
         most

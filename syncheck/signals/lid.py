@@ -244,7 +244,7 @@ class LidReferences:
         Raises
         ------
         CheckpointError
-            If the file is missing, damaged, holds other names or an unknown variant.
+            If the file is missing or damaged, or has other names or an unknown variant.
         """
         metadata: dict[str, str] = {}
         require_regular(path)

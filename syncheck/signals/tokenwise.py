@@ -20,7 +20,7 @@ _CSR_FLOOR = 1e-8
 class TokenStatistics:
     """Five (T,) float32 tensors, one value per token.
 
-    A value is NaN if a row of logits it needs is not a distribution: it holds NaN or +inf, or excludes every entry.
+    A value is NaN if a row of logits that it needs is not a distribution: it has NaN or +inf, or excludes every entry.
     """
 
     log_prob: Tensor

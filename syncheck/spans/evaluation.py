@@ -181,8 +181,6 @@ def held_out_folds(
 
     Parameters
     ----------
-    items
-        The responses.
     by
         ``question``: ``folds`` parts, with all items of a question in the same part. ``language``: one part for each
         language, whose questions are not trained on in any language.

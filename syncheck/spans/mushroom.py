@@ -48,8 +48,6 @@ def load_predictions(
     ----------
     path
         A file, or a folder of ``*.jsonl`` files.
-    items
-        The responses that were searched.
     refused
         Treatment of records with ``error`` in place of labels, whose items ``syncheck spans`` refused: ``error``
         raises, ``nothing`` counts them as items in which nothing was found.

@@ -54,12 +54,8 @@ class CheckpointEncoder:
 
     Parameters
     ----------
-    name
-        Folder or name of the checkpoint.
     prefix
         Text put before each text: E5 models need ``"query: "``.
-    device
-        Where it runs.
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
@@ -120,8 +116,6 @@ class ChunkRetriever:
 
         Parameters
         ----------
-        question
-            The query.
         count
             Number of pieces to keep, from 1 to ``candidates``.
         candidates

@@ -27,8 +27,6 @@ class TokenClassifierDetector:
         Folder or name of a token-classification checkpoint with a fast tokenizer.
     wrong
         Index of its class for hallucinated tokens; 1 in the organisers' baseline.
-    device
-        Where it runs.
 
     Raises
     ------

@@ -107,10 +107,8 @@ def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    text
-        The response.
     tokens
-        Its tokens in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``,
+        Tokens in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``,
         ``"<0xE2>"``) or plain.
 
     Notes

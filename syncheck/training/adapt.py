@@ -151,8 +151,6 @@ def adapt_monitor(
         Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
         answers those without a ``response``; a given response is used as it is, without its labels if it has any, and
         the model acts as surrogate.
-    model, tokenizer
-        The model to train a monitor for, and its tokenizer.
     teacher
         Source of labels for sentences of which it is sure: a monitor, an aligner, a language model that is prompted for
         judgements, or ``"generic"`` for the bundled monitor.
@@ -164,8 +162,6 @@ def adapt_monitor(
         Aligner of the monitor; None leaves ``align_score`` unmeasured.
     samples
         Number of answers drawn at random for each prompt, in addition to the greedy one.
-    max_new_tokens
-        Longest answer in tokens.
     sure
         Score of the teacher, in (0.5, 1], from which a sentence counts as faithful; at ``1 - sure`` and below, it
         counts as unfaithful.

@@ -298,8 +298,6 @@ def measure_to_parquet(
         As in :func:`measure`.
     records
         The whole corpus, for every shard.
-    output
-        The Parquet file.
     batch_size
         As in :func:`measure`; it may change when a run continues. Batches end with their part.
     part_size

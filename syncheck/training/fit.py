@@ -106,8 +106,6 @@ def fit_monitor(
     records
         Labelled responses, by this model or by others (it then acts as surrogate), also as dicts; see
         :func:`~syncheck.labelling.labelled_responses`.
-    model, tokenizer
-        The model to train a monitor for, and its tokenizer.
     aggregator
         Kind of aggregator; ``"best"`` takes the one that is best in grouped cross-validation, see
         :func:`syncheck.evaluation.best_aggregator`. Or a scikit-learn classifier with ``predict_proba`` that accepts

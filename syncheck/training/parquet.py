@@ -42,10 +42,6 @@ def write_parquet(
 
     Parameters
     ----------
-    measured
-        The sentences.
-    path
-        The file.
     provenance
         Stored in the metadata, see :func:`provenance_of`; None takes that of the sentences.
 
