@@ -125,7 +125,7 @@ class MonitorConfig:
     backtrack_threshold: float = BACKTRACK_THRESHOLD
     """Suggested tau_1 in [0, 1]: a sentence that scores lower is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD
-    """Suggested tau_2 in [0, 1]: a sampled sentence that scores lower is dropped."""
+    """Suggested tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped."""
 
     def __post_init__(self) -> None:
         if self.layers is not None:

@@ -127,11 +127,12 @@ def test_options_reach_the_search(files, monkeypatch):
 
 def test_repair_by_branching(files, capsys):
     options = ["--propose", "branch", "--backtrack-threshold", "0.9", "--branches", "2", "--max-skips", "1"]
+    options += ["--prune-threshold", "0.95"]
     code, (answer,) = generate(files, "fod", *options, "--alpha", "0.25", "--plausibility", "0.05")
     trace = answer["trace"]
     assert code == 0 and all(s["score"] >= 0.9 for s in answer["sentences"] if s["status"] == "scored")
     assert sum(len(step["candidates"]) for step in trace["rounds"]) == sum(size(node) for node in trace["tree"])
-    assert len(trace["hidden"]) <= 1
+    assert len(trace["hidden"]) <= 1 and trace["thresholds"]["prune"] == 0.95
     arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod"]
     assert main([*arguments, "--propose", "branch", "--beam-size", "2"]) == 2
     assert "--beam-size" in capsys.readouterr().err
