@@ -65,7 +65,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     Examples
     --------
-    >>> model = MonotoneLogisticRegression(directions=[1, -1]).fit([[0.0, 1], [1, 0], [2, 1], [3, 0]], [0, 0, 1, 1])
+    >>> model = MonotoneLogisticRegression(directions=[1, -1]).fit([[0.0, 1], [1, 1], [2, 1], [3, 0]], [0, 0, 1, 1])
     >>> bool(model.coef_[0, 0] > 0 > model.coef_[0, 1])
     True
     """
