@@ -258,9 +258,9 @@ class BranchProposer(SessionProposer):
     def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
         """Measure and score the sentences that these rows have written, each text once."""
         since = time.perf_counter()
-        measured = self._decoding.measure()
         texts = {self._new_tokens(row): row for row in reversed(rows)}
         rows = sorted(texts.values())
+        measured = self._decoding.measure(rows)
         written = {row: self._placed(row, measured[row], beam) for row in rows}
         scored = self._watched.scorer.answers(
             [written[row].signals for row in rows], earlier=[beam.sentences] * len(rows), since=since

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from os.path import commonprefix
 
@@ -57,11 +58,7 @@ def altered_names(text: str, sources: Sequence[str]) -> list[str]:
     its letters, or one letter of a short word next to the same word. Words with the same beginning are taken for
     derived forms, such as "Mexican" of "Mexico".
     """
-    names = {name for source in sources for name in _NAME.findall(source) if name[0].isupper()}
-    spelled = [_WORD.findall(source) for source in sources]
-    known = {word.casefold() for words in spelled for word in words}
-    pairs = {pair for words in spelled for pair in pairwise(words)}
-    long_names = {name for name in names if len(name) >= LONG_NAME}
+    names, long_names, known, pairs = _read(tuple(sources))
     words = ["", *_WORD.findall(text), ""]
     found = []
     for before, word, after in zip(words, words[1:], words[2:], strict=False):
@@ -73,6 +70,18 @@ def altered_names(text: str, sources: Sequence[str]) -> list[str]:
         if any(_is_altered(word.casefold(), name.casefold()) for name in rivals):
             found.append(word)
     return found
+
+
+@lru_cache(maxsize=8)
+def _read(
+    sources: tuple[str, ...],
+) -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[tuple[str, str]]]:
+    """Return the names in the sources, the long ones among them, all words in lower case, and pairs of neighbours."""
+    names = frozenset(name for source in sources for name in _NAME.findall(source) if name[0].isupper())
+    spelled = [_WORD.findall(source) for source in sources]
+    known = frozenset(word.casefold() for words in spelled for word in words)
+    pairs = frozenset(pair for words in spelled for pair in pairwise(words))
+    return names, frozenset(name for name in names if len(name) >= LONG_NAME), known, pairs
 
 
 def _is_altered(word: str, name: str) -> bool:

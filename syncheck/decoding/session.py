@@ -242,11 +242,17 @@ class DecodingSession(Scoped):
         """Return True if there is a sentence to measure, and either every row has one or 64 tokens are held."""
         return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
 
-    def measure(self) -> list[list[SentenceSignals]]:
+    def measure(self, rows: Sequence[int] | None = None) -> list[list[SentenceSignals]]:
         """Measure the sentences closed in this round and return them, one list per row.
 
         Called once in a round, before :meth:`advance` or :meth:`select`. The no-context branch reads the sentences in
         one teacher-forced pass.
+
+        Parameters
+        ----------
+        rows
+            Indices of the rows that are measured, for a search that drops the others or knows their signals; their
+            lists are empty. None for all.
 
         Raises
         ------
@@ -257,13 +263,14 @@ class DecodingSession(Scoped):
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")
         if not any(row.closed for row in self.rows):
             return [[] for _ in self.rows]
-        longest = max(self._closed_columns(index) for index, row in enumerate(self.rows) if row.closed)
+        wanted = [i for i, row in enumerate(self.rows) if row.closed and (rows is None or i in rows)]
+        longest = max((self._closed_columns(index) for index in wanted), default=0)
         if self._columns.fed < longest:
             self._feed_pending()  # the last token's hidden state appears when it is fed
         self._contrast_to(longest)
         self._is_measured = True
         return [
-            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if row.closed else []
+            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if i in wanted else []
             for i, row in enumerate(self.rows)
         ]
 
