@@ -67,13 +67,15 @@ LOGGED = 40
 COPIES, ELSEWHERE = 1, 1
 """Claims added to a written group, so that matching words neither speak for nor against it alone."""
 SHARES = {
-    "written": 0.4, "snli": 0.14, "counterfactual-nli": 0.1, "conjnli": 0.08, "fever-symmetric": 0.05,
-    "fool-me-twice": 0.06, "med": 0.03, "defacto": 0.06, "bump": 0.03, "summedits": 0.02, "frank": 0.03,
+    "written": 0.33, "matched": 0.32, "snli": 0.06, "counterfactual-nli": 0.08, "conjnli": 0.02,
+    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "med": 0.01, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.01,
 }  # fmt: skip
 """Part of the groups that comes from each source."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
 WRITTEN = Path(__file__).with_name("claims")
+MATCHED = "[jk]-*.txt"
+"""Files whose neighbouring claims are pairs that differ in one thing."""
 RELATIONS = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": NOT_STATED}
 
 
@@ -245,9 +247,9 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
     ]
 
 
-def load_written(folder: Path) -> list[ContrastGroup]:
-    """Read written claims: ``P:`` begins a passage, ``+`` one supported, ``-`` contradicted, ``?`` neither."""
-    contexts = [context for path in sorted(folder.glob("*.txt")) for context in _written_in(path)]
+def load_written(folder: Path, pattern: str = "*.txt") -> list[ContrastGroup]:
+    """Read the files of a pattern: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither."""
+    contexts = [context for path in sorted(folder.glob(pattern)) for context in _written_in(path)]
     return [ContrastGroup(passages, claims, "written", "") for passages, claims in contexts]
 
 
@@ -418,9 +420,10 @@ def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row], 
 
 def _varied(group: ContrastGroup, rng: random.Random, written: Sequence[ContrastGroup]) -> ContrastGroup:
     """Draw some claims of a written group, add easy ones, and sometimes other passages."""
-    claims = list(group.claims)
-    rng.shuffle(claims)
-    group = with_easy_claims(replace(group, claims=tuple(claims[:WRITTEN_CLAIMS])), rng, written)
+    pairs = [group.claims[start : start + 2] for start in range(0, len(group.claims), 2)]
+    rng.shuffle(pairs)  # neighbours mostly are a pair that differs in one thing
+    claims = tuple(claim for pair in pairs for claim in pair)[:WRITTEN_CLAIMS]
+    group = with_easy_claims(replace(group, claims=claims), rng, written)
     return beside_others(group, rng, written) if rng.random() < 0.4 else group
 
 
@@ -480,13 +483,16 @@ def main() -> None:
     groups = {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
     groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
     groups |= {path.name: load_groups(path) for path in args.made}
-    groups["written"] = [g for g in written if not is_held_out(g)]
+    matched = load_written(args.written, MATCHED)
+    groups["matched"] = [g for g in matched if not is_held_out(g)]
+    groups["written"] = [g for g in written if not is_held_out(g) and g not in matched]
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
     heldout = [encoder.encode(g) for g in written if is_held_out(g)]
     base = encoder_of(encoder_weights()).to(torch.float32 if args.float32 else torch.bfloat16)
     run = Run(trainable(base, args.seed), args.output, hours=args.hours, seed=args.seed)
-    shares = SHARES | {path.name: 0.1 for path in args.made}
+    shares = {source: share for source, share in SHARES.items() if groups[source]}
+    shares |= {path.name: 0.1 for path in args.made}
     train(run, Sources(groups, shares, args.seed), encoder, heldout[:LOGGED], save_minutes=args.save_minutes)
     pack(run, args.packed, heldout)
 
