@@ -67,8 +67,8 @@ LOGGED = 40
 COPIES, ELSEWHERE = 1, 1
 """Claims added to a written group, so that matching words neither speak for nor against it alone."""
 SHARES = {
-    "written": 0.33, "matched": 0.32, "snli": 0.06, "counterfactual-nli": 0.08, "conjnli": 0.02,
-    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "med": 0.01, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.01,
+    "written": 0.33, "matched": 0.32, "snli": 0.06, "counterfactual-nli": 0.08, "conjnli": 0.02, "med": 0.01,
+    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.01,
 }  # fmt: skip
 """Part of the groups that comes from each source."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
@@ -248,7 +248,7 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
 
 
 def load_written(folder: Path, pattern: str = "*.txt") -> list[ContrastGroup]:
-    """Read the files of a pattern: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither."""
+    """Read a pattern's files: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither."""
     contexts = [context for path in sorted(folder.glob(pattern)) for context in _written_in(path)]
     return [ContrastGroup(passages, claims, "written", "") for passages, claims in contexts]
 
