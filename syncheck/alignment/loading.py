@@ -94,21 +94,27 @@ def load_aligner(
     Parameters
     ----------
     name
-        ``"bundled"``; ``"reader"``, :class:`ReaderAligner`; ``"none"``, which returns None; ``"minicheck"``,
-        ``"alignscore"``, ``"hhem"`` or ``"nli"``, the best published checkpoint of that kind in the local cache of
-        Hugging Face; ``"auto"``, the best of these, or the bundled one where the cache has none; for these nothing is
-        downloaded. An AlignScore ``.ckpt``, a file or
-        ``owner/repository/file.ckpt`` of the Hugging Face hub, or a converted folder; a folder of the bundled aligner's
-        format; ``"critic:"`` and a Self-RAG checkpoint; ``"spans:"`` and an instruction-tuned checkpoint that is asked
-        for unsupported spans; ``"minicheck:"`` and a MiniCheck checkpoint; otherwise a folder or name of a Hugging Face
-        checkpoint.
+        One of
+
+        - ``"bundled"``, :class:`BundledAligner`; ``"reader"``, :class:`ReaderAligner`; ``"none"``, which returns None;
+        - ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``: the best published checkpoint of that kind in the
+          local cache of Hugging Face; ``"auto"``: the best of these, or the bundled aligner if the cache has none.
+          Nothing is downloaded;
+        - an AlignScore checkpoint: a ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face Hub, or a
+          converted folder;
+        - a folder in the bundled aligner's format;
+        - ``"minicheck:"``, ``"critic:"`` (Self-RAG) or ``"spans:"`` (an instruction-tuned model that lists unsupported
+          spans), followed by a folder or the name of a checkpoint;
+        - the folder or name of a classifier of entailment.
     backbone
-        For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs; None takes the
-        one that the checkpoint names, see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
+        For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs. None takes the
+        one that the checkpoint names; see :func:`~syncheck.alignment.alignscore_checkpoint.load_alignscore`.
     mode, overflow
-        For AlignScore, ``"nli_sp"`` and ``"split"`` if None; see :class:`AlignScoreAligner`.
+        For AlignScore; see :class:`AlignScoreAligner`. None stands for ``"nli_sp"`` and ``"split"``.
     entailment
-        For a classifier: index of the class that means "supported"; None finds it by its name in the config.
+        For a classifier: index of the class that means "supported". None finds it by its name in the config.
+    device
+        Where the network runs.
 
     Raises
     ------

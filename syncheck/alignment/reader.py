@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 PREMISE_TOKENS, CLAIM_TOKENS = 390, 100
-"""Most tokens that are read at once; longer contexts and claims are cut into parts."""
+"""Largest number of tokens of passages and of a claim that are read at once; longer ones are cut into parts."""
 BATCH_TOKENS = 512
-"""Of claims that are read at once."""
+"""Number of tokens of claims that are read at once, at most, unless one claim has more."""
 KEPT_PROMPTS = 8
-"""Prompts whose passages stay read: 0.07 MB a token."""
+"""Number of prompts for which what was read is kept: 0.07 MB a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,29 @@ class _Part:
 
 
 class ReaderAligner(OfNetwork):
-    """Scores claims by reading: supported, contradicted or not stated.
+    """Aligner that reads: whether the passages support a claim, contradict it, or do not state it.
 
     Parameters
     ----------
     network
         The encoder and its head, in evaluation mode.
     tokenizer
-        The encoder's, without truncation and padding.
+        The tokenizer of the encoder, without truncation and padding.
     name
-        Stored with a monitor.
+        The name that a saved monitor asks for when it is loaded.
+
+    Attributes
+    ----------
+    languages : frozenset of str
+        English alone.
 
     Notes
     -----
-    The passages are read once, and each claim after them as if it stood alone: claims do not see each other. What
-    was read is kept as long as the index of the prompt (:class:`~syncheck.alignment.protocol.IndexedAligner`), for
-    the last ``KEPT_PROMPTS`` of them, so a claim costs the tokens of the claim. A context of more than
-    ``PREMISE_TOKENS`` tokens is cut between sentences; the score is the highest over its parts. A claim of more
-    than ``CLAIM_TOKENS`` is cut too; each part needs support.
+    The passages are read once, and each claim after them; claims do not see each other. What was read of a prompt is
+    kept with its index (:class:`~syncheck.alignment.protocol.IndexedAligner`), for the last ``KEPT_PROMPTS`` prompts,
+    so a claim costs only its own tokens. A context of more than ``PREMISE_TOKENS`` tokens is cut between sentences, and
+    the score is the highest over its parts. A claim of more than ``CLAIM_TOKENS`` is cut too, and its score is the
+    lowest over its parts.
     """
 
     languages = frozenset({"en"})
@@ -79,7 +84,14 @@ class ReaderAligner(OfNetwork):
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
-        """Load a folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``; None for the packaged.
+        """Load the packaged reader, or one from a folder.
+
+        Parameters
+        ----------
+        path
+            Folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``; None loads the packaged one.
+        device
+            Where the network runs.
 
         Raises
         ------
@@ -92,9 +104,15 @@ class ReaderAligner(OfNetwork):
         return cls(network.to(device), tokenizer, name="reader" if path is None else str(path))
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.alignment.protocol.Aligner`. No context: score 0, no evidence.
+        """Score each claim as :class:`~syncheck.alignment.protocol.Aligner` describes.
 
-        The evidence is the sentence that shares most with the claim in the part of the context that decided.
+        The evidence is the sentence that shares most with the claim in the part of the context that decided. Without
+        context the score is 0, and there is no evidence.
+
+        Raises
+        ------
+        WrongTypeError
+            If passages or claims are not sequences of strings.
         """
         check_asked(passages, claims)
         return self.align_indexed(EvidenceIndex(passages), claims)

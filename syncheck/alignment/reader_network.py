@@ -35,7 +35,7 @@ FORMAT = "syncheck.reader.v2"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
-"""Outputs of the head."""
+"""Indices of the outputs of the head."""
 HEAD_WIDTH = 256
 BEGIN, END = 0, 2
 """Ids of MPNet's special tokens."""
@@ -201,7 +201,7 @@ def _packaged() -> list[Path]:
 
 
 def can_read() -> bool:
-    """Return whether the encoder of the packaged reader is there."""
+    """Return True if the encoder of the packaged reader is in the cache or installed."""
     return _cached() is not None or bool(_packaged())
 
 

@@ -409,10 +409,10 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--aligner`` and the options of its kinds; ``default`` ends its help."""
     parser.add_argument(
         "--aligner",
-        help="model that says how well passages support a sentence: 'bundled', 'none', 'minicheck', 'alignscore', "
-        "'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of all these), an AlignScore "
-        ".ckpt or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or "
-        f"spans:PATH (a language model that lists unsupported spans){default}",
+        help="model that says how well passages support a sentence: 'bundled', 'reader', 'none', 'minicheck', "
+        "'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of these), an "
+        "AlignScore .ckpt or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH "
+        f"(Self-RAG), or spans:PATH (a language model that lists unsupported spans){default}",
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
     add = group.add_argument
