@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from inspect import cleandoc
 from typing import Any, TypeVar, get_args
 
 from syncheck.config import LineBreaks
@@ -31,75 +33,83 @@ def number(
 
 count = number(int, lambda value: value >= 1, "a whole number of at least 1")
 share = number(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
-_index = number(int, lambda value: value >= 0, "a whole number of at least 0")
-_positive = number(float, lambda value: 0 < value < math.inf, "a finite number above 0")
+index = number(int, lambda value: value >= 0, "a whole number of at least 0")
+positive = number(float, lambda value: 0 < value < math.inf, "a finite number above 0")
 positive_share = number(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 open_share = number(float, lambda value: 0 < value < 1, "a number above 0 and below 1")
 
+_KINDS: Mapping[str, Callable[[str], object]] = {
+    "N": count,
+    "SEED": int,
+    "SCORE": share,
+    "SECONDS": positive,
+    "BYTES": count,
+    "THRESHOLD": lambda text: text if text == "calibrated" else share(text),
+}
+"""Parsers of values, by what a table of options calls them; other values are strings."""
 
-def _threshold(text: str) -> float | str:
-    return text if text == "calibrated" else share(text)
+
+def add_options(parser: argparse._ActionsContainer, table: str, **more: Mapping[str, Any]) -> None:
+    """Add the options of a table, whose rows read ``--option VALUE = default  help``; indented lines continue a row.
+
+    Choices are written ``a|b``, a value that may repeat is ``VALUE...``, and an option alone is a switch. ``more`` has
+    further arguments of ``add_argument``, by the name of the option.
+    """
+    for row in re.split(r"\n(?=\S)", cleandoc(table)):
+        head, *text = re.split(r"\s{2,}", row)
+        names, _, default = head.partition(" = ")
+        option, _, value = names.partition(" ")
+        name = option.partition("/")[0].lstrip("-").replace("-", "_")
+        given: dict[str, Any] = {"help": " ".join(text) or None}
+        if default:
+            given["default"] = default
+        if "|" in value:
+            given["choices"] = value.split("|")
+        elif value:
+            metavar = value.removesuffix("...")
+            given |= {"metavar": metavar, "type": _KINDS.get(metavar), "nargs": "+" if value != metavar else None}
+        elif name not in more:
+            given["action"] = "store_true"
+        parser.add_argument(*option.split("/"), **given | dict(more.get(name, {})))
 
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``demo``."""
-    add = parser.add_argument
-    add("--question", metavar="TEXT", help="your own question; needs --context (six bundled questions)")
-    add("--context", metavar="FILE", help="text file with the passages for --question, one per paragraph")
-    add("--report", default="report.html", metavar="FILE", help="file for the HTML page (%(default)s)")
+    add_options(
+        parser,
+        """
+        --question TEXT  your own question; needs --context (six bundled questions)
+        --context FILE  text file with the passages for --question, one per paragraph
+        --report FILE = report.html  file for the HTML page (%(default)s)
+        """,
+    )
     add_length(parser, default=160)
-    add("--seed", type=int, default=0, help="seed for the sampling of FOD's search (%(default)s)")
+    add_options(parser, "--seed SEED = 0  seed for the sampling of FOD's search (%(default)s)")
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``score``."""
-    add = parser.add_argument
     add_model(parser)
     _add_files(parser)
     _add_prior(parser)
-    add("--tokens", action="store_true", help="also write the signals of every token (off)")
-    add(
-        "--batch-tokens",
-        type=count,
-        metavar="N",
-        help="if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
-    )
-    add(
-        "--sentences",
-        choices=("found", "given"),
-        default="found",
-        help="find the sentences in the response, or use those given in the record (%(default)s)",
-    )
-    add(
-        "--lid-reference",
-        metavar="FILE",
-        help="reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is "
-        "null)",
-    )
-    add(
-        "--spans",
-        nargs="?",
-        const="bundled",
-        metavar="DIR",
-        help="also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span "
-        "model's folder",
-    )
-    add(
-        "--html",
-        metavar="FILE",
-        help="also write the report as an HTML page; with --spans, it shows the wrong characters",
-    )
-    add(
-        "--fail-under",
-        type=share,
-        metavar="SCORE",
-        help="exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
-        "with a letter or digit but no score, an empty response or context, an empty input (never)",
-    )
-    add(
-        "--allow-unscored",
-        action="store_true",
-        help="with --fail-under: do not fail on what could not be checked (it fails)",
+    add_options(
+        parser,
+        """
+        --tokens  also write the signals of every token (off)
+        --batch-tokens N  if --output is a store: largest number of tokens scored at once (cpu: one response, cuda:
+            16384)
+        --sentences found|given = found  find the sentences in the response, or use those given in the record
+            (%(default)s)
+        --lid-reference FILE  reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H)
+            (none: LID is null)
+        --spans DIR  also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span
+            model's folder
+        --html FILE  also write the report as an HTML page; with --spans, it shows the wrong characters
+        --fail-under SCORE  exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked:
+            a sentence with a letter or digit but no score, an empty response or context, an empty input (never)
+        --allow-unscored  with --fail-under: do not fail on what could not be checked (it fails)
+        """,
+        spans={"nargs": "?", "const": "bundled"},
     )
 
 
@@ -109,37 +119,46 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
     _add_prior(parser)
     group = parser.add_argument_group("answers")
-    add = group.add_argument
-    add("--decoder", choices=DECODERS, default="greedy", help="decoding method (%(default)s)")
+    add_options(group, "--decoder = greedy  decoding method (%(default)s)", decoder={"choices": DECODERS})
     add_length(group, default=256)
-    add("--seed", type=int, default=0, help="seed for sampling, the same for each record (%(default)s)")
-    add("--temperature", type=_positive, metavar="T", help="for sample (1), fod, rerank and best-of-n (0.9)")
-    add("--top-p", type=positive_share, metavar="P", help="for sample (1), fod, rerank and best-of-n (0.95)")
+    add_options(
+        group,
+        """
+        --seed SEED = 0  seed for sampling, the same for each record (%(default)s)
+        --temperature T  for sample (1), fod, rerank and best-of-n (0.9)
+        --top-p P  for sample (1), fod, rerank and best-of-n (0.95)
+        """,
+        temperature={"type": positive},
+        top_p={"type": positive_share},
+    )
     _add_search(parser)
-    add = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n").add_argument
-    add("--samples", type=count, metavar="N", help="number of answers to choose from (6)")
-    add(
-        "--rerank-by",
-        choices=("syncheck", "likelihood", "aligner"),
-        help="for rerank: choose by the mean score, log-probability or support (syncheck)",
+    add_options(
+        parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n"),
+        """
+        --samples N  number of answers to choose from (6)
+        --rerank-by syncheck|likelihood|aligner  for rerank: choose by the mean score, log-probability or support
+            (syncheck)
+        --reward mean|lowest  for best-of-n: choose by an answer's mean or lowest score (mean)
+        """,
     )
-    add("--reward", choices=("mean", "lowest"), help="for best-of-n: choose by an answer's mean or lowest score (mean)")
-    add = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch").add_argument
-    add(
-        "--alpha",
-        type=float,
-        help="strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)",
+    add_options(
+        parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch"),
+        """
+        --alpha ALPHA  strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)
+        --plausibility SHARE  drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)
+        """,
+        alpha={"type": float},
+        plausibility={"type": float},
     )
-    add(
-        "--plausibility",
-        type=float,
-        metavar="SHARE",
-        help="drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)",
+    add_options(
+        parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two options"),
+        """
+        --flare-threshold P  retrieve if a token's probability is below this
+        --passages FILE  text file with the texts to retrieve from, one per paragraph
+        --max-retrievals N  largest number of retrievals per answer (8)
+        """,
+        flare_threshold={"type": float},
     )
-    add = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two options").add_argument
-    add("--flare-threshold", type=float, metavar="P", help="retrieve if a token's probability is below this")
-    add("--passages", metavar="FILE", help="text file with the texts to retrieve from, one per paragraph")
-    add("--max-retrievals", type=count, metavar="N", help="largest number of retrievals per answer (8)")
 
 
 def add_gateway(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +178,7 @@ def add_gateway(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--upstream-timeout",
-        type=_positive,
+        type=positive,
         default=60.0,
         metavar="SECONDS",
         help="longest wait for the upstream to send something (%(default)g)",
@@ -207,7 +226,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     add("--max-running", type=count, default=4, metavar="N", help="largest number of answers at one time (%(default)s)")
     add(
         "--max-waiting",
-        type=_index,
+        type=index,
         default=32,
         metavar="N",
         help="largest number of waiting requests; further ones get status 429 (%(default)s)",
@@ -215,14 +234,14 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     add("--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="largest size of a request (%(default)s)")
     add(
         "--timeout",
-        type=_positive,
+        type=positive,
         default=300.0,
         metavar="SECONDS",
         help="longest time for an answer, including waiting (%(default)g)",
     )
     add(
         "--resume-seconds",
-        type=_positive,
+        type=positive,
         default=60.0,
         metavar="SECONDS",
         help="how long an answer is kept for a client that may reconnect (%(default)g)",
@@ -230,51 +249,33 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group(
-        "FOD",
-        "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate --risk`; "
-        "no sentence below it is released. Its guarantee does not cover the search of fod",
-    ).add_argument
-    for name, of in (("--backtrack-threshold", "tau 1, for all three"), ("--prune-threshold", "tau 2, for fod")):
-        add(name, type=_threshold, metavar="SCORE", help=f"{of}: 0 to 1, or 'calibrated' (the monitor's own)")
-    add(
-        "--propose",
-        choices=("sample", "branch"),
-        help="what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
-        "its least certain tokens and hide it if that fails (branch) (sample)",
-    )
-    add(
-        "--branches",
-        type=count,
-        metavar="M",
-        help="with --propose branch: number of tokens at which another choice is tried (4)",
-    )
-    add(
-        "--max-skips",
-        type=int,
-        metavar="N",
-        help="with --propose branch: largest number of hidden sentences per answer (2)",
-    )
-    add("--beam-size", type=count, metavar="K", help="number of answers that fod keeps after each round (2)")
-    add("--samples-per-step", type=count, metavar="S", help="number of sentences that fod samples per round (6)")
-    add(
-        "--share-samples",
-        action="store_true",
-        default=None,
-        help="for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for each beam)",
-    )
-    add("--until", choices=("any", "all"), help="for fod: stop when any kept beam has ended, or when all have (any)")
-    add("--max-sentences", type=count, metavar="N", help="for fod and fod-backtrack: largest number of sentences (32)")
-    add(
-        "--on-exhausted",
-        choices=("stop", "abstain", "annotate"),
-        help="for fod: what to do when no candidate sentence passes (stop)",
-    )
-    add(
-        "--message",
-        metavar="TEXT",
-        help="text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages do not "
-        "let me say more.)",
+    add_options(
+        parser.add_argument_group(
+            "FOD",
+            "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate "
+            "--risk`; no sentence below it is released. Its guarantee does not cover the search of fod",
+        ),
+        """
+        --backtrack-threshold THRESHOLD  tau 1, for all three: 0 to 1, or 'calibrated' (the monitor's own)
+        --prune-threshold THRESHOLD  tau 2, for fod: 0 to 1, or 'calibrated' (the monitor's own)
+        --propose sample|branch  what fod does with a sentence below tau 1: search over sampled sentences (sample), or
+            rewrite it from its least certain tokens and hide it if that fails (branch) (sample)
+        --branches M  with --propose branch: number of tokens at which another choice is tried (4)
+        --max-skips N  with --propose branch: largest number of hidden sentences per answer (2)
+        --beam-size K  number of answers that fod keeps after each round (2)
+        --samples-per-step S  number of sentences that fod samples per round (6)
+        --share-samples  for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for
+            each beam)
+        --until any|all  for fod: stop when any kept beam has ended, or when all have (any)
+        --max-sentences N  for fod and fod-backtrack: largest number of sentences (32)
+        --on-exhausted stop|abstain|annotate  for fod: what to do when no candidate sentence passes (stop)
+        --message TEXT  text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages
+            do not let me say more.)
+        """,
+        **dict.fromkeys(("backtrack_threshold", "prune_threshold"), {"metavar": "SCORE"}),
+        **dict.fromkeys(("branches", "beam_size", "samples_per_step"), {"type": count}),
+        max_skips={"type": int},
+        share_samples={"action": "store_true", "default": None},
     )
 
 
@@ -309,11 +310,11 @@ def add_export_generate(parser: argparse.ArgumentParser) -> None:
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``plan``."""
     add = parser.add_argument
-    add("--answers", required=True, type=_positive, metavar="N", help="number of answers, such as 1e6")
-    add("--context-tokens", required=True, type=_positive, metavar="N", help="mean number of tokens in a prompt")
+    add("--answers", required=True, type=positive, metavar="N", help="number of answers, such as 1e6")
+    add("--context-tokens", required=True, type=positive, metavar="N", help="mean number of tokens in a prompt")
     add(
         "--answer-tokens",
-        type=_positive,
+        type=positive,
         default=150,
         metavar="N",
         help="mean number of tokens in an answer (%(default)s)",
@@ -327,7 +328,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help="numbers of scoring processes to compare (1 8 64)",
     )
     add("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
-    add("--price-per-hour", type=_positive, metavar="P", help="price of one worker per hour, to estimate the cost")
+    add("--price-per-hour", type=positive, metavar="P", help="price of one worker per hour, to estimate the cost")
     add(
         "--rates",
         metavar="FILE",
@@ -356,79 +357,72 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``convert-aligner``."""
-    parser.add_argument("--aligner", required=True, metavar="FILE", help="an AlignScore .ckpt")
+    add_options(parser, "--aligner FILE  an AlignScore .ckpt", aligner={"required": True})
     _add_backbone(parser)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to pass to --aligner afterwards")
+    add_options(parser, "--output DIR  folder to pass to --aligner afterwards", output={"required": True})
 
 
 def _add_prior(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--prior",
-        type=float,
-        metavar="SHARE",
-        help="expected share of faithful sentences, which shifts every score (the share in the monitor's training)",
-    )
+    about = "expected share of faithful sentences, which shifts every score (the share in the monitor's training)"
+    add_options(parser, f"--prior SHARE  {about}", prior={"type": float})
 
 
 def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
     """Add options for model, aligner and segmentation; ``monitor`` is False for a command that trains one."""
-    add = parser.add_argument_group("model").add_argument
-    add("--model", metavar="DIR_OR_ID", help="causal language model (the bundled one)")
+    group = parser.add_argument_group("model")
+    add_options(group, "--model DIR_OR_ID  causal language model (the bundled one)")
     if monitor:
-        add(
-            "--monitor",
-            metavar="DIR",
-            help="monitor trained for --model, or 'generic', the bundled one that reads text alone (the kit's own)",
+        add_options(
+            group,
+            """
+            --monitor DIR  monitor trained for --model, or 'generic', the bundled one that reads text alone (the kit's
+                own)
+            --trust TYPE...  full names of the types that a scikit-learn classifier in --monitor may contain; the error
+                for a missing one lists them (none)
+            """,
         )
-        add(
-            "--trust",
-            nargs="+",
-            metavar="TYPE",
-            help="full names of the types that a scikit-learn classifier in --monitor may contain; the error for a "
-            "missing one lists them (none)",
-        )
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="where the model runs (%(default)s)")
+    add_options(group, "--device cpu|cuda = cpu  where the model runs (%(default)s)")
     untrained = "for a --model without --monitor" if monitor else ""
     alone = "not with --monitor; without --schema and --lid-reference, its support is the score (bundled)"
     add_aligner(parser, f"; {alone}" if monitor else " (bundled)")
-    add = parser.add_argument_group(
-        "sentences", f"by default from NLTK's untrained Punkt{untrained and '; only '}{untrained}"
-    ).add_argument
-    add(
-        "--abbreviations",
-        choices=("english",),
-        help="list of abbreviations whose full stop does not end a sentence (none)",
+    add_options(
+        parser.add_argument_group(
+            "sentences", f"by default from NLTK's untrained Punkt{untrained and '; only '}{untrained}"
+        ),
+        """
+        --abbreviations  list of abbreviations whose full stop does not end a sentence (none)
+        --line-breaks  which line breaks end a sentence (none)
+        --cjk-stops  end sentences at Chinese and Japanese full stops (off)
+        --clauses  also end sentences at commas, semicolons and colons (off)
+        --sentences-together N  treat N sentences as one (1)
+        """,
+        abbreviations={"choices": ("english",)},
+        line_breaks={"choices": get_args(LineBreaks)},
     )
-    add("--line-breaks", choices=get_args(LineBreaks), help="which line breaks end a sentence (none)")
-    add("--cjk-stops", action="store_true", help="end sentences at Chinese and Japanese full stops (off)")
-    add("--clauses", action="store_true", help="also end sentences at commas, semicolons and colons (off)")
-    add("--sentences-together", type=count, metavar="N", help="treat N sentences as one (1)")
 
 
 def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--aligner`` and the options of its kinds; ``default`` ends its help."""
-    parser.add_argument(
-        "--aligner",
-        help="model that says how well passages support a sentence: 'bundled', 'reader', 'none', 'minicheck', "
-        "'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of these), an "
-        "AlignScore .ckpt or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH "
-        f"(Self-RAG), or spans:PATH (a language model that lists unsupported spans){default}",
+    add_options(
+        parser,
+        f"""
+        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader', 'none',
+            'minicheck', 'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of
+            these), an AlignScore .ckpt or converted folder, the folder or name of a classifier, minicheck:PATH,
+            critic:PATH (Self-RAG), or spans:PATH (a language model that lists unsupported spans){default}
+        """,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
-    add = group.add_argument
     _add_backbone(group)
-    add("--aligner-mode", choices=("nli_sp", "nli", "bin_sp", "bin"), help="for AlignScore: evaluation mode (nli_sp)")
-    add(
-        "--aligner-overflow",
-        choices=("split", "cut"),
-        help="for AlignScore, if a context exceeds its window: score all parts, or cut the end as its own code does "
-        "(split)",
-    )
-    add(
-        "--aligner-entailment",
-        type=_index,
-        metavar="N",
-        help="for a classifier: index of the class that means supported",
+    add_options(
+        group,
+        """
+        --aligner-mode nli_sp|nli|bin_sp|bin  for AlignScore: evaluation mode (nli_sp)
+        --aligner-overflow split|cut  for AlignScore, if a context exceeds its window: score all parts, or cut the end
+            as its own code does (split)
+        --aligner-entailment N  for a classifier: index of the class that means supported
+        """,
+        aligner_entailment={"type": index},
     )
 
 
@@ -438,40 +432,28 @@ def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add_backbone(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--aligner-backbone",
-        metavar="DIR_OR_ID",
-        help="for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
-        "or the model that the checkpoint names)",
+    add_options(
+        parser,
+        """
+        --aligner-backbone DIR_OR_ID  for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder
+            beside the checkpoint, or the model that the checkpoint names)
+        """,
     )
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--input",
-        default="-",
-        metavar="PATH",
-        help="JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
-    )
-    add(
-        "--output",
-        default="-",
-        metavar="PATH",
-        help="JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
-        "end, that keeps rows as Parquet and continues after a kill",
-    )
-    add(
-        "--format",
-        choices=("jsonl", "human", "compact"),
-        default="jsonl",
-        help="jsonl: for programs; human: one line per sentence; compact: one line per answer with id, lowest score, "
-        "number of sentences and the lowest-scoring sentence, separated by tabs (%(default)s)",
-    )
-    add(
-        "--resume",
-        action="store_true",
-        help="keep the answers in --output and continue; refused if records, models or options changed (off)",
+    add_options(
+        parser,
+        """
+        --input PATH = -  JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input
+            (%(default)s)
+        --output PATH = -  JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a
+            slash at the end, that keeps rows as Parquet and continues after a kill
+        --format jsonl|human|compact = jsonl  jsonl: for programs; human: one line per sentence; compact: one line per
+            answer with id, lowest score, number of sentences and the lowest-scoring sentence, separated by tabs
+            (%(default)s)
+        --resume  keep the answers in --output and continue; refused if records, models or options changed (off)
+        """,
     )
     add_engine(parser.add_argument_group("corpus", "if --output is a store"))
 
@@ -490,10 +472,4 @@ def add_engine(parser: argparse._ActionsContainer) -> None:
 
 def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
     """Add the option for the limit on an answer's tokens."""
-    parser.add_argument(
-        "--max-new-tokens",
-        type=count,
-        default=default,
-        metavar="N",
-        help="largest number of tokens in an answer (%(default)s)",
-    )
+    add_options(parser, f"--max-new-tokens N = {default}  largest number of tokens in an answer (%(default)s)")
