@@ -163,36 +163,25 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
 
 def add_gateway(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gateway``."""
-    parser.add_argument(
-        "--upstream",
-        required=True,
-        metavar="URL",
-        help="URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1",
-    )
+    url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
+    add_options(parser, f"--upstream URL  {url}", upstream={"required": True})
     _add_server(parser)
-    group = parser.add_argument_group("upstream")
-    group.add_argument(
-        "--upstream-key-file",
-        metavar="FILE",
-        help="API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)",
-    )
-    group.add_argument(
-        "--upstream-timeout",
-        type=positive,
-        default=60.0,
-        metavar="SECONDS",
-        help="longest wait for the upstream to send something (%(default)g)",
+    add_options(
+        parser.add_argument_group("upstream"),
+        """
+        --upstream-key-file FILE  API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)
+        --upstream-timeout SECONDS = 60  longest wait for the upstream to send something (%(default)s)
+        """,
     )
     add_model(parser)
 
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``serve``."""
-    parser.add_argument(
-        "--decoder",
-        choices=[name for name in DECODERS if name != "flare"],
-        default="greedy",
-        help="decoding method, unless a request chooses another (%(default)s)",
+    add_options(
+        parser,
+        "--decoder = greedy  decoding method, unless a request chooses another (%(default)s)",
+        decoder={"choices": [name for name in DECODERS if name != "flare"]},
     )
     add_length(parser, default=256)
     _add_server(parser)
@@ -200,51 +189,31 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--failing",
-        choices=("closed", "open"),
-        default="closed",
-        help="if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
+    add_options(
+        parser,
+        """
+        --failing closed|open = closed  if text cannot be checked: return an error (closed), or pass it on and mark it
+            (open) (%(default)s)
+        --host HOST = 127.0.0.1  address to listen on (%(default)s: only this machine)
+        --port PORT = 8100  port to listen on (%(default)s)
+        --reveal verified|immediate = verified  send text with its score (verified) or as it arrives (immediate), unless
+            a request chooses (%(default)s)
+        --stop-below SCORE  end an answer at the first sentence that scores below SCORE, unless a request chooses
+            (never)
+        """,
+        port={"type": count},
     )
-    add("--host", default="127.0.0.1", help="address to listen on (%(default)s: only this machine)")
-    add("--port", type=count, default=8100, help="port to listen on (%(default)s)")
-    add(
-        "--reveal",
-        choices=("verified", "immediate"),
-        default="verified",
-        help="send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
-    )
-    add(
-        "--stop-below",
-        type=share,
-        metavar="SCORE",
-        help="end an answer at the first sentence that scores below SCORE, unless a request chooses (never)",
-    )
-    add = parser.add_argument_group("limits").add_argument
-    add("--api-key-file", metavar="FILE", help="key that clients must send ($SYNCHECK_API_KEY, or none)")
-    add("--max-running", type=count, default=4, metavar="N", help="largest number of answers at one time (%(default)s)")
-    add(
-        "--max-waiting",
-        type=index,
-        default=32,
-        metavar="N",
-        help="largest number of waiting requests; further ones get status 429 (%(default)s)",
-    )
-    add("--max-body", type=count, default=2 * 2**20, metavar="BYTES", help="largest size of a request (%(default)s)")
-    add(
-        "--timeout",
-        type=positive,
-        default=300.0,
-        metavar="SECONDS",
-        help="longest time for an answer, including waiting (%(default)g)",
-    )
-    add(
-        "--resume-seconds",
-        type=positive,
-        default=60.0,
-        metavar="SECONDS",
-        help="how long an answer is kept for a client that may reconnect (%(default)g)",
+    add_options(
+        parser.add_argument_group("limits"),
+        f"""
+        --api-key-file FILE  key that clients must send ($SYNCHECK_API_KEY, or none)
+        --max-running N = 4  largest number of answers at one time (%(default)s)
+        --max-waiting N = 32  largest number of waiting requests; further ones get status 429 (%(default)s)
+        --max-body BYTES = {2 * 2**20}  largest size of a request (%(default)s)
+        --timeout SECONDS = 300  longest time for an answer, including waiting (%(default)s)
+        --resume-seconds SECONDS = 60  how long an answer is kept for a client that may reconnect (%(default)s)
+        """,
+        max_waiting={"type": index},
     )
 
 
@@ -281,30 +250,31 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
-    parser.add_argument("--model", metavar="DIR_OR_ID", help="also load this model and check that it can be monitored")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="required device (%(default)s)")
+    add_options(
+        parser,
+        """
+        --model DIR_OR_ID  also load this model and check that it can be monitored
+        --device cpu|cuda = cpu  required device (%(default)s)
+        """,
+    )
 
 
 def add_completion(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``completion``."""
-    parser.add_argument(
-        "shell",
-        choices=("bash", "zsh", "tcsh"),
-        help='the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc',
-    )
+    add_options(parser, 'shell bash|zsh|tcsh  the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc')
 
 
 def add_export_generate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``export-generate``."""
-    add = parser.add_argument
-    add("directory", metavar="DIR", help="folder to write; pass it as custom_generate=DIR")
-    add(
-        "--monitor",
-        default="generic",
-        metavar="DIR",
-        help="folder of a trained monitor, which must not be moved later, or its repository on the Hub (%(default)s)",
+    add_options(
+        parser,
+        """
+        directory DIR  folder to write; pass it as custom_generate=DIR
+        --monitor DIR = generic  folder of a trained monitor, which must not be moved later, or its repository on the
+            Hub (%(default)s)
+        --revision REVISION  branch, tag or commit of the repository (its main branch)
+        """,
     )
-    add("--revision", help="branch, tag or commit of the repository (its main branch)")
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -339,20 +309,16 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``report``."""
-    add = parser.add_argument
-    add(
-        "input",
-        metavar="SCORES",
-        help="output of score or generate: a JSON Lines file, a store, or - for standard input",
+    add_options(
+        parser,
+        """
+        input SCORES  output of score or generate: a JSON Lines file, a store, or - for standard input
+        --html FILE = report.html  file for the page (%(default)s)
+        --records FILE  the scored records, to show their questions and, if they have labels, ROC, reliability and
+            risk-coverage curves
+        --title TITLE = Scored answers  heading of the page (%(default)s)
+        """,
     )
-    add("--html", default="report.html", metavar="FILE", help="file for the page (%(default)s)")
-    add(
-        "--records",
-        metavar="FILE",
-        help="the scored records, to show their questions and, if they have labels, ROC, reliability and "
-        "risk-coverage curves",
-    )
-    add("--title", default="Scored answers", help="heading of the page (%(default)s)")
 
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:
