@@ -279,32 +279,23 @@ def add_export_generate(parser: argparse.ArgumentParser) -> None:
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``plan``."""
-    add = parser.add_argument
-    add("--answers", required=True, type=positive, metavar="N", help="number of answers, such as 1e6")
-    add("--context-tokens", required=True, type=positive, metavar="N", help="mean number of tokens in a prompt")
-    add(
-        "--answer-tokens",
-        type=positive,
-        default=150,
-        metavar="N",
-        help="mean number of tokens in an answer (%(default)s)",
+    add_options(
+        parser,
+        """
+        --answers N  number of answers, such as 1e6
+        --context-tokens N  mean number of tokens in a prompt
+        --answer-tokens N = 150  mean number of tokens in an answer (%(default)s)
+        --workers N...  numbers of scoring processes to compare (1 8 64)
+        --batch-tokens N  as for score (one response at a time)
+        --price-per-hour P  price of one worker per hour, to estimate the cost
+        --rates FILE  rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their
+            machine)
+        --output FILE  the estimates as JSON
+        """,
+        **dict.fromkeys(("answers", "context_tokens"), {"type": positive, "required": True}),
+        **dict.fromkeys(("answer_tokens", "price_per_hour"), {"type": positive}),
+        workers={"default": [1, 8, 64]},
     )
-    add(
-        "--workers",
-        type=count,
-        nargs="+",
-        default=[1, 8, 64],
-        metavar="N",
-        help="numbers of scoring processes to compare (1 8 64)",
-    )
-    add("--batch-tokens", type=count, metavar="N", help="as for score (one response at a time)")
-    add("--price-per-hour", type=positive, metavar="P", help="price of one worker per hour, to estimate the cost")
-    add(
-        "--rates",
-        metavar="FILE",
-        help="rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
-    )
-    add("--output", metavar="FILE", help="the estimates as JSON")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -426,14 +417,14 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def add_engine(parser: argparse._ActionsContainer) -> None:
     """Add the options for answering a corpus."""
-    add = parser.add_argument
-    add(
-        "--engine",
-        choices=("local", "ray"),
-        help="where records are processed: in this process, or on a Ray cluster (local)",
+    add_options(
+        parser,
+        """
+        --engine local|ray  where records are processed: in this process, or on a Ray cluster (local)
+        --workers N  with --engine ray: number of worker processes (1)
+        --part-size N  number of records per part; a kill loses at most one part (64)
+        """,
     )
-    add("--workers", type=count, metavar="N", help="with --engine ray: number of worker processes (1)")
-    add("--part-size", type=count, metavar="N", help="number of records per part; a kill loses at most one part (64)")
 
 
 def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
