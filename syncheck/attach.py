@@ -322,11 +322,6 @@ class Watch(BatchWatch):
     Forward hooks read the raw logits, the hidden states and the ids that are fed, however the loop chooses its tokens.
     A sentence is scored when the first token after it is fed, before the next token can be chosen. The hooks are
     removed on exit. Signals equal those of ``Monitor.generate`` and ``Monitor.score`` on the same ids.
-
-    Attributes
-    ----------
-    processors : LogitsProcessorList
-        For ``generate(logits_processor=...)``: changes no score, but checks the ids.
     """
 
     @property

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -23,6 +23,7 @@ from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_o
 from syncheck.config import MonitorConfig, SegmenterConfig, Template
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import check_digests, read_object, write_digests
+from syncheck.given import check_choice
 from syncheck.pretrained import same_weights, weights_sha256
 from syncheck.schemas import feature_schema, needs_signals
 from syncheck.signals import LidReferences
@@ -218,8 +219,7 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         cut: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields["segmenter"].items()}
         fields["segmenter"] = SegmenterConfig(**cut)
         decided = MonitorConfig(**fields)
-        if decided.template not in get_args(Template):
-            raise InputError(f"template must be one of {get_args(Template)}; found {decided.template!r}")
+        check_choice(decided.template, "template", Template)
         return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error

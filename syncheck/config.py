@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from syncheck.errors import InputError
-from syncheck.given import check_sequence, check_share
+from syncheck.given import check_choice, check_sequence, check_share
 from syncheck.schemas import needs_lid
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
@@ -90,8 +90,7 @@ class SegmenterConfig:
         for name in ("cjk_stops", "clauses"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be True or False; found {getattr(self, name)!r}")
-        if self.line_breaks not in get_args(LineBreaks):
-            raise InputError(f"line_breaks must be one of {get_args(LineBreaks)}; found {self.line_breaks!r}")
+        check_choice(self.line_breaks, "line_breaks", LineBreaks)
         if not isinstance(self.abbreviations, tuple):
             raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
         for entry in self.abbreviations:

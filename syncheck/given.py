@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +97,12 @@ def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
     if not np.isin(labels, (0, 1)).all():
         raise InputError(f"labels must be 1 (faithful) or 0 (unfaithful); found {labels_found(labels)}")
     return values, labels.astype(np.int64)
+
+
+def check_choice(value: object, name: str, choices: Any) -> None:  # noqa: ANN401 - a Literal is no type to mypy
+    """Refuse, with an InputError, anything but one of the values of a ``Literal``."""
+    if value not in get_args(choices):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; found {value!r}")
 
 
 def check_share(value: object, name: str) -> None:

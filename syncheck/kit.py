@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.alignment import load_aligner
 from syncheck.checkpoint import packaged_monitor
-from syncheck.errors import InputError
 from syncheck.files import read_json
+from syncheck.given import check_choice
 from syncheck.monitor import Monitor
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     InputError
         If the purpose is unknown.
     """
-    if purpose not in get_args(KitPurpose):
-        raise InputError(f"purpose must be one of {get_args(KitPurpose)}; found {purpose!r}")
+    check_choice(purpose, "purpose", KitPurpose)
     model, tokenizer = kit_language_model(device)
     aligner = load_aligner("bundled", device=device)
     return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)

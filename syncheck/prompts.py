@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from syncheck.chats import write_chat
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
-from syncheck.given import check_sequence, check_text, check_texts
+from syncheck.given import check_choice, check_sequence, check_text, check_texts
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ def build_prompt(
     check_text(question, "question")
     if not question.strip():
         raise PromptError("question must not be empty; pass the user's question or instruction")
-    if template not in get_args(Template):
-        raise InputError(f"template must be one of {get_args(Template)}; found {template!r}")
+    check_choice(template, "template", Template)
     if system is not None:
         check_text(system, "system")
     has_chat = bool(getattr(tokenizer, "chat_template", None))

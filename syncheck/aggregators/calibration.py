@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found, scores_with_labels
+from syncheck.given import check_choice, has_both_labels, labels_found, scores_with_labels
 from syncheck.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
@@ -122,8 +122,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     plain isotonic regression makes whole ranges of sentences equal. Platt's targets are smoothed as he proposes (1999):
     (n + 1) / (n + 2) for n faithful sentences and 1 / (m + 2) for m unfaithful ones.
     """
-    if method not in get_args(CalibrationMethod):
-        raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {method!r}")
+    check_choice(method, "method", CalibrationMethod)
     raw, labels = scores_with_labels(scores, y)
     if not has_both_labels(labels):
         raise InputError(

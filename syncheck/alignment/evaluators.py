@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
-from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Any, Protocol
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.alignment.protocol import OfNetwork, check_asked, weights_of
 from syncheck.chats import write_chat
-from syncheck.errors import InputError, TextGeneratorError
+from syncheck.connection import TIMEOUT_S, Connection
+from syncheck.errors import EndpointError, InputError, TextGeneratorError
 from syncheck.pretrained import load_model
 from syncheck.types import Support
 
 MAX_ANSWER_TOKENS = 512
-TIMEOUT_S = 60.0
 SHOWN_CHARACTERS = 200
 
 KEY = "hallucination list"
@@ -140,23 +137,16 @@ class EndpointTextGenerator:
         timeout_s: float = TIMEOUT_S,
         max_tokens: int = MAX_ANSWER_TOKENS,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
         if api_key is not None and api_key_variable is not None:
             raise InputError("api_key and api_key_variable both provide a key; pass only one of them")
         if api_key_variable is not None:
             api_key = os.environ.get(api_key_variable)
             if not api_key:
                 raise InputError(f"environment variable {api_key_variable!r} is not set; set it to the endpoint's key")
-        self.name = f"{base_url.rstrip('/')}#{model}"
-        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._connection = Connection(base_url, api_key=api_key, timeout_s=timeout_s, retries=0)
+        self.name = f"{self._connection.base_url}#{model}"
         self._model = model
-        self._headers = {"Content-Type": "application/json"}
-        if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {api_key}"
-        self._timeout_s = timeout_s
         self._max_tokens = max_tokens
-        self._opener = urllib.request.build_opener(_NoRedirect())
 
     def __call__(self, prompt: str) -> str:
         """Answer a prompt at temperature 0; TextGeneratorError if the endpoint does not answer as expected."""
@@ -166,43 +156,20 @@ class EndpointTextGenerator:
             "temperature": 0,
             "max_tokens": self._max_tokens,
         }
-        answer = self._post(json.dumps(body).encode())
+        answer: Any = None
         try:
-            content = json.loads(answer)["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError) as error:
-            raise self._unusable(answer) from error
-        if not isinstance(content, str):
-            raise self._unusable(answer)
-        return content
-
-    def _post(self, body: bytes) -> bytes:
-        request = urllib.request.Request(self._url, data=body, headers=self._headers, method="POST")
-        try:
-            with self._opener.open(request, timeout=self._timeout_s) as response:
-                return bytes(response.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                said = error.read().decode(errors="replace")[:SHOWN_CHARACTERS]
-            raise TextGeneratorError(f"{self._url} answered with status {error.code}: {said}") from error
-        except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
+            answer = self._connection.post("/chat/completions", body)
+            content = answer["choices"][0]["message"]["content"]
+            if not isinstance(content, str):
+                raise TypeError(f"the content is {content!r}")
+        except EndpointError as error:
+            raise TextGeneratorError(str(error)) from error
+        except (LookupError, TypeError) as error:
             raise TextGeneratorError(
-                f"{self._url} could not be reached ({error}); check base_url and the network"
+                f"{self._connection.base_url} gave no choices[0].message.content as chat completions have it, but "
+                f"{json.dumps(answer)[:SHOWN_CHARACTERS]}"
             ) from error
-
-    def _unusable(self, answer: bytes) -> TextGeneratorError:
-        return TextGeneratorError(
-            f"{self._url} gave no choices[0].message.content as chat completions have it, but "
-            f"{answer.decode(errors='replace')[:SHOWN_CHARACTERS]!r}"
-        )
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Handler that follows no redirect: the key and the passages are only for the endpoint that was named."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        return None
+        return content
 
 
 class SpanAligner:

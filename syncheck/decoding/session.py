@@ -190,11 +190,6 @@ class DecodingSession(Scoped):
         one_sentence
             True also drops tokens for rows that have closed a sentence in this round, for a search that takes one
             sentence from each. Such rows leave the batch, which runs on without them, and return with :meth:`select`.
-
-        Raises
-        ------
-        NotReadyError
-            If the state does not allow it; see the table of the class.
         """
         if self._one_sentence and not one_sentence:
             raise NotReadyError("rows of this round have left the batch after a sentence; call select() first")
@@ -253,11 +248,6 @@ class DecodingSession(Scoped):
         rows
             Indices of the rows that are measured, for a search that drops the others or knows their signals; their
             lists are empty. None for all.
-
-        Raises
-        ------
-        NotReadyError
-            If the round is measured already.
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")
@@ -275,13 +265,7 @@ class DecodingSession(Scoped):
         ]
 
     def advance(self) -> None:
-        """Begin the next round after the measured sentences, keeping the tokens decoded since.
-
-        Raises
-        ------
-        NotReadyError
-            If sentences are not measured yet, or rows have left the batch (see :meth:`push`).
-        """
+        """Begin the next round after the measured sentences, keeping the tokens decoded since."""
         if self._one_sentence:
             raise NotReadyError("rows of this round have left the batch after a sentence; call select()")
         self._check_measured(any(row.closed for row in self.rows))
@@ -308,8 +292,6 @@ class DecodingSession(Scoped):
 
         Raises
         ------
-        NotReadyError
-            If sentences are to be kept that are not measured yet.
         UnsupportedModelError
             If tokens are to be taken back from a model whose state cannot be rewound.
         """
@@ -334,8 +316,6 @@ class DecodingSession(Scoped):
 
         Raises
         ------
-        NotReadyError
-            If the round is not measured.
         InputError
             If more tokens are to be kept than a row has measured.
         UnsupportedModelError

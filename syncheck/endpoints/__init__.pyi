@@ -1,6 +1,6 @@
-from .connection import Connection as Connection
 from .replay import CertifiedScore as CertifiedScore, EndpointReplay as EndpointReplay
 from .servers import (
+    Connection as Connection,
     KnownTokens as KnownTokens,
     ReplayServer as ReplayServer,
     SglangServer as SglangServer,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.endpoints.connection import Connection
+from syncheck.connection import Connection as Connection
 from syncheck.errors import EndpointError
 
 VLLM_EXCLUDED = -9999.0

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from tqdm import tqdm
 
 from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
+from syncheck.given import check_choice
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
@@ -117,8 +118,7 @@ def load_biographies(
         At the first record that cannot be used or labelled; before any is labelled, if a propositioner or judge is
         needed and missing.
     """
-    if prompts not in get_args(PromptSource):
-        raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
+    check_choice(prompts, "prompts", PromptSource)
     if max_passages < 1:
         raise InputError(f"max_passages must be 1 or more; found {max_passages}")
     path = Path(path)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
 from syncheck.errors import InputError
+from syncheck.given import check_choice
 from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION
 from syncheck.labelling.passages import Bm25, Passage, words_of
 from syncheck.labelling.responses import PromptSource
@@ -128,8 +128,7 @@ def write_requests(
     If there is one output for each, :func:`~syncheck.labelling.load_biographies` reads the file; another number raises
     InputError. ``prompts="task"`` adds the prompts of the published code; load the biographies with the same option.
     """
-    if prompts not in get_args(PromptSource):
-        raise InputError(f"prompts must be one of {get_args(PromptSource)}; found {prompts!r}")
+    check_choice(prompts, "prompts", PromptSource)
     if outputs is not None and len(outputs) != len(requests):
         raise InputError(f"expected one output for each of {len(requests)} requests, found {len(outputs)}")
     lines = []

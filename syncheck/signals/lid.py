@@ -17,6 +17,7 @@ from torch import Tensor
 
 from syncheck.errors import CheckpointError, InputError
 from syncheck.files import require_regular
+from syncheck.given import check_choice
 from syncheck.printable import counted, summary
 
 _NEAR = 1e-2
@@ -131,8 +132,7 @@ class LidReferences:
         variant: LidVariant = "mle",
         device: str | torch.device = "cpu",
     ) -> None:
-        if variant not in get_args(LidVariant):
-            raise InputError(f"variant must be one of {get_args(LidVariant)}; found {variant!r}")
+        check_choice(variant, "variant", LidVariant)
         self.variant: LidVariant = variant
         self._device = torch.empty(0, device=device).device  # cuda:0 of cuda
         arrays = {layer: _checked(layer, references[layer]) for layer in sorted(references)}

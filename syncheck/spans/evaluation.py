@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from syncheck.errors import InputError
 from syncheck.evaluation.metrics import bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.given import check_choice
 from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
 from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
 from syncheck.spans.word_features import SpanSchema
@@ -192,8 +193,7 @@ def held_out_folds(
     InputError
         If ``by`` is unknown, or there are fewer than two parts.
     """
-    if by not in get_args(SpanFolds):
-        raise InputError(f"by must be one of {get_args(SpanFolds)}; found {by!r}")
+    check_choice(by, "by", SpanFolds)
     questions = np.array([question_of(item) for item in items])
     names, number = np.unique(questions, return_inverse=True)
     part = np.random.default_rng(seed).permutation(len(names))[number] % folds

@@ -21,6 +21,7 @@ import numpy as np
 from syncheck.aggregators.trees import Forest
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import read_bytes, read_object
+from syncheck.given import check_choice
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
 from syncheck.spans.kernel_machine import KernelMachine
 from syncheck.spans.word_features import SpanSchema
@@ -109,8 +110,7 @@ class SpanRegressor:
         InputError
             If an item has no labels, there is no word, or two sources have the same name.
         """
-        if kind not in get_args(RegressorKind):
-            raise InputError(f"kind must be one of {get_args(RegressorKind)}; found {kind!r}")
+        check_choice(kind, "kind", RegressorKind)
         if max_words < 1:
             raise InputError(f"max_words must be 1 or more; found {max_words}")
         regression_names(schema, sources)  # refuses names that are there twice

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from syncheck.checkpoint import fingerprint
 from syncheck.config import MonitorConfig
 from syncheck.errors import InputError, PromptError
+from syncheck.given import check_choice
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.signals import window_of
@@ -80,8 +81,7 @@ class TokenReplay:
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, too_long: TooLong = "refuse"
     ) -> None:
-        if too_long not in get_args(TooLong):
-            raise InputError(f"too_long must be one of {get_args(TooLong)}; found {too_long!r}")
+        check_choice(too_long, "too_long", TooLong)
         self._monitor = Monitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         self._too_long = too_long
 
@@ -201,8 +201,7 @@ class RefindDetector:
     """
 
     def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:
-        if form not in get_args(RefindForm):
-            raise InputError(f"form must be one of {get_args(RefindForm)}; found {form!r}")
+        check_choice(form, "form", RefindForm)
         self._measure = measure
         self._thresholds = thresholds or Thresholds()
         self._form = form

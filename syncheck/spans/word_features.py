@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from syncheck.errors import InputError
+from syncheck.given import check_choice
 from syncheck.spans.items import SpanItem
 from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
 from syncheck.types import Floats
@@ -38,8 +38,7 @@ _SHORTEST_NEAR = 3
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
     """Return the names of a schema's features, in order; an unknown schema raises InputError."""
-    if schema not in get_args(SpanSchema):
-        raise InputError(f"schema must be one of {get_args(SpanSchema)}; found {schema!r}")
+    check_choice(schema, "schema", SpanSchema)
     sample = SpanItem("", "en", "?", "word")
     return tuple(_columns(sample, words_of(sample.response), rarity=schema == "spans-rarity.v1"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
-from syncheck.given import scores_with_labels
+from syncheck.given import check_choice, scores_with_labels
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
 from syncheck.training.fit import choose_thresholds
@@ -172,8 +172,7 @@ def calibrate_monitor(
     refuse_seen(monitor, measured.records)
     check_measured_by(measured, monitor)
     measured = against_references(measured, monitor)
-    if thresholds not in get_args(Thresholding):
-        raise InputError(f"thresholds must be one of {', '.join(get_args(Thresholding))}; found {thresholds!r}")
+    check_choice(thresholds, "thresholds", Thresholding)
     scored = np.flatnonzero(measured.checkable)
     labelled = measured.labelled[scored]
     used = scored[labelled]

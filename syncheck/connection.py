@@ -101,7 +101,7 @@ class Connection:
             raise EndpointError(f"{url} answered with status {error.code}: {said}", status=error.code) from error
         except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
             raise EndpointError(
-                f"{url} could not be reached ({error}); check the address, the network, and that the server is up",
+                f"{url} could not be reached ({error}); check base_url, the network, and that the server is up",
                 status=None,
             ) from error
         try:
