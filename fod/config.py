@@ -21,24 +21,16 @@ monitor."""
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """State of an answer that cannot continue, for a callable ``on_exhausted``.
-
-    Attributes
-    ----------
-    prompt : RagPrompt
-        The prompt under which nothing passed.
-    report : Report
-        The answer so far, all of which has been released.
-    rejected : tuple of SentenceScore
-        The sentences of the last round, which did not pass.
-    attempt : int
-        Number of earlier requests for the same answer.
-    """
+    """State of an answer that cannot continue, for a callable ``on_exhausted``."""
 
     prompt: RagPrompt
+    """The prompt under which nothing passed."""
     report: Report
+    """The answer so far, all of which has been released."""
     rejected: tuple[SentenceScore, ...]
+    """The sentences of the last round, which did not pass."""
     attempt: int
+    """Number of earlier requests for the same answer."""
 
 
 OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
@@ -194,17 +186,6 @@ DEFAULTS = FODConfig()
 class Thresholds:
     """Scores that the released sentences of a decoder must reach.
 
-    Attributes
-    ----------
-    backtrack : float
-        tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold.
-    prune : float or None
-        tau_2 in [0, 1], for sampled sentences and branches. None if the decoder has neither: an answer then ends where
-        stage 1 backtracks.
-    guarantee : RiskControlledThreshold or None
-        The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
-        ``guarantee.threshold``. None if none was requested.
-
     Notes
     -----
     The guarantee is for sentences like those of the calibration, released one by one, each because its own score
@@ -219,8 +200,13 @@ class Thresholds:
     """
 
     backtrack: float
+    """tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold."""
     prune: float | None = None
+    """tau_2 in [0, 1], for sampled sentences and branches. None if the decoder has neither: an answer then ends where
+    stage 1 backtracks."""
     guarantee: RiskControlledThreshold | None = None
+    """The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
+    ``guarantee.threshold``. None if none was requested."""
 
 
 def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:

@@ -131,32 +131,16 @@ class AnswerGenerator(ABC, Generic[O]):
         self,
         prompts: RagPrompt | Sequence[RagPrompt],
         *,
-        seed: int = 0,
         return_dict_in_generate: Literal[False] = False,
-        streamer: BaseStreamer | None = None,
         **kwargs: Any,
     ) -> Tensor: ...
 
     @overload
-    def generate(
-        self,
-        prompts: RagPrompt,
-        *,
-        seed: int = 0,
-        return_dict_in_generate: Literal[True],
-        streamer: BaseStreamer | None = None,
-        **kwargs: Any,
-    ) -> O: ...
+    def generate(self, prompts: RagPrompt, *, return_dict_in_generate: Literal[True], **kwargs: Any) -> O: ...
 
     @overload
     def generate(
-        self,
-        prompts: Sequence[RagPrompt],
-        *,
-        seed: int = 0,
-        return_dict_in_generate: Literal[True],
-        streamer: BaseStreamer | None = None,
-        **kwargs: Any,
+        self, prompts: Sequence[RagPrompt], *, return_dict_in_generate: Literal[True], **kwargs: Any
     ) -> list[O]: ...
 
     def generate(

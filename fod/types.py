@@ -23,42 +23,28 @@ tau_1, and there is no stage 2."""
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed continuation of one beam, normally one sentence.
-
-    Attributes
-    ----------
-    parent : int
-        Index of the beam that it continues.
-    sentences : tuple of SentenceScore
-        Empty if the text ended at once; more than one if the end of the text closed several.
-    token_ids : tuple of int
-        Tokens appended to the beam, without an end-of-text token.
-    stop : CandidateStop or None
-        Why the text cannot continue; None if it can.
-    handle : Handle
-        The proposer's key for it: round and row.
-    text : str
-        Text appended to that of the beam, white space included.
-    log_prob : float
-        Log-probability of its tokens with the context, in nats, by which branches are compared; 0 elsewhere.
-    altered : tuple of str
-        Names in it that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`.
-    loose : str or None
-        The pronoun that it opens with, if its noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`.
-    is_cut : bool
-        True for a branch that cuts the sentence short.
-    """
+    """A proposed continuation of one beam, normally one sentence."""
 
     parent: int
+    """Index of the beam that it continues."""
     sentences: tuple[SentenceScore, ...]
+    """Empty if the text ended at once; more than one if the end of the text closed several."""
     token_ids: tuple[int, ...]
+    """Tokens appended to the beam, without an end-of-text token."""
     stop: CandidateStop | None
+    """Why the text cannot continue; None if it can."""
     handle: Handle
+    """The proposer's key for it: round and row."""
     text: str = ""
+    """Text appended to that of the beam, white space included."""
     log_prob: float = 0.0
+    """Log-probability of its tokens with the context, in nats, by which branches are compared; 0 elsewhere."""
     altered: tuple[str, ...] = ()
+    """Names in it that are nearly names of the passages, with ``exact_names``; see :func:`fod.altered_names`."""
     loose: str | None = None
+    """The pronoun that it opens with, if its noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`."""
     is_cut: bool = False
+    """True for a branch that cuts the sentence short."""
 
     @property
     def fault(self) -> str:
@@ -70,31 +56,20 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A partial answer of the search.
-
-    Attributes
-    ----------
-    sentences : tuple of SentenceScore
-    token_ids : tuple of int
-    stop : CandidateStop or None
-        Why it cannot continue; None if it can.
-    handles : tuple of Handle
-        Keys of the candidates it consists of, in order.
-    marked : tuple of int
-        Indices of sentences that were kept although they did not pass.
-    text : str
-        The sentences with the white space between them.
-    skipped : tuple of Handle
-        The handles whose text is hidden.
-    """
+    """A partial answer of the search."""
 
     sentences: tuple[SentenceScore, ...] = ()
     token_ids: tuple[int, ...] = ()
     stop: CandidateStop | None = None
+    """Why it cannot continue; None if it can."""
     handles: tuple[Handle, ...] = ()
+    """Keys of the candidates it consists of, in order."""
     marked: tuple[int, ...] = ()
+    """Indices of sentences that were kept although they did not pass."""
     text: str = ""
+    """The sentences with the white space between them."""
     skipped: tuple[Handle, ...] = ()
+    """The handles whose text is hidden."""
 
     @property
     def faithfulness(self) -> float:
@@ -134,46 +109,29 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The beams that are kept after a step of the search.
-
-    Attributes
-    ----------
-    beams : tuple of Beam
-        One in stage 1, at most K in stage 2.
-    tried : Beam or None
-        The greedy answer with a sentence that has just been taken back; None if none has.
-    reason : str
-        Why the sentence was taken back.
-    """
+    """The beams that are kept after a step of the search."""
 
     beams: tuple[Beam, ...]
+    """One in stage 1, at most K in stage 2."""
     tried: Beam | None = None
+    """The greedy answer with a sentence that has just been taken back; None if none has."""
     reason: str = "below the threshold"
+    """Why the sentence was taken back."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The answer of a search and how it came about.
-
-    Attributes
-    ----------
-    beam : Beam
-        The most faithful beam.
-    stop : StopReason
-        Why the search stopped.
-    backtracked : bool
-        True if a greedy sentence was taken back.
-    dropped : tuple of SentenceScore
-        Sentences that stage 1 took back; with ``propose="branch"``, those that were replaced or hidden.
-    rounds : tuple of Round
-        The rounds of stage 2, empty if it was not needed; with ``propose="branch"``, one for each sentence.
-    greedy : Beam
-        The answer of stage 1, from which stage 2 began.
-    """
+    """The answer of a search and how it came about."""
 
     beam: Beam
+    """The most faithful beam."""
     stop: StopReason
+    """Why the search stopped."""
     backtracked: bool
+    """True if a greedy sentence was taken back."""
     dropped: tuple[SentenceScore, ...]
+    """Sentences that stage 1 took back; with ``propose="branch"``, those that were replaced or hidden."""
     rounds: tuple[Round, ...]
+    """The rounds of stage 2, empty if it was not needed; with ``propose="branch"``, one for each sentence."""
     greedy: Beam = Beam()
+    """The answer of stage 1, from which stage 2 began."""

@@ -158,8 +158,6 @@ class Monitor(StoredMonitor):
         prompts: RagPrompt,
         *,
         num_return_sequences: Literal[1] | None = None,
-        generator: torch.Generator | None = None,
-        stop_below: float | None = None,
         **kwargs: Any,
     ) -> Report: ...
 
@@ -169,8 +167,6 @@ class Monitor(StoredMonitor):
         prompts: RagPrompt | Sequence[RagPrompt],
         *,
         num_return_sequences: int | None = None,
-        generator: torch.Generator | None = None,
-        stop_below: float | None = None,
         **kwargs: Any,
     ) -> list[Report]: ...
 

@@ -34,20 +34,13 @@ Failed = Callable[[int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class GivenResponse:
-    """A response as it is replayed: its tokens without end-of-text token, its sentences, and its text.
-
-    Attributes
-    ----------
-    token_ids : list of int
-    spans : list of SentenceSpan
-        The sentences, which partition the tokens.
-    transcript : Transcript
-        The text, and the characters of each token.
-    """
+    """A response as it is replayed: its tokens without end-of-text token, its sentences, and its text."""
 
     token_ids: list[int]
     spans: list[SentenceSpan]
+    """The sentences, which partition the tokens."""
     transcript: Transcript
+    """The text, and the characters of each token."""
 
 
 def read_response(

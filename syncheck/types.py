@@ -157,32 +157,22 @@ class GeneratorToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenSignals:
-    """Signals of each token of a response; NaN where no language model was run.
-
-    Attributes
-    ----------
-    text : str
-        The response.
-    token_ids : ndarray of shape (T,), int64
-    char_spans : ndarray of shape (T, 2), int64
-        Characters of each token in ``text``; empty for special tokens and unfinished characters.
-    log_prob : ndarray of shape (T,), float32
-        ln p(token | question, context, tokens before), nats, <= 0.
-    log_prob_without_context : ndarray of shape (T,), float32
-        The same without the context; NaN if there is no context.
-    entropy : ndarray of shape (T,), float32
-        Entropy of the distribution with the context, nats, in [0, ln V].
-    kl : ndarray of shape (T,), float32
-        KL(with context || without context), nats, >= 0; NaN if there is no context.
-    """
+    """Signals of each token of a response; NaN where no language model was run."""
 
     text: str
+    """The response."""
     token_ids: NDArray[np.int64]
+    """(T,) int64."""
     char_spans: NDArray[np.int64]
+    """(T, 2) int64: characters of each token in ``text``; empty for special tokens and unfinished characters."""
     log_prob: FloatArray
+    """(T,) float32: ln p(token | question, context, tokens before), nats, <= 0."""
     log_prob_without_context: FloatArray
+    """(T,) float32: the same without the context; NaN if there is no context."""
     entropy: FloatArray
+    """(T,) float32: entropy of the distribution with the context, nats, in [0, ln V]."""
     kl: FloatArray
+    """(T,) float32: KL(with context || without context), nats, >= 0; NaN if there is no context."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -216,59 +206,41 @@ class TokenSignals:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSpan:
-    """Characters and tokens of one sentence; the sentences of a response partition its tokens.
-
-    Attributes
-    ----------
-    index : int
-        Position of the sentence in the response, from 0.
-    start, end : int
-        Its characters, half-open, without the white space around it.
-    token_start, token_end : int
-        Its tokens, half-open.
-    truncated : bool
-        True if the sentence was cut at the token limit, before its end.
-    """
+    """Characters and tokens of one sentence; the sentences of a response partition its tokens."""
 
     index: int
+    """Position of the sentence in the response, from 0."""
     start: int
     end: int
+    """From ``start`` to here: its characters, half-open, without the white space around it."""
     token_start: int
     token_end: int
+    """From ``token_start`` to here: its tokens, half-open."""
     truncated: bool = False
+    """True if the sentence was cut at the token limit, before its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSignals:
-    """One sentence as it was decoded or replayed: its tokens' signals and its last token's activations.
-
-    Attributes
-    ----------
-    text : str
-        The sentence without the white space around it.
-    span : SentenceSpan
-    token_ids : ndarray of shape (T,), int64
-    log_prob, log_prob_without_context, entropy, kl : ndarray of shape (T,), float32
-        As in :class:`TokenSignals`.
-    activations : mapping of int to ndarray of shape (H,), float32
-        Output of each tapped decoder block at the last token that carries text of the sentence.
-    lid : mapping of int to float
-        Local intrinsic dimension of these activations, >= 0, by decoder block; NaN where undefined, empty if it was
-        not measured.
-    measured : bool
-        False if no language model was run; the signals are then NaN.
-    """
+    """One sentence as it was decoded or replayed: its tokens' signals and its last token's activations."""
 
     text: str
+    """The sentence without the white space around it."""
     span: SentenceSpan
     token_ids: NDArray[np.int64]
+    """(T,) int64."""
     log_prob: FloatArray
     log_prob_without_context: FloatArray
     entropy: FloatArray
     kl: FloatArray
+    """(T,) float32 each: as in :class:`TokenSignals`."""
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
+    """(H,) float32 by tapped decoder block: its output at the last token that carries text of the sentence."""
     lid: Mapping[int, float] = field(default_factory=dict)
+    """Local intrinsic dimension of these activations, >= 0, by decoder block; NaN where undefined, empty if it was not
+    measured."""
     measured: bool = True
+    """False if no language model was run; the signals are then NaN."""
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
@@ -324,23 +296,15 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
-    """A versioned list of features. A released version never changes.
-
-    Attributes
-    ----------
-    version : str
-    names : tuple of str
-        Column order of every feature matrix.
-    units : tuple of str
-        Unit and range of each feature.
-    directions : tuple of int
-        +1 if higher is more faithful, -1 if lower is, 0 if neither is expected.
-    """
+    """A versioned list of features. A released version never changes."""
 
     version: str
     names: tuple[str, ...]
+    """Column order of every feature matrix."""
     units: tuple[str, ...]
+    """Unit and range of each feature."""
     directions: tuple[int, ...]
+    """+1 if higher is more faithful, -1 if lower is, 0 if neither is expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,46 +334,30 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A disagreement in wording: words of a sentence where a passage has others, or none.
-
-    Attributes
-    ----------
-    kind : ContrastKind
-    sentence : str
-        The words of the sentence; ``""`` if only the passage has such words, for instance a negation.
-    evidence : str
-        The words of the passage; ``""`` if only the sentence has such words.
-    passage : int
-        Index of the passage, from 0.
-    """
+    """A disagreement in wording: words of a sentence where a passage has others, or none."""
 
     kind: ContrastKind
     sentence: str
+    """The words of the sentence; ``""`` if only the passage has such words, for instance a negation."""
     evidence: str
+    """The words of the passage; ``""`` if only the sentence has such words."""
     passage: int
+    """Index of the passage, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """An aligner's result for one claim.
-
-    Attributes
-    ----------
-    score : float
-        Support by the context, in [0, 1].
-    evidence : Evidence or None
-        The best part of the context.
-    log_odds : float or None
-        Log-odds of support, in nats, before any calibration; None if the aligner has none.
-    contradicted : float or None
-        P(contradicted by the evidence) in [0, 1]; None if the aligner does not distinguish "contradicted" from "not
-        stated".
-    """
+    """An aligner's result for one claim."""
 
     score: float
+    """Support by the context, in [0, 1]."""
     evidence: Evidence | None
+    """The best part of the context."""
     log_odds: float | None = None
+    """Log-odds of support, in nats, before any calibration; None if the aligner has none."""
     contradicted: float | None = None
+    """P(contradicted by the evidence) in [0, 1]; None if the aligner does not distinguish "contradicted" from "not
+    stated"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,26 +60,17 @@ class PassageIndex:
 
 @dataclass(frozen=True, slots=True)
 class FLAREQuery:
-    """Request to a retriever.
-
-    Attributes
-    ----------
-    question : str
-    written : str
-        The answer before the sentence.
-    sentence : SentenceScore
-        The sentence that is taken back.
-    tokens : tuple of (str, float)
-        Texts of its tokens with their probabilities.
-    text : str
-        The sentence without the tokens whose probability is below the threshold: the part that the model is sure of.
-    """
+    """Request to a retriever."""
 
     question: str
     written: str
+    """The answer before the sentence."""
     sentence: SentenceScore
+    """The sentence that is taken back."""
     tokens: tuple[tuple[str, float], ...]
+    """Texts of its tokens with their probabilities."""
     text: str
+    """The sentence without the tokens whose probability is below the threshold: the part that the model is sure of."""
 
 
 Retriever = Callable[[FLAREQuery], Sequence[str]]

@@ -36,27 +36,18 @@ _OF_ANOTHER_LOOP = ("assistant_model", "past_key_values", "prompt_lookup_num_tok
 
 @dataclass(frozen=True, slots=True)
 class GenerationSetup:
-    """The arguments of ``generate`` in prepared form.
-
-    Attributes
-    ----------
-    processors : LogitsProcessorList
-        Applied in order to a float32 copy of the raw logits; signals do not depend on them.
-    criteria : StoppingCriteriaList
-        A response ends as soon as one of them says so.
-    config : GenerationConfig
-        The generation config, merged with the keyword arguments.
-    end_tokens : tuple of int
-        Token ids that end a response; may be empty.
-    streamer : BaseStreamer or None
-        Receives the ids of the prompt, then the id of each token.
-    """
+    """The arguments of ``generate`` in prepared form."""
 
     processors: LogitsProcessorList
+    """Applied in order to a float32 copy of the raw logits; signals do not depend on them."""
     criteria: StoppingCriteriaList
+    """A response ends as soon as one of them says so."""
     config: GenerationConfig
+    """The generation config, merged with the keyword arguments."""
     end_tokens: tuple[int, ...]
+    """Token ids that end a response; may be empty."""
     streamer: BaseStreamer | None = None
+    """Receives the ids of the prompt, then the id of each token."""
 
     @property
     def pad_token(self) -> int:

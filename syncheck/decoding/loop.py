@@ -25,21 +25,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One decode step of B rows; each field has B entries.
-
-    Attributes
-    ----------
-    token_ids : tuple of int
-        The chosen tokens; padding for rows that took no part.
-    texts : tuple of str
-        The text that each row's token completed; empty for an end-of-text token.
-    stops : tuple of StopReason or None
-        Why each row is over; None if it continues or took no part.
-    """
+    """One decode step of B rows; each field has B entries."""
 
     token_ids: tuple[int, ...]
+    """The chosen tokens; padding for rows that took no part."""
     texts: tuple[str, ...]
+    """The text that each row's token completed; empty for an end-of-text token."""
     stops: tuple[StopReason | None, ...]
+    """Why each row is over; None if it continues or took no part."""
 
 
 def take_step(

@@ -24,7 +24,7 @@ from syncheck.labelling.responses import (
     LabelledSentence,
     PromptSource,
     Record,
-    ResponseCollection,
+    found_in,
     read_records,
 )
 from syncheck.prompts import biography_prompt
@@ -123,14 +123,16 @@ def load_biographies(
         raise InputError(f"max_passages must be 1 or more; found {max_passages}")
     path = Path(path)
     known = _KeptPropositions(kept)
-    responses, biographies = ResponseCollection(), []
-    for record in read_records(path):
+    biographies: list[_Biography] = []
+
+    def read(record: Record) -> LabelledResponse:
         found = _biography(record, max_passages)
         if not found.is_labelled and found.key not in known:
             _check_models(found, propositioner, judge)
-        responses.add(_response(found, path.stem, prompts), record)
         biographies.append(found)
-    unlabelled = responses.found_in(path)
+        return _response(found, path.stem, prompts)
+
+    unlabelled = found_in(path, ((record, read(record)) for record in read_records(path)))
     asked = [pair for pair in zip(biographies, unlabelled, strict=True) if not pair[0].is_labelled]
     missing = [pair for pair in asked if pair[0].key not in known]
     disable = not missing or (None if show_progress is None else not show_progress)

@@ -20,10 +20,11 @@ from syncheck.labelling.responses import (
     LabelledSentence,
     PromptSource,
     Record,
-    ResponseCollection,
     Selection,
+    found_in,
     read_records,
     read_spans,
+    with_own_ids,
 )
 from syncheck.segments import is_checkable
 
@@ -109,13 +110,13 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
         At the first record that cannot be used.
     """
     path = Path(path)
-    responses = ResponseCollection()
-    for record in read_records(path):
+
+    def read(record: Record) -> LabelledResponse:
         if labels_required or not {"spans", "labels"}.isdisjoint(record.values):
-            responses.add(_response(record, path.stem, carry_labels), record)
-        else:
-            responses.add(_unlabelled(record, path.stem), record)
-    return responses.found_in(path)
+            return _response(record, path.stem, carry_labels)
+        return _unlabelled(record, path.stem)
+
+    return found_in(path, ((record, read(record)) for record in read_records(path)))
 
 
 def labelled_responses(
@@ -130,7 +131,7 @@ def labelled_responses(
     WrongTypeError
         If a record is neither.
     """
-    responses, dicts = [], ResponseCollection()
+    responses, dicts = [], []
     for number, given in enumerate(records, 1):
         if isinstance(given, LabelledResponse):
             responses.append(given)
@@ -142,17 +143,15 @@ def labelled_responses(
             )
         record = _of_mapping(given, number)
         responses.append(_response(record, record.source, carry_labels))
-        dicts.add(responses[-1], record)
+        dicts.append((record, responses[-1]))
+    with_own_ids(dicts)
     return responses
 
 
 def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
     """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`."""
     path = Path(path)
-    responses = ResponseCollection()
-    for record in read_records(path):
-        responses.add(_unlabelled(record, path.stem), record)
-    return responses.found_in(path)
+    return found_in(path, ((record, _unlabelled(record, path.stem)) for record in read_records(path)))
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
@@ -161,13 +160,8 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
     Each record has ``question`` and ``context``. Optional: ``response`` (empty if missing), and the optional fields of
     :func:`load_jsonl`; labels are ignored.
     """
-    responses = ResponseCollection()
-    found = []
-    for number, given in enumerate(records, 1):
-        record = _of_mapping(given, number)
-        found.append(_unlabelled(record, record.source))
-        responses.add(found[-1], record)
-    return found
+    read = (_of_mapping(given, number) for number, given in enumerate(records, 1))
+    return with_own_ids((record, _unlabelled(record, record.source)) for record in read)
 
 
 def labelled_record(response: LabelledResponse) -> dict[str, Any]:

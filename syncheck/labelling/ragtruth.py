@@ -14,9 +14,9 @@ from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
     Record,
-    ResponseCollection,
     Selection,
     UnfaithfulSpan,
+    found_in,
     read_records,
     read_spans,
 )
@@ -100,8 +100,7 @@ def load_ragtruth(
             raise record.error(f"another source has the id {source_id!r}", "source_id")
         sources[source_id] = _source(record, tasks)
         task_types[source_id] = record.get("task_type", str)
-    responses = ResponseCollection()
-    found = []
+    responses, found = [], []
     for record in read_records(folder / "response.jsonl"):
         source_id = record.get("source_id", str)
         if source_id not in sources:
@@ -112,9 +111,9 @@ def load_ragtruth(
         if source is None or not chosen.wants(facts):
             continue
         spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
-        responses.add(_response(record, source, spans, source.task != "QA" or prompts == "task"), record)
+        responses.append((record, _response(record, source, spans, source.task != "QA" or prompts == "task")))
     chosen.check_names(found, source=folder)
-    return responses.found_in(folder)
+    return found_in(folder, responses)
 
 
 def _check_choices(chosen: Selection, prompts: PromptSource) -> None:

@@ -213,23 +213,20 @@ def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
     return monitor.prompt(question=record.question, context=record.passages)
 
 
-class ResponseCollection:
-    """The responses of a file, with unique ids."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, LabelledResponse] = {}
-
-    def add(self, response: LabelledResponse, record: Record) -> None:
-        """Add the response of a record; a second one with the same id raises RecordError."""
-        if response.id in self._by_id:
+def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
+    """Return the responses of records, in order; a second one with the same id raises RecordError."""
+    by_id: dict[str, LabelledResponse] = {}
+    for record, response in read:
+        if by_id.setdefault(response.id, response) is not response:
             raise record.error(f"another response has the id {response.id!r}; give each its own", "id")
-        self._by_id[response.id] = response
+    return list(by_id.values())
 
-    def found_in(self, path: Path) -> list[LabelledResponse]:
-        """Return the responses in order; none at all raises InputError."""
-        if not self._by_id:
-            raise InputError(f"{path} has no labelled response")
-        return list(self._by_id.values())
+
+def found_in(path: Path, read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
+    """Return the responses of a file, whose ids must differ; none at all raises InputError."""
+    if responses := with_own_ids(read):
+        return responses
+    raise InputError(f"{path} has no labelled response")
 
 
 def read_spans(

@@ -26,7 +26,11 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render_html(
-    cases: Sequence[Case], *, title: str = "Faithfulness report", refused: Sequence[RefusedRecord] = ()
+    cases: Sequence[Case],
+    *,
+    title: str = "Faithfulness report",
+    refused: Sequence[RefusedRecord] = (),
+    prefix: str = "",
 ) -> str:
     """Draw questions with their answers side by side as a complete HTML page.
 
@@ -41,13 +45,25 @@ def render_html(
         Heading of the page.
     refused
         Records that could not be used: the page counts them at the top and lists them, with reasons, at the end.
+    prefix
+        Prefix of all anchors, which makes the result a fragment of a page.
     """
-    return _cases(cases, title=title, refused=refused)
+    return _render(
+        "body.html.j2",
+        prefix,
+        title=title,
+        cases=[case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)],
+        refused=refused,
+        verdicts=VERDICTS,
+        scale=[tint(score) for score in (0.0, 0.5, 1.0)],
+        glossary=glossary(cases),
+        opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
+    )
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
     """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it."""
-    return _cases(cases, prefix=_prefix_of(_cases(cases)))
+    return render_html(cases, title="", prefix=_prefix_of(render_html(cases, title="")))
 
 
 def render_spans(
@@ -56,6 +72,7 @@ def render_spans(
     method: str,
     title: str = "Which words are wrong",
     refused: Sequence[RefusedRecord] = (),
+    prefix: str = "",
 ) -> str:
     """Draw answers with the labels of their characters as a complete HTML page.
 
@@ -68,16 +85,29 @@ def render_spans(
         Answers with their labels.
     method
         Name of the detector.
-    title, refused
+    title, refused, prefix
         As in :func:`render_html`.
     """
-    return _spans(answers, method=method, title=title, refused=refused)
+    views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
+    languages: dict[str, list[str]] = {}
+    for view in views:
+        languages.setdefault(view.lang, []).append(view.anchor)
+    return _render(
+        "spans.html.j2",
+        prefix,
+        title=title,
+        method=method,
+        answers=views,
+        annotated=any(answer.item.labels is not None for answer in answers),
+        languages=languages,
+        refused=refused,
+    )
 
 
 def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
     """Draw answers as :func:`render_spans` does, as a fragment for a notebook."""
-    drawn = _spans(answers, method=method, refused=refused)
-    return _spans(answers, method=method, prefix=_prefix_of(drawn), refused=refused)
+    drawn = render_spans(answers, method=method, title="", refused=refused)
+    return render_spans(answers, method=method, title="", refused=refused, prefix=_prefix_of(drawn))
 
 
 def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
@@ -107,44 +137,6 @@ def render_page(body: str, *, script: str, **values: object) -> str:
 def _prefix_of(page: str) -> str:
     """Return a prefix that keeps the anchors of several fragments in one notebook apart."""
     return f"r{zlib.crc32(page.encode(errors='backslashreplace')):08x}-"
-
-
-def _cases(cases: Sequence[Case], *, title: str = "", prefix: str = "", refused: Sequence[RefusedRecord] = ()) -> str:
-    return _render(
-        "body.html.j2",
-        prefix,
-        title=title,
-        cases=[case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)],
-        refused=refused,
-        verdicts=VERDICTS,
-        scale=[tint(score) for score in (0.0, 0.5, 1.0)],
-        glossary=glossary(cases),
-        opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
-    )
-
-
-def _spans(
-    answers: Sequence[SpanAnswer],
-    *,
-    method: str,
-    title: str = "",
-    prefix: str = "",
-    refused: Sequence[RefusedRecord] = (),
-) -> str:
-    views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
-    languages: dict[str, list[str]] = {}
-    for view in views:
-        languages.setdefault(view.lang, []).append(view.anchor)
-    return _render(
-        "spans.html.j2",
-        prefix,
-        title=title,
-        method=method,
-        answers=views,
-        annotated=any(answer.item.labels is not None for answer in answers),
-        languages=languages,
-        refused=refused,
-    )
 
 
 def _render(body: str, prefix: str, *, policy: str = _POLICY, **values: object) -> str:

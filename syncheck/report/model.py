@@ -28,27 +28,18 @@ pass."""
 
 @dataclass(frozen=True, slots=True)
 class TraceNode:
-    """A continuation that a decoder tried, normally one sentence.
-
-    Attributes
-    ----------
-    text : str
-        Empty if the text ended at once.
-    score : float or None
-        P(faithful) in [0, 1], the lowest of its sentences; None if none has a score.
-    fate : Fate
-        ``answer``, ``marked``, ``kept``, ``outranked``, ``pruned``, ``skipped`` or ``taken_back``.
-    reason : str
-        Reason for its fate, in words.
-    children : tuple of TraceNode
-        The continuations that were tried after it.
-    """
+    """A continuation that a decoder tried, normally one sentence."""
 
     text: str
+    """Empty if the text ended at once."""
     score: float | None
+    """P(faithful) in [0, 1], the lowest of its sentences; None if none has a score."""
     fate: Fate
+    """``answer``, ``marked``, ``kept``, ``outranked``, ``pruned``, ``skipped`` or ``taken_back``."""
     reason: str
+    """Reason for its fate, in words."""
     children: tuple[TraceNode, ...] = ()
+    """The continuations that were tried after it."""
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.fate, quoted(self.text), counted(len(self.children), "continuation"))
@@ -60,33 +51,21 @@ class TraceNode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as values that JSON can hold."""
-        return {
-            "text": self.text,
-            "score": self.score,
-            "fate": self.fate,
-            "reason": self.reason,
-            "children": [child.to_dict() for child in self.children],
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {
+            "children": [c.to_dict() for c in self.children]
         }
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenSpan:
-    """Text that the model wrote and continued from, but that is not part of the response.
-
-    Attributes
-    ----------
-    start : int
-        Its position: the character of the response before which it was written.
-    token_start : int
-        Its position in tokens of the response.
-    text : str
-        The text with the white space around it.
-    token_ids : tuple of int
-    """
+    """Text that the model wrote and continued from, but that is not part of the response."""
 
     start: int
+    """Its position: the character of the response before which it was written."""
     token_start: int
+    """Its position in tokens of the response."""
     text: str
+    """The text with the white space around it."""
     token_ids: tuple[int, ...]
 
     def __repr__(self) -> str:
@@ -238,26 +217,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One decoder's answer to a question.
-
-    Attributes
-    ----------
-    label : str
-        Name of the decoder.
-    report : Report
-    dropped : tuple of SentenceScore
-        Sentences that the decoder tried and took back, with the positions where they would have begun.
-    seconds : float or None
-        Wall time of the decoder; None takes that of the report.
-    trace : tuple of TraceNode
-        The continuations that the decoder tried, as trees; empty for a decoder without a search.
-    """
+    """One decoder's answer to a question."""
 
     label: str
+    """Name of the decoder."""
     report: Report
     dropped: tuple[SentenceScore, ...] = ()
+    """Sentences that the decoder tried and took back, with the positions where they would have begun."""
     seconds: float | None = None
+    """Wall time of the decoder; None takes that of the report."""
     trace: tuple[TraceNode, ...] = ()
+    """The continuations that the decoder tried, as trees; empty for a decoder without a search."""
 
     def __repr__(self) -> str:
         return summary(

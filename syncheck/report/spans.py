@@ -13,40 +13,26 @@ from syncheck.spans.items import SpanItem, SpanLabels
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """An answer with the labels that a detector gave it.
-
-    Attributes
-    ----------
-    item : SpanItem
-        The answer; its own labels, if any, are shown as the annotators'.
-    labels : SpanLabels
-        Labels by the detector.
-    notes : tuple of str
-        Remarks on the measurement.
-    """
+    """An answer with the labels that a detector gave it."""
 
     item: SpanItem
+    """The answer; its own labels, if any, are shown as the annotators'."""
     labels: SpanLabels
+    """Labels by the detector."""
     notes: tuple[str, ...] = ()
+    """Remarks on the measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """Answers whose characters were searched for errors.
-
-    Attributes
-    ----------
-    answers : sequence of SpanAnswer
-        In the order of the page.
-    method : str
-        Name of the detector.
-    refused : sequence of RefusedRecord
-        Records that could not be searched, with the reasons.
-    """
+    """Answers whose characters were searched for errors."""
 
     answers: Sequence[SpanAnswer]
+    """In the order of the page."""
     method: str
+    """Name of the detector."""
     refused: Sequence[RefusedRecord] = ()
+    """Records that could not be searched, with the reasons."""
 
     def to_html(self, *, title: str = "Which words are wrong") -> str:
         """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
