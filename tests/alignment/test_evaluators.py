@@ -204,10 +204,10 @@ class TestEndpoint:
         [
             (500, "out of order", "500"),
             (401, {"error": "who are you?"}, "401"),
-            (200, "not json", r"choices\[0\]\.message\.content"),
+            (200, "not json", "no JSON object"),
             (200, {"choices": []}, "choices"),
             (200, {"choices": [{"message": {"content": None}}]}, "choices"),
-            (200, [1], "choices"),
+            (200, [1], "no JSON object"),
         ],
     )
     def test_faulty_answers_are_errors_without_the_key(self, endpoint, status, answer, message):
