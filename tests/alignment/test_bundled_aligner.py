@@ -148,17 +148,29 @@ def test_autocast_of_the_caller_changes_nothing():
     assert torch.equal(mixed, integers(pairs))
 
 
+@pytest.fixture(params=["AVX2", "AVX512"])
+def processor(request, monkeypatch):
+    """Processors that multiply in float32, and in integers."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: request.param)
+    return request.param
+
+
 def test_products_of_integers_are_the_same_in_float32(monkeypatch):
-    integers, _, pairs = packaged()
-    expected = integers(pairs)
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)  # as on a GPU
-    assert integers(pairs) == pytest.approx(expected, abs=1e-4)
+    network, _, pairs = packaged()
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    in_float32 = network(pairs[:4])
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    assert torch.equal(network(pairs[:4]), in_float32)
 
 
-@pytest.mark.parametrize("with_integer_products", [True, False])
-def test_a_token_without_any_input_gets_the_bias(monkeypatch, with_integer_products):
-    if not with_integer_products:
-        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+def test_integers_are_multiplied_only_where_that_is_fast(processor, monkeypatch):
+    used = []
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: used.append(a) or (a.float() @ b.float()).int())
+    Int8Linear(torch.ones(2, 8, dtype=torch.int8), torch.ones(2, 1), torch.zeros(2))(torch.ones(1, 8))
+    assert bool(used) == (processor == "AVX512")
+
+
+def test_a_token_without_any_input_gets_the_bias(processor):
     linear = Int8Linear(
         torch.full((2, 8), 100, dtype=torch.int8), torch.tensor([[0.5], [0.25]]), torch.tensor([1, -2.0])
     )
