@@ -20,8 +20,9 @@ from syncheck.monitor import Monitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-KitPurpose = Literal["generation", "generic"]
-"""``generation``: trained on the answers of the kit's own model. ``generic``: reads text alone, of any model."""
+KitPurpose = Literal["generation", "generic", "generic-reader"]
+"""``generation``: trained on the answers of the kit's own model. ``generic`` and ``generic-reader``: read text alone, of
+any model; the latter with the reader as aligner, whose encoder is not in this package."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
@@ -60,7 +61,8 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     ----------
     purpose
         ``generation`` watches or steers the kit's own model. ``generic`` scores answers of other models from their
-        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own.
+        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own. ``generic-reader`` does so with the
+        reader, which finds more contradictions and takes about ten times as long.
     device
         ``cpu`` or ``cuda``.
 
@@ -68,10 +70,12 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     ------
     InputError
         If the purpose is unknown.
+    CheckpointError
+        If the reader's encoder is neither in the cache of Hugging Face nor installed.
     """
     check_choice(purpose, "purpose", KitPurpose)
     model, tokenizer = kit_language_model(device)
-    aligner = load_aligner("bundled", device=device)
+    aligner = load_aligner("reader" if purpose == "generic-reader" else "bundled", device=device)
     return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
 
 

@@ -11,6 +11,7 @@ import torch
 
 from syncheck import alignment
 from syncheck.alignment.int8_encoder import is_packed
+from syncheck.alignment.reader_network import can_read
 from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
 
@@ -98,8 +99,8 @@ def load_aligner(
 
         - ``"bundled"``, :class:`BundledAligner`; ``"reader"``, :class:`ReaderAligner`; ``"none"``, which returns None;
         - ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``: the best published checkpoint of that kind in the
-          local cache of Hugging Face; ``"auto"``: the best of these, or the bundled aligner if the cache has none.
-          Nothing is downloaded;
+          local cache of Hugging Face; ``"auto"``: the best of these, else the reader if its encoder is there, else the
+          bundled aligner. Nothing is downloaded, and the log says which it is;
         - an AlignScore checkpoint: a ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face Hub, or a
           converted folder;
         - a folder in the bundled aligner's format;
@@ -183,8 +184,11 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
             logger.info("aligner %r is %s, from the cache", alias, known.name)
             return _of_folder(known, folder, device)
     if alias == AUTO:
-        logger.info("aligner 'auto' is the bundled one; the cache has none of %s", ", ".join(k.name for k in asked))
-        return alignment.BundledAligner.load(device=device)
+        found = "reader" if can_read() else "bundled"
+        logger.info("aligner 'auto' is %s; the cache has none of %s", found, ", ".join(k.name for k in asked))
+        return (
+            alignment.ReaderAligner.load(device=device) if can_read() else alignment.BundledAligner.load(device=device)
+        )
     first = asked[0]
     wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
     more = f", and `hf download {first.needs}`" if first.needs else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from syncheck.alignment import BundledAligner, load_aligner
+from syncheck.alignment import BundledAligner, load_aligner, reader_network
 from syncheck.errors import CheckpointError, InputError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -19,6 +19,7 @@ NLI = "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli"
 def cache(tmp_path, monkeypatch):
     """Returns a function that puts a folder's files into an empty cache, as links to blobs; no network is allowed."""
     hub = tmp_path / "hub"
+    monkeypatch.setattr(reader_network, "_packaged", list)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
@@ -65,6 +66,12 @@ def test_auto_takes_the_best_that_is_there_and_says_which(
         assert found.name == (BundledAligner.load().name if name == "bundled" else name)
         assert name in caplog.messages[-1]
         assert len(found.align(["A cat sat."], ["A cat."])) == 1
+
+
+def test_auto_prefers_the_reader_to_the_bundled_aligner(caplog):
+    caplog.set_level(logging.INFO, "syncheck")
+    assert load_aligner("auto").name == "reader"
+    assert "reader" in caplog.messages[-1]
 
 
 def put_alignscore(cache, folder):

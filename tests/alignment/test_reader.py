@@ -15,7 +15,7 @@ from syncheck import Monitor
 from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader, reader_network
 from syncheck.alignment.reader_network import BEGIN, END
 from syncheck.errors import CheckpointError
-from syncheck.kit import kit_language_model
+from syncheck.kit import kit_language_model, load_kit
 
 PASSAGES = ["The bridge was built in 1903. It spans the river Avon.", "Tom Smith designed it."]
 CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted it."]
@@ -123,6 +123,8 @@ def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_
     report = monitor.score(prompt, response="Dogs are allowed in the museum.")
     assert report.monitor == "generic-reader"
     assert [s.verdict for s in report.sentences] == ["contradicted"]
+    kit = load_kit("generic-reader").score(prompt, response="Dogs are allowed in the museum.")
+    assert (kit.monitor, kit.lowest.score) == ("generic-reader", report.lowest.score)
     assert Monitor(model, tokenizer, aligner=tiny_reader).config.schema == "aligner.v1"  # other weights
 
 
