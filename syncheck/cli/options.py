@@ -365,8 +365,8 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
         f"""
         --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader', 'none',
             'minicheck', 'alignscore', 'hhem' or 'nli' (the best such checkpoint in the cache), 'auto' (the best of
-            these that is there), an AlignScore .ckpt or converted folder, the folder or name of a classifier, minicheck:PATH,
-            critic:PATH (Self-RAG), or spans:PATH (a language model that lists unsupported spans){default}
+            all these that is there), an AlignScore .ckpt or converted folder, the folder or name of a classifier,
+            minicheck:PATH, critic:PATH (Self-RAG), or spans:PATH (a language model that lists unsupported spans){default}
         """,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
