@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 KitPurpose = Literal["generation", "generic", "generic-reader"]
-"""``generation``: trained on the answers of the kit's own model. ``generic``, ``generic-reader``: read text alone, of any
-model; the latter with the reader as aligner, whose encoder is not in this package."""
+"""``generation``: trained on the answers of the kit's own model. ``generic``, ``generic-reader``: read text alone, of
+any model; the latter with the reader as aligner, whose encoder is not in this package."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
