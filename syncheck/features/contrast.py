@@ -365,7 +365,10 @@ def _exchanged(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Itera
     ours = {token.stem: place for place, token in enumerate(claim.tokens)}
     for first, second in combinations(once, 2):
         between = _between(claim, ours[first.stem], ours[second.stem])
-        if between and between == _between(chunk, places[second.stem], places[first.stem]):
+        if between and (
+            between == _between(chunk, places[second.stem], places[first.stem])
+            or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
+        ):
             yield (
                 Difference(
                     "order",
@@ -375,6 +378,17 @@ def _exchanged(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Itera
                 frozenset(),
             )
             return
+
+
+def _joins(between: Sequence[str], side: ParsedText, first: int, second: int) -> bool:
+    """Return True if the same words stand between two names of a clause, perhaps with an apposition: "the sprinter"."""
+    inner = [t.stem for t in side.tokens[first + 1 : second]]
+    left = iter(inner)
+    return (
+        0 < len(inner) <= REACH
+        and side.tokens[first].clause == side.tokens[second].clause
+        and all(known in left for known in between)
+    )
 
 
 def _times(side: ParsedText, token: Token) -> int:

@@ -86,6 +86,20 @@ antonym: east eastern / west western
 antonym: left / right
 antonym: inside within / outside beyond
 antonym: same / different
+antonym: behind rear / front
+antonym: upstairs / downstairs
+antonym: upstream / downstream
+antonym: internal internally / external externally
+antonym: import imports imported / export exports exported
+antonym: attach attaches attached / detach detaches detached
+antonym: heat heats heated / cool cools cooled
+antonym: domestic / foreign
+antonym: horizontal / vertical
+antonym: light / dark
+antonym: weekday weekdays / weekend weekends
+antonym: summer / winter
+antonym: spring / autumn
+antonym: sunrise / sunset
 antonym: easy easier / difficult hard harder
 antonym: temporary / permanent
 antonym: present / absent
@@ -109,6 +123,11 @@ comparison: old / young new
 comparison: strong / weak
 comparison: fast quick / slow
 comparison: heavy / light
+comparison: near nearer nearest / far farther farthest
+comparison: wide wider widest / narrow narrower narrowest
+comparison: deep deeper deepest / shallow shallower shallowest
+comparison: thick thicker thickest / thin thinner thinnest
+comparison: ahead / behind
 comparison: double doubled doubles / halve halved halves half
 quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
 quantifier: all every everyone always everything / none never nobody nothing
@@ -118,6 +137,9 @@ quantifier: only solely exclusively / everyone everybody anyone anybody
 quantifier: both / either neither
 quantifier: must shall / may might
 quantifier: once / twice
+quantifier: daily / weekly monthly yearly annually
+quantifier: weekly / monthly yearly annually
+quantifier: monthly / yearly annually
 """
 
 

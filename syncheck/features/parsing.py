@@ -20,6 +20,10 @@ IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower 
 """Words between "no" and "than" in a bound such as "no more than", which denies nothing."""
 BE = frozenset("is are was were be been being".split())
 ARTICLES = frozenset("a an the".split())
+MAY = "may (month)"
+"""Word and stem of the month, which the verb does not share."""
+BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
+"""Words after which "May" is the month."""
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
@@ -166,10 +170,18 @@ def _tokens(text: str) -> Iterator[Token]:
         if stop and not (stop.group() == "." and last.istitle() and len(last) < LONG):
             clause, start = clause + 1, True
         word, root, content = _word_of(written)
+        if written == "May" and _is_month("" if start else last, following):
+            word, root, content = MAY, MAY, True
         begins_name = start and following is not None and following.group()[0].isupper()
         name = written[0].isupper() and content and (begins_name or not start)
         yield Token(written, word, root, content, name, match.start(), clause)
         start, end, last = False, match.end(), written
+
+
+def _is_month(before: str, following: re.Match[str] | None) -> bool:
+    """Return True if a "May" stands beside a number or after a word that dates have."""
+    beside = (before, "" if following is None else following.group())
+    return before.lower() in BEFORE_MONTHS or any(word[:1].isdigit() for word in beside)
 
 
 def _time(found: str) -> str:

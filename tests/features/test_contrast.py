@@ -64,6 +64,15 @@ LIBRARY = [
             "order",
             ("Gold is lighter than tin", "Tin is lighter than gold"),
         ),
+        (
+            "Jon Keller beat Mara Voss.",
+            "Mara Voss beat the favourite, Jon Keller, by two seconds.",
+            "order",
+            ("Keller beat Mara", "Mara Voss beat the favourite, Jon Keller"),
+        ),
+        ("The lease begins on 1 May 2024.", "The lease begins on 1 March 2024.", "name", ("May", "March")),
+        ("Staff park in front of the building.", "Staff park behind the building.", "antonym", ("front", "behind")),
+        ("The pump is checked monthly.", "The pump is checked weekly.", "quantifier", ("monthly", "weekly")),
     ],
 )
 def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, words):
@@ -101,6 +110,9 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("On Sundays it opens at nine.", "The pool opens at 6:30 on weekdays and at 9 on Sundays."),
         ("Velox was bought by Kern in 2011.", "Velox was founded in 1998 and sold to Kern in 2011."),
         ("Lyon won 2-1 on Sunday.", "On Sunday Nice lost 2-1 to Lyon."),
+        ("Tom beat Mary.", "Mary lost the final, in which Tom beat her."),
+        ("Keller trained Berg.", "Keller, whom Voss had trained, trained Berg."),
+        ("May visitors park in March?", "In March visitors may park."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
