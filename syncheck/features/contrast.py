@@ -16,7 +16,7 @@ from functools import partial
 from itertools import combinations
 
 from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC, UNITS
-from syncheck.features.parsing import ARTICLES, BE, IN_BOUNDS, SYMBOLS, ParsedText, Token, parse, starts_bound
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, parse, starts_bound
 from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6
@@ -400,7 +400,7 @@ def _between(side: ParsedText, first: int, second: int) -> tuple[str, ...]:
 
     Items of different clauses, in reversed order, or far apart have nothing between them.
     """
-    inner = [t for t in side.tokens[first + 1 : second] if t.word not in BE | ARTICLES | TITLES]
+    inner = [t for t in side.tokens[first + 1 : second] if t.word not in AUXILIARIES | ARTICLES | TITLES]
     if not 0 < len(inner) <= BETWEEN or side.tokens[first].clause != side.tokens[second].clause:
         return ()
     ends = (side.tokens[first], side.tokens[second])

@@ -48,7 +48,7 @@ antonym: rise rises rose risen increase increases increased grow grows grew grow
 antonym: win wins won / lose loses lost
 antonym: gain gains gained / lose loses lost
 antonym: keep keeps kept retain retained / lose loses lost discard discarded
-antonym: open opens opened / close closes closed shut
+antonym: open opens opened / close closes closed shut locked
 antonym: start starts started begin begins began begun / end ends ended finish finished stop stops stopped
 antonym: pass passes passed succeed succeeded / fail fails failed
 antonym: allow allows allowed permit permits permitted /
@@ -72,6 +72,9 @@ antonym: safe / dangerous unsafe
 antonym: hot warm / cold cool
 antonym: wet / dry
 antonym: full / empty
+antonym: fill fills filled / empty empties emptied
+antonym: soften softens softened / harden hardens hardened
+antonym: sharp / blunt dull
 antonym: alive / dead
 antonym: public / private
 antonym: indoor indoors / outdoor outdoors
@@ -131,6 +134,7 @@ comparison: ahead / behind
 comparison: double doubled doubles / halve halved halves half
 quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
 quantifier: all every everyone always everything / none never nobody nothing
+quantifier: all every everyone always / most mostly
 quantifier: many most majority / few minority
 quantifier: always usually often / never rarely seldom
 quantifier: only solely exclusively / everyone everybody anyone anybody

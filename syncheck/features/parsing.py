@@ -19,6 +19,7 @@ LONG = 4
 IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower greater".split())
 """Words between "no" and "than" in a bound such as "no more than", which denies nothing."""
 BE = frozenset("is are was were be been being".split())
+AUXILIARIES = BE | frozenset("had has have having will would can could may might shall should must do does did".split())
 ARTICLES = frozenset("a an the".split())
 MAY = "may (month)"
 """Word and stem of the month, which the verb does not share."""

@@ -70,6 +70,13 @@ LIBRARY = [
             "order",
             ("Keller beat Mara", "Mara Voss beat the favourite, Jon Keller"),
         ),
+        (
+            "The pilot asked the captain to turn.",
+            "The captain had asked the pilot to turn.",
+            "order",
+            ("pilot asked the captain", "captain had asked the pilot"),
+        ),
+        ("All microbes feed on iron.", "Most of the microbes feed on iron.", "quantifier", ("All", "Most")),
         ("The lease begins on 1 May 2024.", "The lease begins on 1 March 2024.", "name", ("May", "March")),
         ("Staff park in front of the building.", "Staff park behind the building.", "antonym", ("front", "behind")),
         ("The pump is checked monthly.", "The pump is checked weekly.", "quantifier", ("monthly", "weekly")),
