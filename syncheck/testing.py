@@ -311,20 +311,13 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class FormulaAggregator:
-    """Aggregator whose score is a formula of the features; cannot be saved.
-
-    Attributes
-    ----------
-    schema : FeatureSchema
-    formula : callable
-        Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured.
-    kind : str
-        Kind of aggregator that it stands for in reports.
-    """
+    """Aggregator whose score is a formula of the features; cannot be saved."""
 
     schema: FeatureSchema
     formula: Callable[[dict[str, float]], float]
+    """Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
     kind: str = "lr"
+    """Kind of aggregator that it stands for in reports."""
 
     def score(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return the formula's value for each row of features (N, F), (N,) float64."""

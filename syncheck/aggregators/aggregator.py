@@ -39,28 +39,6 @@ LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 class Aggregator:
     """Turns the features of a sentence into P(faithful).
 
-    Attributes
-    ----------
-    schema : FeatureSchema
-        The columns it reads, in order.
-    kind : {"lr", "monotone", "xgb", "mlp", "ensemble", "estimator", "signal"}
-        ``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
-        :meth:`from_signal`.
-    medians : ndarray of shape (F,), float64
-        Median of each feature in training; NaN if it was never measured or is not known.
-    model : StoredModel
-        The model that computes P(faithful).
-    calibration : IsotonicCalibration, PlattCalibration or None
-        Turns the model's scores into those of :meth:`score`; None leaves them as they are.
-    calibrated_threshold : RiskControlledThreshold or None
-        The score, at the base rate, from which sentences may be shown with a guarantee; see
-        :func:`syncheck.training.choose_risk_controlled_threshold`.
-    base_rate : float or None
-        Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels,
-        or one half if classes were balanced; None if it is not known.
-    prior : float or None
-        Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate.
-
     Raises
     ------
     InputError
@@ -75,13 +53,24 @@ class Aggregator:
     """
 
     schema: FeatureSchema
+    """The columns it reads, in order."""
     kind: KindName
+    """``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
+    :meth:`from_signal`."""
     medians: NDArray[np.float64]
+    """(F,) float64: median of each feature in training; NaN if it was never measured or is not known."""
     model: StoredModel
+    """The model that computes P(faithful)."""
     calibration: Calibration | None = None
+    """Turns the model's scores into those of :meth:`score`; None leaves them as they are."""
     calibrated_threshold: RiskControlledThreshold | None = None
+    """The score, at the base rate, from which sentences may be shown with a guarantee; see
+    :func:`syncheck.training.choose_risk_controlled_threshold`."""
     base_rate: float | None = None
+    """Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels, or
+    one half if classes were balanced; None if it is not known."""
     prior: float | None = None
+    """Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate."""
 
     def __post_init__(self) -> None:
         for name in ("base_rate", "prior"):

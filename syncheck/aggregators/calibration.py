@@ -209,23 +209,6 @@ def _log_odds(raw: Floats) -> Floats:
 class RiskControlledThreshold:
     """Threshold with a guarantee: of the sentences that reach it, at most ``risk`` are unfaithful, with ``confidence``.
 
-    Attributes
-    ----------
-    threshold : float
-        A score in [0, 1] of the aggregator that it is stored with, calibrated if that is.
-    risk : float
-        Largest share of released sentences that may be unfaithful, in (0, 1).
-    confidence : float
-        Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1).
-    sentences, released, unfaithful : int
-        Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
-        these.
-    bound : float
-        Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released.
-    one_per_question : bool
-        True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences
-        are independent of each other, which those of one question are not, and it may fail more often than stated.
-
     Raises
     ------
     InputError
@@ -233,13 +216,21 @@ class RiskControlledThreshold:
     """
 
     threshold: float
+    """A score in [0, 1] of the aggregator that it is stored with, calibrated if that is."""
     risk: float
+    """Largest share of released sentences that may be unfaithful, in (0, 1)."""
     confidence: float
+    """Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1)."""
     sentences: int
     released: int
     unfaithful: int
+    """Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
+    these."""
     bound: float
+    """Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released."""
     one_per_question: bool = False
+    """True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences are
+    independent of each other, which those of one question are not, and it may fail more often than stated."""
 
     def __post_init__(self) -> None:
         if not (0 < self.risk < 1 and 0 < self.confidence < 1 and math.isfinite(self.threshold) and self.released):

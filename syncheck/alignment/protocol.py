@@ -20,15 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 class Aligner(Protocol):
-    """Protocol of an aligner, which scores claims against a context.
-
-    Attributes
-    ----------
-    name : str
-        Stored in a monitor's config, so that the same aligner is used again.
-    """
+    """Protocol of an aligner, which scores claims against a context."""
 
     name: str
+    """Stored in a monitor's config, so that the same aligner is used again."""
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages.

@@ -26,21 +26,14 @@ _ENDINGS = (".jsonl", ".ndjson", _PARQUET)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record as it is in the corpus.
-
-    Attributes
-    ----------
-    source : str
-        The file, ``-`` for standard input.
-    number : int
-        Number of the line, or of the row in a Parquet file, from 1.
-    content : bytes
-        The record as JSON; it may be invalid.
-    """
+    """A record as it is in the corpus."""
 
     source: str
+    """The file, ``-`` for standard input."""
     number: int
+    """Number of the line, or of the row in a Parquet file, from 1."""
     content: bytes
+    """The record as JSON; it may be invalid."""
 
     def digest(self, run: str) -> str:
         """Return a digest of the record, including its id, and the options of a run."""

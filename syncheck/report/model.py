@@ -77,45 +77,30 @@ _COLUMNS = tuple("text start end token_start token_end status verdict reason tru
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One response with its measurements.
-
-    Attributes
-    ----------
-    prompt : RagPrompt
-    response : str
-    sentences : tuple of SentenceScore
-        In the order of the response; empty for an empty response.
-    tokens : TokenSignals
-        Signals of all T tokens of the response.
-    stop : str or None
-        Why generation ended; None for a given response.
-    seconds : float or None
-        Wall time from the prompt to the last score; None if it was not measured.
-    spans : SpanLabels or None
-        Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run.
-    monitor : str or None
-        Name of the bundled monitor that scored it; None for a monitor of your own.
-    sources : mapping of str to str
-        Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
-        that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer
-        that is generated or replayed come from the monitored model.
-    generator_tokens : tuple of GeneratorToken
-        The tokens that the generator's server reported; no score depends on them.
-    hidden : tuple of HiddenSpan
-        Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`.
-    """
+    """One response with its measurements."""
 
     prompt: RagPrompt
     response: str
     sentences: tuple[SentenceScore, ...]
+    """In the order of the response; empty for an empty response."""
     tokens: TokenSignals
+    """Signals of all T tokens of the response."""
     stop: str | None = None
+    """Why generation ended; None for a given response."""
     seconds: float | None = None
+    """Wall time from the prompt to the last score; None if it was not measured."""
     spans: SpanLabels | None = None
+    """Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run."""
     monitor: str | None = None
+    """Name of the bundled monitor that scored it; None for a monitor of your own."""
     sources: Mapping[str, str] = field(default_factory=dict)
+    """Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
+    that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer that
+    is generated or replayed come from the monitored model."""
     generator_tokens: tuple[GeneratorToken, ...] = ()
+    """The tokens that the generator's server reported; no score depends on them."""
     hidden: tuple[HiddenSpan, ...] = ()
+    """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"

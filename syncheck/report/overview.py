@@ -51,23 +51,15 @@ _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote.
-
-    Attributes
-    ----------
-    id : str
-        Empty if it has none.
-    question : str
-        Empty if it is not known.
-    sentences : tuple of SentenceScore
-    labels : tuple of bool or None
-        One for each sentence: True for faithful, None without a label. Empty if nothing is labelled.
-    """
+    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote."""
 
     id: str
+    """Empty if it has none."""
     question: str
+    """Empty if it is not known."""
     sentences: tuple[SentenceScore, ...]
     labels: tuple[bool | None, ...] = ()
+    """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
 
     @property
     def lowest(self) -> float | None:
@@ -77,26 +69,17 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LabelCurves:
-    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1].
-
-    Attributes
-    ----------
-    sentences : int
-        Scored sentences with a label.
-    auroc : float
-    roc : sequence of pairs
-        Share of unfaithful and of faithful sentences that pass a threshold.
-    reliability : sequence of pairs
-        Mean score and share of faithful sentences, by bin of the score.
-    risk : sequence of pairs
-        Share of sentences that are shown, the best first, and share of unfaithful ones among them.
-    """
+    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1]."""
 
     sentences: int
+    """Scored sentences with a label."""
     auroc: float
     roc: Sequence[tuple[float, float]]
+    """Share of unfaithful and of faithful sentences that pass a threshold."""
     reliability: Sequence[tuple[float, float]]
+    """Mean score and share of faithful sentences, by bin of the score."""
     risk: Sequence[tuple[float, float]]
+    """Share of sentences that are shown, the best first, and share of unfaithful ones among them."""
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
