@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.given import check_choice, has_both_labels, labels_found, scores_with_labels
+from syncheck.given import check_both_labels, check_choice, scores_with_labels
 from syncheck.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
@@ -124,11 +124,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     """
     check_choice(method, "method", CalibrationMethod)
     raw, labels = scores_with_labels(scores, y)
-    if not has_both_labels(labels):
-        raise InputError(
-            "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
-            f"{labels_found(labels)}"
-        )
+    check_both_labels(labels, "calibration needs held-out sentences")
     if method == "shift":
         return _shift(raw, labels)
     from sklearn.metrics import roc_auc_score

@@ -18,7 +18,7 @@ from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, Stor
 from syncheck.aggregators.trees import Forest
 from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found
+from syncheck.given import check_both_labels
 from syncheck.schemas import FEATURES, LID
 from syncheck.types import Floats
 
@@ -142,10 +142,7 @@ def fit_model(
         raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
     if np.isinf(X).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
-    if not has_both_labels(y):
-        raise InputError(
-            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
-        )
+    check_both_labels(y, "training needs sentences")
     if not isinstance(kind, str):
         return _own_network(kind, X, y, names) if is_monotone(kind) else FittedEstimator.fit(kind, X, y)
     if kind == "monotone":

@@ -191,15 +191,14 @@ def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKi
         )
     schema = chosen.measured.schema
     alone = single_scores(chosen.measured.values[chosen.used], schema)
-    trained = left_out_scores(
-        chosen.features, chosen.y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed
-    )
+    features, y, groups = chosen.data
+    trained = left_out_scores(features, y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed)
     aligner = next((name for name in ("align_logit", "align_score") if name in alone), None)
     overlaps = [name for name in OVERLAPS if name in alone]
     systems = {f"{kind}, trained on the others": trained}
     systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
     systems |= {name: alone[name] for name in overlaps}
-    matrix = left_out_matrix(systems, chosen.y, chosen.groups, sources.tolist(), seed=seed)
+    matrix = left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
     return with_best(matrix, overlaps, "best overlap") if overlaps else matrix
 
 
@@ -260,8 +259,7 @@ def _chosen_on(
 ) -> dict[str, NDArray[np.float64]]:
     """Return thresholds chosen on the training file, by system; none, with a note, if it is too small."""
     try:
-        data = (known.features, known.y, known.groups)
-        scores = out_of_fold_scores(*data, systems=systems, folds=FOLDS, same_folds=True, **options)
+        scores = out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
         return training_thresholds(scores, known.y)
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
@@ -269,18 +267,14 @@ def _chosen_on(
 
 
 def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
-    known = question_digests(_records(training))
-    shared = sorted({r.group for r in _records(tested) if not known.isdisjoint(question_digests([r]))})
+    known = question_digests(training.records)
+    shared = sorted({r.group for r in tested.records if not known.isdisjoint(question_digests([r]))})
     if shared:
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
             f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "
             "questions, or one file and --cv 5"
         )
-
-
-def _records(chosen: LabelledSet) -> list[LabelledResponse]:
-    return [chosen.measured.records[owner] for owner in np.unique(chosen.measured.owners[chosen.used])]
 
 
 def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
@@ -300,16 +294,15 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
     folds = _folds(args)
-    data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
-    scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
+    scores = out_of_fold_scores(*chosen.data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
     table = _table(scores, chosen, args, folds=numbers)
     more = {}
     if args.permute:
-        permuted = permuted_scores(*data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
+        permuted = permuted_scores(*chosen.data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
         more[PERMUTED] = auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
     if args.compare_aggregators:
-        more[AGGREGATORS] = best_aggregator(*data, names=names, **folds)[1]
+        more[AGGREGATORS] = best_aggregator(*chosen.data, names=names, **folds)[1]
     return table, more
 
 
@@ -351,8 +344,7 @@ def ablate(args: argparse.Namespace) -> int:
     panels: list[IntervalPanel] = []
     for name in _chosen_sets(args):
         chosen = labelled_set(measured, name)
-        data = (chosen.features, chosen.y, chosen.groups)
-        scores = out_of_fold_scores(*data, names=names, systems=systems, aggregator=args.aggregator, **folds)
+        scores = out_of_fold_scores(*chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds)
         table = _table(scores, chosen, args, folds=fold_numbers(chosen.y, chosen.groups, **folds))
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
@@ -407,9 +399,7 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
     chosen, files = _by_source(measured, name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
     return transfer_matrix(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
+        *chosen.data,
         parts.tolist(),
         feature_names=chosen.measured.schema.names,
         without=args.without,

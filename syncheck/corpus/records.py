@@ -136,11 +136,9 @@ def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
 
 @contextmanager
 def _parquet(name: str) -> Iterator[Any]:
-    try:
+    with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow as pa
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data") from error
     try:
         with parquet.ParquetFile(name) as file:
             yield file

@@ -209,8 +209,6 @@ def _read(path: Path, columns: list[str] | None) -> pa.Table | None:
 
 
 def _parquet() -> Any:  # noqa: ANN401 - a module
-    try:
+    with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data") from error
     return parquet

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 from syncheck.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.integrations.generic import QUESTION, generic_monitor
 
-try:
+with MissingExtraError.unless("langchain-core", "langchain"):
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
-except ImportError as error:
-    raise MissingExtraError("langchain-core", "langchain") from error
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -300,32 +300,25 @@ def _answered(
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
     found = []
-    for record in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
-        if record.response:
-            try:
-                untrained.read(prompt_of(untrained, record), record.response)
-            except PromptError as error:
-                left_out[record.id] = str(error)
-                continue
-            found.append(replace(record, id=f"{record.id}/given", task=ANSWER, spans=None, sentences=None))
-            continue
+    for given in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
+        record = replace(given, task=ANSWER, spans=None, sentences=None)
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
         digest = hashlib.sha256(content.encode()).hexdigest()
-        texts = kept.get(digest)
-        if texts is None:
-            try:
-                texts = _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
-            except PromptError as error:
-                left_out[record.id] = str(error)
+        try:
+            if record.response:
+                untrained.read(prompt_of(untrained, record), record.response)
+                found.append(replace(record, id=f"{record.id}/given"))
                 continue
-            if folder is not None:
-                with (folder / "answers.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
+            texts = kept.get(digest) or _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
+        except PromptError as error:
+            left_out[record.id] = str(error)
+            continue
+        if folder is not None and digest not in kept:
+            with (folder / "answers.jsonl").open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
         for number, text in enumerate(dict.fromkeys(filter(str.strip, texts))):
             name = "greedy" if text == texts[0] else f"sample-{number}"
-            writer = _name_of(untrained)
-            written = replace(record, id=f"{record.id}/{name}", response=text, generator=writer)
-            found.append(replace(written, task=ANSWER, spans=None, sentences=None))
+            found.append(replace(record, id=f"{record.id}/{name}", response=text, generator=_name_of(untrained)))
     return found
 
 
@@ -363,25 +356,18 @@ def _fitted(
     untrained: Monitor, measured: MeasuredSentences, scored: Mapping[str, Scored], aggregator: AggregatorKind, seed: int
 ) -> tuple[Monitor, EvaluationRow]:
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
-    chosen = LabelledSet(measured, measured.labels(), np.flatnonzero(measured.checkable & measured.labelled))
+    chosen = LabelledSet.scored(measured, rule="overlap")
     kind, table, (held_out,) = best_aggregator(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
-        names=measured.schema.names,
-        repeats=1,
-        seed=seed,
-        aggregators=(aggregator,),
+        *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
     )
     monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
     assert monitor.aggregator is not None
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
+    owners = [measured.records[owner] for owner in measured.owners]
     found = [
         expected.get((record.id, without_space(record.response, start, end)[0])) if record.task == ANSWER else None
-        for record, (start, end) in zip(
-            (measured.records[owner] for owner in measured.owners), measured.bounds.tolist(), strict=True
-        )
+        for record, (start, end) in zip(owners, measured.bounds.tolist(), strict=True)
     ]
     known = np.flatnonzero([score is not None for score in found])
     y = np.clip(np.array([found[i] for i in known], np.float64), DOUBT, 1 - DOUBT)

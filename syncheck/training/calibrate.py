@@ -192,8 +192,10 @@ def calibrate_monitor(
     scores = calibration.probability(raw)
     expected = calibration.probability(raw_of_all)
     expected[labelled] = y
-    questions = None if every_sentence else groups
-    threshold = None if risk is None else _guaranteed(scores, y, questions, risk=risk, confidence=confidence, seed=seed)
+    threshold = None
+    if risk is not None:
+        drawn_from = None if every_sentence else groups
+        threshold = _guaranteed(scores, y, groups=drawn_from, risk=risk, confidence=confidence, seed=seed)
     calibrated = replace(
         aggregator,
         calibration=calibration,
@@ -226,11 +228,9 @@ def calibrate_monitor(
     )
 
 
-def _guaranteed(
-    scores: Floats, y: NDArray[np.int64], groups: NDArray[np.str_] | None, **options: Any
-) -> RiskControlledThreshold:
+def _guaranteed(scores: Floats, y: NDArray[np.int64], **options: Any) -> RiskControlledThreshold:
     try:
-        return choose_risk_controlled_threshold(scores, y, groups=groups, **options)
+        return choose_risk_controlled_threshold(scores, y, **options)
     except InsufficientDataError as error:
         raise InsufficientDataError(
             f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed

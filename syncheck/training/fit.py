@@ -191,20 +191,24 @@ def fit_measured(
         If they were measured with another model, aligner or configuration.
     """
     check_measured_by(measured, untrained)
-    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
+    chosen = LabelledSet.scored(measured, rule=rule)
     if held_out is None:
-        data, folds = (chosen.features, chosen.y, chosen.groups), Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
+        folds = Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
         if isinstance(aggregator, str):
             kinds = None if aggregator == "best" else (aggregator,)
             aggregator, _, (held_out,) = best_aggregator(
-                *data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
+                *chosen.data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
             )
         else:
-            (held_out,) = cross_validate(*data, aggregator=aggregator, **folds)
+            (held_out,) = cross_validate(*chosen.data, aggregator=aggregator, **folds)
     elif aggregator == "best":
         raise InputError("held_out has the scores of one kind of aggregator; name that kind, or pass neither")
-    else:
-        _check_held_out(held_out, len(chosen.y))
+    elif held_out.shape != chosen.y.shape or not np.isfinite(held_out).all():
+        raise InputError(
+            f"held_out must be {len(chosen.y)} numbers, one for each sentence that gets a score; found "
+            f"{int(np.isfinite(held_out).sum())} in an array of shape {held_out.shape}. Pass one row of what "
+            "best_aggregator returns for these sentences, or None"
+        )
     thresholds = choose_thresholds(held_out, chosen.y)
     # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
     trained = Aggregator.fit(
@@ -220,14 +224,5 @@ def fit_measured(
         aggregator=trained,
         lid_references=measured.lid_references(chosen.labels, chosen.used),
         name=None,
-        trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[chosen.used])),
+        trained_on=question_digests(chosen.records),
     )
-
-
-def _check_held_out(scores: NDArray[np.float64], sentences: int) -> None:
-    if scores.shape != (sentences,) or not np.isfinite(scores).all():
-        raise InputError(
-            f"held_out must be {sentences} numbers, one for each sentence that gets a score; found "
-            f"{int(np.isfinite(scores).sum())} in an array of shape {scores.shape}. Pass one row of what "
-            "best_aggregator returns for these sentences, or None"
-        )
