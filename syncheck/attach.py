@@ -13,14 +13,13 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck.config import SegmenterConfig
 from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
-from syncheck.signals import ForwardArguments, LidReferences, check_one_encoding, is_rewindable
+from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ class BatchWatch(Scoped):
         prompts: Sequence[RagPrompt],
         *,
         scorers: Sequence[SentenceScorer],
-        layers: Sequence[int],
-        lid_references: LidReferences | None,
-        segmenter: SegmenterConfig,
+        **measuring: Any,  # noqa: ANN401 - as DecodingSession takes them
     ) -> None:
         self._model = model
         self._arguments = ForwardArguments(model)
@@ -81,9 +78,7 @@ class BatchWatch(Scoped):
         self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = DecodingSession(
-            model, tokenizer, prompts, layers=layers, lid_references=lid_references, segmenter=segmenter, observed=True
-        )
+        self._session = DecodingSession(model, tokenizer, prompts, observed=True, **measuring)
         self._watched = ScoredSession(self._session, scorers)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None

@@ -146,9 +146,8 @@ _worker = _Worker()
 atexit.register(_worker.stop)
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # a copy starts a process of its own; a thread that was not copied may hold the lock
+# A copy starts a process of its own; a thread that was not copied may hold the lock.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_worker.__init__)  # type: ignore[misc]
 
 

@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
+from struct import error as StructError
 from typing import Any, BinaryIO
 
 import safetensors.numpy
@@ -33,6 +35,12 @@ MAX_JSON_BYTES = 64 << 20
 
 MAX_INTEGER = 1 << 53
 """Largest absolute value of a whole number in a file; every reader of JSON can represent it."""
+
+DAMAGED = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError),
+    *(ValueError, UnpicklingError, StructError),
+)
+"""Errors that the readers of pickles raise on damaged files."""
 
 DIGESTS = "digests.json"
 DIGESTS_FORMAT = "syncheck.digests.v1"

@@ -177,9 +177,8 @@ def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
         """Return the cross-entropy, mean over sentences in nats, and its gradient."""
         logits = parameters[0] * odds + parameters[1]
         error = expit(logits) - targets
-        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), np.array([error @ odds, error.sum()]) / len(
-            odds
-        )
+        gradient = np.array([error @ odds, error.sum()]) / len(odds)
+        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), gradient
 
     found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS")
     slope, intercept = found.x.tolist()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from pickle import UnpicklingError
-from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.files import require_regular
+from syncheck.files import DAMAGED, require_regular
 from syncheck.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 
 if TYPE_CHECKING:
@@ -150,19 +149,7 @@ def _read_lightning(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path.name!r} holds more than arrays and plain values, and loading it could run code: {error}"
         ) from error
-    except (
-        OSError,
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        MemoryError,
-        RuntimeError,
-        StructError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except (OSError, *DAMAGED) as error:
         raise CheckpointError(
             f"cannot read {str(path)!r} ({type(error).__name__}: {error}); pass the .ckpt file that the authors of "
             "AlignScore published, complete"

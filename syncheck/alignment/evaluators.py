@@ -97,11 +97,9 @@ class LocalTextGenerator(OfNetwork):
         return answer
 
     def _ids(self, prompt: str) -> list[int]:
-        if self._tokenizer.chat_template is None:
-            ids: list[int] = self._tokenizer(prompt, verbose=False)["input_ids"]
-            return ids
-        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}])
-        ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        has_chat = self._tokenizer.chat_template is not None
+        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
+        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"]
         return ids
 
 

@@ -102,9 +102,8 @@ def identity_of(aligner: Aligner | None) -> str:
     """Return name and options of an aligner in the form that ``--aligner`` takes on the command line."""
     if aligner is None:
         return "none"
-    return " ".join(
-        [aligner.name, *(f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))]
-    )
+    options = (f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))
+    return " ".join([aligner.name, *options])
 
 
 @runtime_checkable
@@ -190,16 +189,12 @@ class AskedAligner:
         return [self._named(name, _checked(result, len(passages))) for result in found]
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
-        aligner = self._ready()
-        if isinstance(aligner, IndexedAligner):
-            return aligner.align_indexed(self._index, claims)
-        return aligner.align(passages, claims)
-
-    def _ready(self) -> Aligner:
         if self._told is None:
             aligner = self._aligner
             self._told = aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
-        return self._told
+        if isinstance(self._told, IndexedAligner):
+            return self._told.align_indexed(self._index, claims)
+        return self._told.align(passages, claims)
 
     @staticmethod
     def _named(name: str, each: Support | Unaligned) -> Support | Unaligned:

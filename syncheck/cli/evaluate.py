@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -150,7 +151,10 @@ def _source_names(args: argparse.Namespace) -> list[str]:
 def _leave_one_source_out(args: argparse.Namespace) -> int:
     paths = dict(zip(_source_names(args), map(Path, args.data), strict=True))
     monitor = measuring_monitor(args, list(paths.values()))
-    measured = {name: _named_after(name, measured_by(monitor, args, path)) for name, path in paths.items()}
+    measured = {  # equal names of groups in two sources stay apart
+        name: _regrouped(measured_by(monitor, args, path), lambda record, name=name: f"{name}: {record.group}")
+        for name, path in paths.items()
+    }
     kind = args.aggregator or _kind_of(monitor)
     output: dict[str, object] = {"aggregator": kind}
     panels: list[IntervalPanel] = []
@@ -166,10 +170,8 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
     return _written(args, output, panels, "AUROC on the source left out")
 
 
-def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
-    """Return the sentences with groups renamed, so that equal names in two sources stay apart."""
-    records = tuple(replace(record, group=f"{source}: {record.group}") for record in measured.records)
-    return replace(measured, records=records)
+def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
+    return replace(measured, records=tuple(replace(record, group=group(record)) for record in measured.records))
 
 
 def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
@@ -205,13 +207,9 @@ def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKi
 def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
         return measured_by(monitor, args, path)
-
-    def check(records: Sequence[LabelledResponse]) -> None:
-        if not args.allow_train:
-            reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
-            refuse_seen(monitor, records, reason=reason)
-
-    return against_references(measured_by(monitor, args, path, check=check), monitor)
+    reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+    checks = {} if args.allow_train else {"check": partial(refuse_seen, monitor, reason=reason)}
+    return against_references(measured_by(monitor, args, path, **checks), monitor)
 
 
 def _tables(
@@ -223,10 +221,17 @@ def _tables(
 ) -> Tables:
     if training:
         return _trained_elsewhere(monitor, training[0], measured, name, args)
-    chosen = labelled_set(_grouped(measured, args.group), name)
+    if args.group not in QUESTIONS:
+        measured = _regrouped(measured, lambda record: getattr(record, args.group) or "unknown")
+    chosen = labelled_set(measured, name)
     if args.cv or monitor is None:
         return _cross_validated(monitor, chosen, name, args)
-    return _as_it_is(monitor, chosen, args), {}
+    if monitor.aggregator is None:
+        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
+    scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
+    # Chosen on held-out folds of its own training data.
+    thresholds = {"monitor": monitor.config.backtrack_threshold}
+    return _table(scores, chosen, args, thresholds=thresholds), {}
 
 
 def _trained_elsewhere(
@@ -315,22 +320,6 @@ def _kind_of(monitor: Monitor | None) -> AggregatorKind:
     return kind
 
 
-def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -> EvaluationTable:
-    if monitor.aggregator is None:
-        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
-    scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
-    # Chosen on held-out folds of its own training data.
-    thresholds = {"monitor": monitor.config.backtrack_threshold}
-    return _table(scores, chosen, args, thresholds=thresholds)
-
-
-def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
-    if by in QUESTIONS:
-        return measured
-    records = tuple(replace(record, group=getattr(record, by) or "unknown") for record in measured.records)
-    return replace(measured, records=records)
-
-
 def ablate(args: argparse.Namespace) -> int:
     """Print the AUROC without each signal in turn; returns the exit code."""
     check_file("--output", args.output)
@@ -365,8 +354,17 @@ def transfer(args: argparse.Namespace) -> int:
         sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
         output[name] = matrix.to_dict()
         if args.plot is not None:
-            path = Path(args.plot)
-            _plot(matrix, name, path.with_stem(f"{path.stem}-{name}") if len(names) > 1 else path)
+            path, (rows, columns) = Path(args.plot), matrix.corner.split(" \\ ")
+            plot_matrix(
+                matrix.values.tolist(),
+                matrix.rows,
+                matrix.columns,
+                path.with_stem(f"{path.stem}-{name}") if len(names) > 1 else path,
+                label="AUROC",
+                row_label=rows,
+                column_label=columns,
+                title=f"{name} set",
+            )
     write_json(args.output, output)
     return 0
 
@@ -404,20 +402,6 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
         feature_names=chosen.measured.schema.names,
         without=args.without,
         **options,
-    )
-
-
-def _plot(matrix: AurocMatrix, name: str, path: Path) -> None:
-    rows, columns = matrix.corner.split(" \\ ")
-    plot_matrix(
-        matrix.values.tolist(),
-        matrix.rows,
-        matrix.columns,
-        path,
-        label="AUROC",
-        row_label=rows,
-        column_label=columns,
-        title=f"{name} set",
     )
 
 

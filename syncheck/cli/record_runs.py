@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -113,7 +113,10 @@ def answer_records(
 def _into_lines(
     args: argparse.Namespace, facts: dict[str, str], work: Work, seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
-    _refuse_without_store(args)
+    for name in ("engine", "workers", "part_size", "batch_tokens"):
+        if getattr(args, name, None) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
     if args.resume and args.format != "jsonl":
         raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
     run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -155,13 +158,6 @@ def _into_store(
         f"{f'; {others} rows of records that are not in {args.input}' if others else ''}\n"
     )
     return refused
-
-
-def _refuse_without_store(args: argparse.Namespace) -> None:
-    for name in ("engine", "workers", "part_size", "batch_tokens"):
-        if getattr(args, name, None) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
@@ -274,7 +270,9 @@ def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[t
                 file.truncate(whole)
                 return
             line = next(lines, None)
-            row = _row(written)
+            row: JsonDict = {}
+            with suppress(TypeError, ValueError, RecursionError):  # damaged: not an answer of this run
+                row = dict(json.loads(written))
             if line is None or row.get("digest") != line.digest(run):
                 raise InputError(
                     f"cannot continue {target!r}: expected its line {place} to be the answer to "
@@ -284,14 +282,6 @@ def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[t
                 )
             whole += len(written)
             yield line, row
-
-
-def _row(written: bytes) -> JsonDict:
-    try:
-        row = json.loads(written)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 @contextmanager

@@ -72,7 +72,8 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._write_manifest()
+        with replaced(self.folder / _MANIFEST) as (file, _):
+            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -144,10 +145,6 @@ class Store:
             return dict(json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))["parts"])
         except (OSError, ValueError, KeyError, TypeError):  # only an index: the parts are read instead
             return {}
-
-    def _write_manifest(self) -> None:
-        with replaced(self.folder / _MANIFEST) as (file, _):
-            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
 
 
 def is_stored(folder: str | Path) -> bool:

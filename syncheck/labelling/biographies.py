@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -311,9 +310,9 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
         lines = path.read_bytes().splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
             try:
-                entry = json.loads(line)
-                self[_string(entry["record"])] = tuple(_kept(given) for given in entry["propositions"])
-            except (KeyError, TypeError, ValueError) as error:
+                entry = Record(dict(json.loads(line)), str(path), number)
+                self[entry.get("record", str)] = tuple(map(_kept, entry.objects("propositions")))
+            except (TypeError, ValueError) as error:
                 if not line.endswith(b"\n") and line[: len(self._START)] == self._START[: len(line)]:
                     with path.open("r+b") as file:
                         file.truncate(sum(map(len, lines[:-1])))
@@ -327,13 +326,7 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
                 file.write(b"\n")
 
 
-def _kept(given: dict[str, Any]) -> Proposition:
-    if given["label"] not in (0, 1):
-        raise ValueError(f"a label is {given['label']!r}, not 0 or 1")
-    return Proposition(_string(given["text"]), bool(given["label"]))
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
+def _kept(given: Record) -> Proposition:
+    if (label := given.get("label", int)) not in (0, 1):
+        raise given.error(f"expected 0 or 1, found {label}", "label")
+    return Proposition(given.get("text", str), bool(label))

@@ -12,10 +12,10 @@ from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.files import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.labels import shortened
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
+    SHOWN,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
@@ -26,6 +26,7 @@ from syncheck.labelling.responses import (
     read_spans,
     with_own_ids,
 )
+from syncheck.printable import shortened
 from syncheck.segments import is_checkable
 
 
@@ -259,7 +260,8 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):
         if is_checkable(text):
             raise record.error(
-                f"expected a sentence and its label for all text of the response, found none for {shortened(text)!r}",
+                "expected a sentence and its label for all text of the response, found none for "
+                f"{shortened(text, SHOWN)!r}",
                 "sentences",
             )
     return tuple(sentences)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError, RecordError
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.lexical import has_letter
+from syncheck.printable import shortened
 from syncheck.segments import is_checkable
 
 Rule = Literal["overlap", "paper"]
@@ -74,15 +75,6 @@ def labelled_sentences(
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
 
-def without_space(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the characters of a part of a text without the white space around it."""
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    return start, start + len(part.strip())
-
-
-SHOWN = 60
-"""Number of characters of a text that a message shows."""
 REMEDY = (
     "give the text as it was written in 'response', pass the options of segmentation that cut it so, or accept that "
     "labels are carried over (carry_labels=True, --carry-labels): what overlaps an unfaithful sentence is then "
@@ -125,11 +117,6 @@ def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | N
     return f"labels carried over: in {len(names)} responses, {names[0]} first, {given} sentences became {became}"
 
 
-def shortened(text: str) -> str:
-    """Return the first characters of a text, for a message."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
 def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:
     """Describe the first difference between the labelled and the measured sentences; None if they are the same."""
     if record.sentences is None:
@@ -159,4 +146,4 @@ def _overlapping(one: tuple[int, int], others: Bounds) -> Bounds:
 
 
 def _shown(record: LabelledResponse, one: tuple[int, int]) -> str:
-    return repr(shortened(record.response[slice(*one)]))
+    return repr(shortened(record.response[slice(*one)], SHOWN))

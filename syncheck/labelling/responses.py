@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from syncheck.errors import InputError, RecordError
 from syncheck.files import fields_found, parsed_record, record_lines
+from syncheck.printable import shortened
 from syncheck.prompts import prompt_from_texts
 from syncheck.types import RagPrompt
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from syncheck.parts import MonitorParts
 
 T = TypeVar("T")
+
+SHOWN = 60
+"""Number of characters of a text that a message shows."""
 
 _MISSING = object()
 _NAMES = {str: "a string", list: "a list", dict: "an object", int: "a whole number", bool: "true or false"}
@@ -89,8 +93,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(json.dumps(value, ensure_ascii=False), SHOWN)
 
 
 PromptSource = Literal["monitor", "task"]

@@ -51,9 +51,8 @@ class TraceNode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as values that JSON can hold."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {
-            "children": [c.to_dict() for c in self.children]
-        }
+        children = [child.to_dict() for child in self.children]
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"children": children}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from syncheck.alignment.evaluators import TextGenerator
 from syncheck.alignment.evidence import split_passages
 from syncheck.errors import InputError, PromptError, TextGeneratorError
+from syncheck.segments.token_text import visible
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.retrieval import SentenceEncoder
 from syncheck.spans.word_sources import Measure
@@ -175,8 +176,7 @@ def joined_spans(spans: Spans, response: str) -> Spans:
             joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
         else:
             joined.append((start, stop))
-    texts = [(start, stop, response[start:stop]) for start, stop in joined]
-    return [(a + len(t) - len(t.lstrip()), b - len(t) + len(t.rstrip())) for a, b, t in texts if t.strip()]
+    return [visible(response, start, stop) for start, stop in joined if response[start:stop].strip()]
 
 
 @dataclass(frozen=True, slots=True)

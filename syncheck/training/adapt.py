@@ -20,7 +20,6 @@ from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTy
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
-from syncheck.labelling.labels import without_space
 from syncheck.labelling.planting import Scored, Spoiler
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.monitor import Monitor, Teacher
@@ -262,12 +261,10 @@ class _Judge:
         if self._monitor is not None:
             prompt = self._monitor.prompt(question=response.question, context=response.passages)
             sentences = self._monitor.score(prompt, response.response).sentences
-            bounds = [without_space(response.response, s.start, s.end) for s in sentences]
-            return [(LabelledSentence(*b, None), s.score) for b, s in zip(bounds, sentences, strict=True)]
+            return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
         assert self._aligner is not None
         given = self._untrained.read(prompt_of(self._untrained, response), response.response)
-        bounds = [without_space(response.response, span.start, span.end) for span in given.spans]
-        found = [LabelledSentence(*b, None) for b in bounds]
+        found = [LabelledSentence(span.start, span.end, None) for span in given.spans]
         claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
         asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
         scores: list[float | None] = [None] * len(found)
@@ -366,8 +363,8 @@ def _fitted(
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
     owners = [measured.records[owner] for owner in measured.owners]
     found = [
-        expected.get((record.id, without_space(record.response, start, end)[0])) if record.task == ANSWER else None
-        for record, (start, end) in zip(owners, measured.bounds.tolist(), strict=True)
+        expected.get((record.id, start)) if record.task == ANSWER else None
+        for record, start in zip(owners, measured.bounds[:, 0].tolist(), strict=True)
     ]
     known = np.flatnonzero([score is not None for score in found])
     y = np.clip(np.array([found[i] for i in known], np.float64), DOUBT, 1 - DOUBT)
