@@ -128,15 +128,7 @@ class BatchWatch(Scoped):
     def end(self, row: int = 0, *, tokens: int) -> None:
         """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.
 
-        Parameters
-        ----------
-        tokens
-            Length of its response in tokens; no more may have been fed yet.
-
-        Raises
-        ------
-        InputError
-            If more tokens of the response have been fed.
+        ``tokens`` is the length of its response in tokens; if more of them have been fed, InputError is raised.
         """
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:

@@ -44,13 +44,9 @@ REMEDY = "leave the system prompt out, use template='plain', or write prompts of
 def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
     """Return a chat as the tokenizer's template writes it, up to the beginning of the answer.
 
-    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``.
-
-    Raises
-    ------
-    InputError
-        If the template refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on
-        Windows), or writes more than ten million characters.
+    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
+    refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on Windows), or writes
+    more than ten million characters raises InputError.
     """
     try:
         template = tokenizer.get_chat_template()

@@ -55,12 +55,8 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 class SegmenterConfig:
     """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
 
-    A monitor keeps the config it was trained with, so that it segments new text in the same way.
-
-    Raises
-    ------
-    InputError
-        If a value is outside the range described here.
+    A monitor keeps the config it was trained with, so that it segments new text in the same way. A value outside the
+    range described here raises InputError.
     """
 
     max_tokens: int = MAX_SENTENCE_TOKENS

@@ -144,24 +144,10 @@ class MonitorParts:
         )
 
     def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch.
+        """Collect the prompts of a batch: those of :meth:`prompt`, or mappings of its arguments.
 
-        Parameters
-        ----------
-        prompts
-            From :meth:`prompt`, or mappings of its arguments.
-
-        Returns
-        -------
-        PromptBatch
-            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
-
-        Raises
-        ------
-        InputError
-            If there are no prompts.
-        WrongTypeError
-            If one is neither a prompt nor a mapping.
+        The ``inputs(device)`` of the batch are padded on the left. No prompts raise InputError, and anything that is
+        neither a prompt nor a mapping raises WrongTypeError.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
@@ -169,12 +155,8 @@ class MonitorParts:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Return a session for a decoder of your own, with one row for each prompt; a context manager.
 
-        Raises
-        ------
-        PromptError
-            If a prompt does not fit the model's window.
-        InputError
-            If there are no prompts, or the model encodes some of them in another way, because they are longer.
+        A prompt that does not fit the model's window raises PromptError. No prompts, and prompts of which the model
+        encodes some in another way, because they are longer, raise InputError.
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)

@@ -242,12 +242,7 @@ def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
 class Script(LogitsProcessor):  # type: ignore[misc]
     """Logits processor that allows one token at each step: the next of ``token_ids``, after a prompt of given length.
 
-    Parameters
-    ----------
-    prompt_tokens
-        Tokens of the prompt, padding included.
-    token_ids
-        The text to write.
+    ``prompt_tokens`` is the length of the prompt in tokens, padding included, and ``token_ids`` the text to write.
     """
 
     def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:

@@ -62,10 +62,8 @@ Floats = NDArray[np.float64]
 class RagPrompt:
     """A question with its passages as two prompts, with and without the passages.
 
-    Raises
-    ------
-    PromptError
-        If a prompt has no tokens, or the two are equal although there are passages: every KL would then be 0.
+    A prompt without tokens, and two equal prompts although there are passages (every KL would then be 0), raise
+    PromptError.
     """
 
     question: str
@@ -235,10 +233,7 @@ class SentenceSignals:
 class Bounds:
     """Values that are known exactly, within an interval, or not at all.
 
-    Raises
-    ------
-    InputError
-        If the shapes differ, or a low value is above its high one, or only one of the two is NaN.
+    Different shapes, a low value above its high one, and a NaN in only one of the two raise InputError.
     """
 
     low: NDArray[np.float64]

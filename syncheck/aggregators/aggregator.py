@@ -199,12 +199,8 @@ class Aggregator:
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; ``estimator`` through skops, ``signal`` in JSON.
 
-        Raises
-        ------
-        InputError
-            If skops cannot save a classifier of your own.
-        MissingExtraError
-            If skops is needed and not installed (extra ``estimators``).
+        A classifier of your own that skops cannot save raises InputError, and a missing skops (extra ``estimators``)
+        raises MissingExtraError.
         """
         folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
         folder.mkdir(parents=True, exist_ok=True)

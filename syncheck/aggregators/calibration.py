@@ -204,10 +204,7 @@ def _log_odds(raw: Floats) -> Floats:
 class RiskControlledThreshold:
     """Threshold with a guarantee: of the sentences that reach it, at most ``risk`` are unfaithful, with ``confidence``.
 
-    Raises
-    ------
-    InputError
-        If the values contradict each other, or a share is outside its range.
+    Values that contradict each other, and a share outside its range, raise InputError.
     """
 
     threshold: float

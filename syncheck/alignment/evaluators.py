@@ -39,13 +39,7 @@ class TextGenerator(Protocol):
     name: str
 
     def __call__(self, prompt: str) -> str:
-        """Return the text of the answer.
-
-        Raises
-        ------
-        TextGeneratorError
-            If there is no answer.
-        """
+        """Return the text of the answer; raise TextGeneratorError if there is none."""
         ...
 
 

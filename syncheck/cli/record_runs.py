@@ -82,16 +82,9 @@ def answer_records(
 ) -> list[RefusedRecord]:
     """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that answers in this process.
-    work
-        Answers a record, for JSON Lines.
-    make_worker
-        Builds the worker that answers records of a corpus, in this process or another.
-    seen
-        Called with each line of output or row of the store, including those of an earlier run.
+    ``work`` answers a record, for JSON Lines; ``make_worker`` builds the worker that answers records of a corpus, in
+    this process, with ``monitor``, or in another. ``seen`` is called with each line of output or row of the store,
+    including those of an earlier run.
     """
     threshold = getattr(args, "fail_under", None)
     summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)

@@ -105,10 +105,7 @@ class Store:
     def rows(self) -> Iterator[tuple[str, JsonDict]]:
         """Yield the key and the row of each record, part by part.
 
-        Raises
-        ------
-        CheckpointError
-            If a part was damaged since the store was opened.
+        A part that was damaged since the store was opened raises CheckpointError.
         """
         for name in sorted(self._parts):
             table = _read(self.folder / name, ["key", "row"])
@@ -155,10 +152,7 @@ def is_stored(folder: str | Path) -> bool:
 def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
     """Yield the rows of a store as it is, without entering its run; another process may be writing to it.
 
-    Raises
-    ------
-    CheckpointError
-        If a part is damaged.
+    A damaged part raises CheckpointError.
     """
     for path in sorted(Path(folder).glob("part-*.parquet")):
         table = _read(path, ["key", "row"])

@@ -53,12 +53,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Return the input with a ``report``.
 
-        Raises
-        ------
-        InputError
-            If ``answer`` or ``context`` is missing.
-        WrongTypeError
-            If they are neither strings nor LangChain's messages and documents.
+        A missing ``answer`` or ``context`` raises InputError; other types than strings and LangChain's messages and
+        documents raise WrongTypeError.
         """
         return dict(self._call_with_config(self._checked, input, config))
 

@@ -125,12 +125,8 @@ def labelled_responses(
 ) -> list[LabelledResponse]:
     """Return labelled responses as they are, and dicts as :func:`load_jsonl` reads lines.
 
-    Raises
-    ------
-    RecordError
-        At the first dict that cannot be used; its ``line`` is the number of the record, from 1.
-    WrongTypeError
-        If a record is neither.
+    The first dict that cannot be used raises RecordError, whose ``line`` is the number of the record, from 1. A record
+    that is neither raises WrongTypeError.
     """
     responses, dicts = [], []
     for number, given in enumerate(records, 1):

@@ -61,10 +61,7 @@ class RuleBasedPropositioner:
 class InstructPropositioner:
     """Propositioner that prompts an instruct model for the propositions of a text as a JSON list.
 
-    Parameters
-    ----------
-    evaluator
-        A text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
+    The model is a text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:
@@ -160,14 +157,10 @@ class SequencePropositioner(EncoderDecoder):
 
 
 def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") -> Propositioner:
-    """Load a propositioner by name.
+    """Load a propositioner: ``"rules"`` names :class:`RuleBasedPropositioner`, other names are those of checkpoints.
 
-    Parameters
-    ----------
-    name
-        ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. An
-        encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
-        ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
+    A checkpoint may be a folder. An encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such
+    as the paper's ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()

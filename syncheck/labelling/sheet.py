@@ -38,22 +38,15 @@ class OpenSentence:
 
 
 class LabelSheet:
-    """Answers whose sentences are being labelled.
-
-    Attributes
-    ----------
-    responses : list of LabelledResponse
-        The responses with the labels so far; None for a sentence without a label.
-    open : list of OpenSentence
-        Sentences without a label, in the order to ask for them.
-    left_out : dict of str to str
-        Reasons why responses cannot be scored, by id.
-    """
+    """Answers whose sentences are being labelled."""
 
     def __init__(self, responses: Sequence[LabelledResponse], open: Sequence[OpenSentence], order: LabelOrder) -> None:
         self.responses = list(responses)
+        """The responses with the labels so far; None for a sentence without a label."""
         self.open = list(open)
+        """Sentences without a label, in the order to ask for them."""
         self.left_out: dict[str, str] = {}
+        """Reasons why responses cannot be scored, by id."""
         self._order = order
 
     @classmethod

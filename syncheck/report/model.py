@@ -130,13 +130,9 @@ class Report:
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
         """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
-        Parameters
-        ----------
-        detector
-            Labels the characters of the whole response, given the question and the passages; for example one from
-            :func:`syncheck.spans.load_span_regressor`.
-        lang
-            Code of the response's language, for detectors that use it.
+        ``detector`` labels the characters of the whole response, given the question and the passages; for example one
+        from :func:`syncheck.spans.load_span_regressor`. ``lang`` is the code of the response's language, for detectors
+        that use it.
         """
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
@@ -170,10 +166,7 @@ class Report:
     def to_df(self) -> pd.DataFrame:
         """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Without pandas, MissingExtraError is raised.
         """
         with MissingExtraError.unless("pandas", "data"):
             import pandas as pd

@@ -142,13 +142,7 @@ def _evidence(given: JsonDict) -> Evidence:
 
 
 class Overview:
-    """Counts scored answers, and keeps those that the page lists.
-
-    Parameters
-    ----------
-    answers
-        Read only once, so that a generator will do.
-    """
+    """Counts scored answers, which may come from a generator, and keeps those that the page lists."""
 
     def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
         self.kinds: Counter[str] = Counter()
@@ -198,17 +192,11 @@ class Overview:
     ) -> str:
         """Return a complete HTML page that needs no other file and no network.
 
-        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is
-        data or escaped, and no other script runs.
+        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
+        or escaped, and no other script runs.
 
-        Parameters
-        ----------
-        title
-            Heading of the page.
-        curves
-            Agreement with labels; None without labels.
-        refused
-            Lines without an answer, with the reasons.
+        ``title`` is the heading of the page, ``curves`` the agreement with labels, or None without labels, and
+        ``refused`` the lines without an answer, with the reasons.
         """
         data = _Data(self.listed)
         drawn = data.answers()

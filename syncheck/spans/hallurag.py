@@ -95,12 +95,8 @@ class HalluRagDetector:
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
 
-        Raises
-        ------
-        PromptError
-            As in :class:`~syncheck.spans.TokenReplay`, if unlikely words are the only system.
-        TextGeneratorError
-            As in :func:`asked_spans`.
+        It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
+        as :class:`~syncheck.spans.TokenReplay` does.
         """
         found: list[Spans] = []
         if self._measure is not None:

@@ -38,12 +38,7 @@ class ReleaseCurve:
     def threshold_for(self, share: float) -> float:
         """Return the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
 
-        Raises
-        ------
-        InputError
-            If the share is outside (0, 1].
-        InsufficientDataError
-            If no threshold reaches it.
+        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
         """
         if not 0 < share <= 1:
             raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
@@ -60,12 +55,8 @@ class ReleaseCurve:
 def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
     """Compute the shares of released sentences, and of faithful ones among them, by threshold.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N,)
-        P(faithful) of at least one held-out sentence, preferably written by the decoder that the threshold is for.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
+    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)

@@ -53,16 +53,9 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
     sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
 
-    Parameters
-    ----------
-    scores, y : array-like of shape (N,)
-        P(faithful) of sentences that the aggregator was not trained on, and their labels: 1 faithful, 0 unfaithful. A
-        sentence without a label may have a calibrated probability, in (0, 1), in its place.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, a value is outside its range, or one of the labels is missing.
+    ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
+    faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
+    Different shapes, a value outside its range, and a missing label raise InputError.
     """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
     if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():

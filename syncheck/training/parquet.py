@@ -37,20 +37,12 @@ def write_parquet(
     """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
     The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
-    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The file is written under a
-    temporary name and verified before it is renamed, so it is never incomplete.
+    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The ``provenance`` is
+    stored there too, see :func:`provenance_of`; None takes that of the sentences.
 
-    Parameters
-    ----------
-    provenance
-        Stored in the metadata, see :func:`provenance_of`; None takes that of the sentences.
-
-    Raises
-    ------
-    CheckpointError
-        If the written file cannot be read again; an older file at ``path`` is then kept.
-    MissingExtraError
-        If pyarrow is not installed.
+    The file is written under a temporary name and verified before it is renamed, so it is never incomplete. One that
+    cannot be read again raises CheckpointError, and an older file at ``path`` is kept. Without pyarrow,
+    MissingExtraError is raised.
     """
     pa = _pyarrow()
     import pyarrow.parquet as parquet
@@ -106,12 +98,8 @@ def write_parquet(
 def read_parquet(path: str | Path) -> MeasuredSentences:
     """Read what :func:`write_parquet` wrote.
 
-    Raises
-    ------
-    CheckpointError
-        If the file is missing, damaged, of an earlier layout or not one of measured sentences.
-    MissingExtraError
-        If pyarrow is not installed.
+    A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
+    without pyarrow, MissingExtraError is raised.
     """
     with _reading(path) as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
