@@ -100,12 +100,8 @@ class SegmenterConfig:
 class MonitorConfig:
     """Measurements, prompts and thresholds of a monitor; saved with its aggregator.
 
-    Raises
-    ------
-    InputError
-        If the schema is unknown, if it has LID features and ``layers`` is empty, or if a threshold is outside [0, 1].
-    WrongTypeError
-        If a threshold is not a number, or ``layers`` is not a sequence.
+    An unknown schema, one with LID features if ``layers`` is empty, and a threshold outside [0, 1] raise InputError. A
+    threshold that is not a number, and ``layers`` that is not a sequence, raise WrongTypeError.
     """
 
     schema: str = DEFAULT_SCHEMA

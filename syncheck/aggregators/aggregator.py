@@ -287,16 +287,8 @@ class Aggregator:
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return P(faithful) of each row, (N,) float64 in [0, 1]: calibrated, if it is, and shifted to the prior.
 
-        Parameters
-        ----------
-        X : array-like of shape (N, F)
-            Columns as in :attr:`schema`; NaN means not measured.
-
-        Raises
-        ------
-        InputError
-            If the number of columns differs from the schema's, a value is infinite, or a signal that is the score was
-            not measured.
+        ``X`` (N, F) has columns as in :attr:`schema`; NaN means not measured. Another number of columns, an infinite
+        value, and a signal that is the score but was not measured raise InputError.
         """
         raw = self.model.probability(_rows(X, self.schema))
         return self.at_prior(raw if self.calibration is None else self.calibration.probability(raw))

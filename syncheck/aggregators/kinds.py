@@ -19,7 +19,7 @@ from syncheck.aggregators.trees import Forest
 from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.errors import InputError
 from syncheck.given import check_both_labels
-from syncheck.schemas import FEATURES, LID
+from syncheck.schemas import feature_of
 from syncheck.types import Floats
 
 KindName = AggregatorKind | Literal["estimator", "signal"]
@@ -171,10 +171,9 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
     """Train with the directions of :data:`FEATURES`; for a feature without one, the means of the classes decide."""
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
-    known = {feature.name: feature.direction for feature in FEATURES}
-    lid = LID.format(k="")
+    known = [feature_of(name) for name in names]
     estimator = MonotoneLogisticRegression(
-        directions=[known.get(LID if name.startswith(lid) else name, 0) for name in names] if names else None,
+        directions=[0 if feature is None else feature.direction for feature in known] if names else None,
         prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
     )
     return _own_network(estimator, X, y, names)

@@ -28,17 +28,8 @@ def label_sentences(
 ) -> NDArray[np.int64]:
     """Return labels of sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
 
-    Parameters
-    ----------
-    bounds
-        Characters of each sentence, half-open, without the white space around it.
-    spans
-        The unfaithful characters.
-    rule
-        ``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
-        contains the other.
-    implicit_true
-        True counts spans that are true of the world although the context does not say so.
+    ``bounds`` are the characters of each sentence, half-open, without the white space around it; :data:`Rule` describes
+    the rules. ``implicit_true`` counts spans that are true of the world although the context does not say so.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
 

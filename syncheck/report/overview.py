@@ -31,7 +31,7 @@ from syncheck.report.labels import (
     verdict,
     why,
 )
-from syncheck.schemas import FEATURES, LID
+from syncheck.schemas import feature_of
 from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
@@ -342,11 +342,8 @@ class _Standing:
         return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
 
 
-_DIRECTIONS = {feature.name: feature.direction for feature in FEATURES}
-
-
 def _direction(name: str) -> int:
-    return _DIRECTIONS.get(name, _DIRECTIONS[LID] if name.startswith(LID.partition("{")[0]) else 0)
+    return 0 if (known := feature_of(name)) is None else known.direction
 
 
 def _cut(text: str, most: int) -> str:

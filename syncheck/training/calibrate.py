@@ -394,17 +394,15 @@ def _refusal(
     drawn = "" if unit == "sentences" else ", one of each question"
     found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
-    if more is None:
-        return InsufficientDataError(
-            f"no threshold keeps the guarantee of {guarantee}: {found}, and at this rate no feasible number of further "
-            f"{unit} would do; allow a higher risk, or train a better aggregator",
-            more_needed=None,
-        )
-    return InsufficientDataError(
-        f"no threshold keeps the guarantee of {guarantee}: {found}; at this rate about {more} more held-out {unit} are "
-        "needed. Label more, or allow a higher risk or a lower confidence",
-        more_needed=more,
+    advice = (
+        f", and at this rate no feasible number of further {unit} would do; allow a higher risk, or train a better "
+        "aggregator"
+        if more is None
+        else f"; at this rate about {more} more held-out {unit} are needed. Label more, or allow a higher risk or a "
+        "lower confidence"
     )
+    message = f"no threshold keeps the guarantee of {guarantee}: {found}{advice}"
+    return InsufficientDataError(message, more_needed=more)
 
 
 def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:

@@ -64,18 +64,17 @@ def write_parquet(
         "faithful_paper": measured.labels(rule="paper", implicit_true=False),
         _RESPONSE: pa.array(responses, pa.string()),
     }
-    columns |= dict(zip(measured.schema.names, measured.values.T, strict=True))
+    schema = measured.schema
+    columns |= dict(zip(schema.names, measured.values.T, strict=True))
     columns |= {f"{_ACTIVATION}{layer}": list(states) for layer, states in measured.activations.items()}
     facts = {
         "layout": _LAYOUT,
-        "schema": measured.schema.version,
+        "schema": schema.version,
         "features": [
             {"name": name, "unit": unit, "direction": direction}
-            for name, unit, direction in zip(
-                measured.schema.names, measured.schema.units, measured.schema.directions, strict=True
-            )
+            for name, unit, direction in zip(schema.names, schema.units, schema.directions, strict=True)
         ],
-        "layers": [int(n.rpartition("_")[2]) for n in measured.schema.names if n.startswith("lid_layer_")],
+        "layers": [int(name.rpartition("_")[2]) for name in schema.names if name.startswith("lid_layer_")],
         "responses": len(measured.records),
         "without sentence": {
             str(index): response_to_json(measured.records[index])
