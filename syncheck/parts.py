@@ -71,17 +71,10 @@ class MonitorParts:
     def with_prior(self, prior: float) -> Self:
         """Return this monitor for text with another share of faithful sentences.
 
-        Parameters
-        ----------
-        prior
-            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
-            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
-
-        Raises
-        ------
-        InputError
-            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
-            not known.
+        ``prior`` is the expected share, in (0, 1). It shifts the log-odds of every score by the same amount; the order
+        of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay. If the monitor has no
+        aggregator, or the share of faithful sentences for which its probabilities hold is not known, InputError is
+        raised.
         """
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")

@@ -135,7 +135,13 @@ class Aggregator:
             If features or labels are complex, strings or other objects.
         """
         rows = _rows(X, schema)
-        _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
+        never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
+        if len(never) == len(schema.names) or (never and not allow_unmeasured):
+            raise InputError(
+                f"every feature must be measured in some sentence; found {len(never)} of {len(schema.names)} columns "
+                f"that are NaN in all {len(rows)}: {', '.join(never)}. Measure them, use a schema without them, or "
+                "pass allow_unmeasured=True to ignore them"
+            )
         labels = real_numbers(y, "labels")
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
         balanced = is_monotone(kind) if isinstance(kind, str) else is_balanced(kind)
@@ -262,22 +268,11 @@ class Aggregator:
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read one of the aggregators that the paper's authors published as pickles.
 
-        Only the weights are extracted; nothing that the file names is imported or called.
+        Only the weights are extracted; nothing that the file names is imported or called. ``schema`` is the order in
+        which the features will be passed; None takes the order of the published code. A file that is not such an
+        aggregator, or names anything other than its types, raises CheckpointError, and a schema with other features
+        raises MismatchError.
 
-        Parameters
-        ----------
-        schema
-            The order in which the features will be passed; None takes the order of the published code.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is not such an aggregator, or names anything other than its types.
-        MismatchError
-            If ``schema`` has features other than the aggregator's.
-
-        Notes
-        -----
         The published code trained with 0 for values that could not be measured, so NaN counts as 0 here. The files do
         not have the training medians.
         """
@@ -354,16 +349,6 @@ def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
     if np.isinf(rows).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
     return rows
-
-
-def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_unmeasured: bool) -> None:
-    never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
-    if len(never) == len(schema.names) or (never and not allow_unmeasured):
-        raise InputError(
-            f"every feature must be measured in some sentence; found {len(never)} of {len(schema.names)} columns that "
-            f"are NaN in all {len(rows)}: {', '.join(never)}. Measure them, use a schema without them, or pass "
-            "allow_unmeasured=True to ignore them"
-        )
 
 
 def file_names(kind: str) -> list[str]:

@@ -99,20 +99,17 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
             f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
         )
     weights[0] = weights[0][[own.names.index(name) for name in schema.names]]
-    return _network(weights, biases), schema
-
-
-def _network(weights: list[Floats], biases: list[Floats]) -> Network:
     width = len(weights[0])
-    # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
-    return Network(
+    network = Network(
         fill=np.zeros(width),
         flagged=np.zeros(0, dtype=np.int64),
         mean=np.zeros(width),
         scale=np.ones(width),
+        # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
         weights=(*weights[:-1], -weights[-1]),
         biases=(*biases[:-1], -biases[-1]),
     )
+    return network, schema
 
 
 def _classifier_state(file: IO[bytes]) -> dict[str, Any]:

@@ -57,23 +57,15 @@ def load_alignscore(
 ) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
     """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
 
-    Parameters
-    ----------
-    path
-        A ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder.
-    backbone
-        For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
-        model that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as
-        ``roberta-base/`` next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is
-        downloaded only if its name is given.
+    ``path`` is a ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder. For a ``.ckpt``,
+    ``backbone`` is a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the model
+    that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as ``roberta-base/``
+    next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is downloaded only if its
+    name is given.
 
-    Raises
-    ------
-    CheckpointError
-        If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or
-        no backbone is given and none is found.
-    MismatchError
-        If keys or shapes belong to another network.
+    If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or no
+    backbone is given and none is found, CheckpointError is raised; if keys or shapes belong to another network,
+    MismatchError.
     """
     if Path(path).is_dir():
         return _build(_read_folder(Path(path)), path)

@@ -152,7 +152,7 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
     paths = dict(zip(_source_names(args), map(Path, args.data), strict=True))
     monitor = measuring_monitor(args, list(paths.values()))
     measured = {  # equal names of groups in two sources stay apart
-        name: _regrouped(measured_by(monitor, args, path), lambda record, name=name: f"{name}: {record.group}")
+        name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
         for name, path in paths.items()
     }
     kind = args.aggregator or _kind_of(monitor)

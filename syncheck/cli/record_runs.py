@@ -204,28 +204,14 @@ def process(
     seen: Callable[[JsonDict], None] = lambda row: None,
     form: Callable[[JsonDict], str] = FORMATS["jsonl"],
 ) -> list[RefusedRecord]:
-    """Apply ``work`` to each record of a file and write the results.
+    """Apply ``work`` to each record of a file and write the results; ``-`` is standard input or output.
 
-    Parameters
-    ----------
-    source, target
-        Files, or ``-`` for standard input and output.
-    work
-        Returns the output of a record. Any error that it raises, and an output that JSON cannot represent, is written
-        as ``{"id", "line", "error"}``.
-    run
-        Identifies the options of this run; each line of output then has a ``digest`` of them and its record. None
-        leaves it out.
-    resume
-        True continues after the lines that ``target`` has of this run. An incomplete last line is dropped and made
-        again.
-    seen
-        Called with each line of output, including those of an earlier run.
+    Any error that ``work`` raises, and an output that JSON cannot represent, is written as ``{"id", "line", "error"}``.
+    ``run`` identifies the options of this run; each line of output then has a ``digest`` of them and its record. With
+    ``resume``, the run continues after the lines that ``target`` has of it, and an incomplete last line is dropped and
+    made again. ``seen`` is called with each line of output, including those of an earlier run; ``form`` gives its text.
 
-    Returns
-    -------
-    list of RefusedRecord
-        Records that failed, in order, including those of an earlier run.
+    The result has the records that failed, in order, including those of an earlier run.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")

@@ -32,15 +32,8 @@ SUPPORT_THRESHOLD = 0.5
 class AutoAis(EncoderDecoder):
     """Judge that is an encoder-decoder which answers "1" if a premise entails a hypothesis (Honovich et al., 2022).
 
-    Parameters
-    ----------
-    window
-        Largest length of a premise with its hypothesis, in tokens.
-
-    Notes
-    -----
-    The joined passages are one premise if they fit the window. Otherwise they are cut, if possible between passages,
-    and a proposition is supported if one of the premises entails it.
+    The joined passages are one premise if it fits the ``window``, in tokens, together with the hypothesis. Otherwise
+    they are cut, if possible between passages, and a proposition is supported if one of the premises entails it.
     """
 
     kind = "an AutoAIS checkpoint"

@@ -54,7 +54,14 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
         (as changes of P(faithful)) and the evidence for it. Characters that would control the terminal are escaped.
     """
     pen = _Pen(colour=colour, width=max(width, 60))
-    return "".join(line + "\n" for case in cases for line in _case_lines(case, pen))
+    lines: list[str] = []
+    for case in cases:
+        question = textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)
+        lines += [pen.paint(line, _BOLD) for line in question]
+        for answer in case.answers:
+            lines += ["", *_answer_lines(answer, pen)]
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines)
 
 
 class _Pen:
@@ -71,13 +78,6 @@ class _Pen:
         """Wrap ``text`` after the first line's prefix, whose visible width is that of ``_INDENT``."""
         lines = textwrap.wrap(_on_one_line(text), self.width - len(_INDENT)) or [""]
         return [first + lines[0], *(_INDENT + line for line in lines[1:])]
-
-
-def _case_lines(case: Case, pen: _Pen) -> list[str]:
-    lines = [pen.paint(line, _BOLD) for line in textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)]
-    for answer in case.answers:
-        lines += ["", *_answer_lines(answer, pen)]
-    return [*lines, ""]
 
 
 def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
