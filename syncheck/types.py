@@ -177,10 +177,7 @@ class TokenSignals:
             text=text,
             token_ids=token_ids,
             char_spans=np.asarray(char_spans, np.int64).reshape(len(token_ids), 2),
-            log_prob=column("log_prob", np.float32),
-            log_prob_without_context=column("log_prob_without_context", np.float32),
-            entropy=column("entropy", np.float32),
-            kl=column("kl", np.float32),
+            **{name: column(name, np.float32) for name in ("log_prob", "log_prob_without_context", "entropy", "kl")},
         )
 
     def __repr__(self) -> str:

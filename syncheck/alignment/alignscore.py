@@ -56,14 +56,10 @@ class AlignScoreAligner(OfNetwork):
         Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
-        aggregators were trained on such scores. The two agree if every pair fits.
+        aggregators were trained on such scores. The two agree if every pair fits. Another mode or overflow raises
+        InputError.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
-
-    Raises
-    ------
-    InputError
-        If mode or overflow is unknown.
 
     Notes
     -----

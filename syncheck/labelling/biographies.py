@@ -160,8 +160,6 @@ def label_by_propositions(response: str, propositions: Iterable[Proposition]) ->
 
     The response is cut with NLTK's untrained Punkt; propositions that are faithful, or undecided, have no effect.
 
-    Notes
-    -----
     The measure is token recall (appendix B.2): the share of a proposition's words, with repetitions, that occur in the
     sentence. Of equal sentences, the first is unfaithful. A proposition without a word of the response has no effect.
     """

@@ -45,8 +45,6 @@ class RuleBasedPropositioner:
     its propositions are not decontextualised like those of the paper (Chen et al., 2023). Say so when you publish
     figures that rest on it; its ``name`` is ``"rules"``.
 
-    Notes
-    -----
     Sentences are those of NLTK's untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and",
     "but", "while" or "whereas" if there are at least four words on either side.
     """
@@ -119,8 +117,6 @@ class EncoderDecoder:
 class SequencePropositioner(EncoderDecoder):
     """Propositioner that is an encoder-decoder which writes propositions as a JSON list (Chen et al., 2023).
 
-    Notes
-    -----
     If the list cannot be parsed, usually because it does not end within ``max_new_tokens``, the text is cut in two
     between sentences and each half is split separately, so that nothing is lost.
     """

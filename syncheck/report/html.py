@@ -79,14 +79,7 @@ def render_spans(
     Soft labels are shown as shades, hard labels are underlined, and annotators' labels, if any, come below; question
     and retrieved texts are next to them. Every text runs in the direction of most of its letters.
 
-    Parameters
-    ----------
-    answers
-        Answers with their labels.
-    method
-        Name of the detector.
-    title, refused, prefix
-        As in :func:`render_html`.
+    ``method`` is the name of the detector; ``title``, ``refused`` and ``prefix`` are as in :func:`render_html`.
     """
     views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
     languages: dict[str, list[str]] = {}

@@ -70,12 +70,7 @@ class TokenReplay:
         A model that :class:`~syncheck.Monitor` accepts, and its tokenizer.
     too_long
         ``refuse``: an item that does not fit the window is an error. ``leave_out``: the passages that fit are read, in
-        order, and :meth:`left_out` returns the others.
-
-    Raises
-    ------
-    InputError
-        If ``too_long`` is unknown.
+        order, and :meth:`left_out` returns the others. Another value raises InputError.
     """
 
     def __init__(
@@ -183,12 +178,8 @@ class RefindDetector:
         Thresholds by language, given or from :func:`choose_thresholds`; None takes the default for all.
     form
         ``replay``: both log-probabilities are those of the measuring model. ``mixed``, as in the paper: the one without
-        references is that of the model that wrote the response, from :func:`given_log_prob`.
-
-    Raises
-    ------
-    InputError
-        If ``form`` is unknown.
+        references is that of the model that wrote the response, from :func:`given_log_prob`. Another value raises
+        InputError.
 
     Notes
     -----

@@ -213,13 +213,10 @@ class SentenceMeasurer:
         with tqdm(disable=True) as bar:
             measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
         rows = {record.id: _row(measured, i) for i, record in enumerate(measured.records)}
-        left_out = measured.left_out
-        return [
-            {"id": record.id, "line": line.number, "error": left_out[record.id]}
-            if record.id in left_out
-            else rows[record.id]
-            for line, record in zip(lines, records, strict=True)
-        ]
+        for line, record in zip(lines, records, strict=True):
+            if record.id in measured.left_out:
+                rows[record.id] = {"id": record.id, "line": line.number, "error": measured.left_out[record.id]}
+        return [rows[record.id] for record in records]
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
