@@ -95,20 +95,11 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
     joined, with a space where there is no white space between two. Optional: ``id``, ``group`` (default: the question),
     ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
 
-    Parameters
-    ----------
-    carry_labels
-        True carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful sentence
-        are unfaithful. False refuses such responses when they are measured or their labels are used.
-    labels_required
-        False takes a record with neither ``spans`` nor ``labels`` as a response without labels; True makes it an error.
+    ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
+    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used. A
+    record with neither ``spans`` nor ``labels`` is an error if ``labels_required``, else a response without labels.
 
-    Raises
-    ------
-    InputError
-        If the file is missing or empty.
-    RecordError
-        At the first record that cannot be used.
+    A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
     """
     path = Path(path)
 
