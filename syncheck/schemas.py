@@ -411,8 +411,7 @@ def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
     An unknown column raises InputError.
     """
-    unknown = [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]
-    if unknown:
+    if unknown := [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]:
         raise InputError(
             f"expected features of the groups {', '.join(FEATURE_GROUPS)}; found {', '.join(map(repr, unknown))} in "
             "none of them; add them to FEATURES in syncheck/schemas.py"

@@ -40,7 +40,6 @@ class TextGenerator(Protocol):
 
     def __call__(self, prompt: str) -> str:
         """Return the text of the answer; raise TextGeneratorError if there is none."""
-        ...
 
 
 class LocalTextGenerator(OfNetwork):

@@ -40,7 +40,6 @@ class Aligner(Protocol):
         list of Support
             One for each claim: P(supported) in [0, 1], higher is better, and the best evidence.
         """
-        ...
 
 
 @runtime_checkable
@@ -49,7 +48,6 @@ class QuestionAligner(Aligner, Protocol):
 
     def about(self, question: str) -> Self:
         """Return the same aligner, with the same name, for claims that answer this question."""
-        ...
 
 
 @runtime_checkable
@@ -61,7 +59,6 @@ class IndexedAligner(Aligner, Protocol):
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
         """Score each claim against indexed passages; see :meth:`Aligner.align`."""
-        ...
 
 
 @runtime_checkable
@@ -112,7 +109,6 @@ class KnowsWeights(Protocol):
 
     def weights_sha256(self) -> str | None:
         """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None if the weights are elsewhere."""
-        ...
 
 
 class OfNetwork:

@@ -130,8 +130,7 @@ def _device(device: str) -> Iterator[Finding]:
 
 def _model(name: str | None, device: str) -> Iterator[Finding]:
     assets = Path(str(files("syncheck"))) / "assets"
-    missing = [part for part in _BUNDLED if not (assets / part).is_dir()]
-    if missing:
+    if missing := [part for part in _BUNDLED if not (assets / part).is_dir()]:
         again = "pip install --force-reinstall --no-deps syncheck"
         yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
     else:

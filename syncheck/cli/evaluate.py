@@ -75,8 +75,7 @@ def evaluate(args: argparse.Namespace) -> int:
         return _leave_one_source_out(args)
     args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (*args.data, args.train) if path is not None]
-    trains_alone = args.cv and args.aggregator is not None and args.model is None
-    if trains_alone:
+    if args.cv and args.aggregator is not None and args.model is None:
         monitor = measuring_monitor(args, files)
     else:
         monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
@@ -142,8 +141,7 @@ def _check_evaluation(args: argparse.Namespace) -> None:
 
 def _source_names(args: argparse.Namespace) -> list[str]:
     names = [Path(path).stem for path in args.data]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
     return names
 
@@ -273,8 +271,7 @@ def _chosen_on(
 
 def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
     known = question_digests(training.records)
-    shared = sorted({r.group for r in tested.records if not known.isdisjoint(question_digests([r]))})
-    if shared:
+    if shared := sorted({r.group for r in tested.records if not known.isdisjoint(question_digests([r]))}):
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
             f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "

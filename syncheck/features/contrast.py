@@ -236,8 +236,7 @@ def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) ->
     content = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
     votes = 0
     for known in content:
-        places = [place for place, token in enumerate(chunk.tokens) if token.stem == known]
-        if places:
+        if places := [place for place, token in enumerate(chunk.tokens) if token.stem == known]:
             to_rival = min(abs(place - rival) for place in places)
             to_own = min(abs(place - other) for place in places for other in own)
             votes += (to_rival < to_own) - (to_own < to_rival)

@@ -53,8 +53,7 @@ def load_predictions(
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
         found.append((name, _predicted(record, lengths[name], refused)))
     _check_ids((name for name, _ in found), place)
-    missing = [name for name in lengths if name not in dict(found)]
-    if missing:
+    if missing := [name for name in lengths if name not in dict(found)]:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
     return dict(found)
 

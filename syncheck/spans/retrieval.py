@@ -27,7 +27,6 @@ class SentenceEncoder(Protocol):
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Return the vectors (N, D) float64 of N texts."""
-        ...
 
 
 class LetterEncoder:

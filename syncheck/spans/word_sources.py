@@ -27,21 +27,17 @@ class WordSource(Protocol):
     @property
     def name(self) -> str:
         """Name in tables, file names and messages; unique among the sources of a regression."""
-        ...
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the F columns, in order; a name never changes its meaning."""
-        ...
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
         """Identity of the source among those with its name, as JSON values; saved with the regression."""
-        ...
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
         """Return the values of the response's words, (W, F) float64, finite, or NaN if not measured."""
-        ...
 
 
 def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> tuple[str, ...]:

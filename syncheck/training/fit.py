@@ -136,8 +136,7 @@ def fit_monitor(
     """
     untrained = untrained_monitor(model, tokenizer, config, aligner)
     measured = measure(untrained, records, show_progress=show_progress)
-    lines = left_out_lines(measured)
-    if lines:
+    if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
 
