@@ -193,6 +193,7 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
     from sklearn.base import clone
 
     fitted = clone(estimator).fit(X, y)
+    ceilings = [CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names]
     return Network(
         fill=fitted.fill_,
         flagged=np.empty(0, np.int64),
@@ -200,7 +201,7 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
         scale=fitted.scale_,
         weights=((fitted.coef_[0] * fitted.scale_)[:, None],),
         biases=(fitted.intercept_ + fitted.coef_ @ fitted.mean_,),
-        ceilings=_ceilings(names),
+        ceilings=np.array(ceilings if any(map(_is_contrast, names)) else [], np.float64),
     )
 
 
@@ -209,13 +210,6 @@ def prior_weight(name: str) -> float:
     if name == "align_logit":
         return ALIGNER_WEIGHT
     return CONTRAST_WEIGHT if _is_contrast(name) else PRIOR_WEIGHT
-
-
-def _ceilings(names: Sequence[str]) -> Floats:
-    """Return the ceiling of each feature; empty if there is no contrast among them."""
-    if not any(map(_is_contrast, names)):
-        return np.empty(0)
-    return np.array([CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names])
 
 
 def _is_contrast(name: str) -> bool:
