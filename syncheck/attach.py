@@ -13,14 +13,13 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck.config import SegmenterConfig
 from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
-from syncheck.signals import ForwardArguments, LidReferences, check_one_encoding, is_rewindable
+from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable
 from syncheck.types import RagPrompt, SentenceScore
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ class BatchWatch(Scoped):
         prompts: Sequence[RagPrompt],
         *,
         scorers: Sequence[SentenceScorer],
-        layers: Sequence[int],
-        lid_references: LidReferences | None,
-        segmenter: SegmenterConfig,
+        **measuring: Any,  # noqa: ANN401 - as DecodingSession takes them
     ) -> None:
         self._model = model
         self._arguments = ForwardArguments(model)
@@ -81,9 +78,7 @@ class BatchWatch(Scoped):
         self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = DecodingSession(
-            model, tokenizer, prompts, layers=layers, lid_references=lid_references, segmenter=segmenter, observed=True
-        )
+        self._session = DecodingSession(model, tokenizer, prompts, observed=True, **measuring)
         self._watched = ScoredSession(self._session, scorers)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None
@@ -100,23 +95,15 @@ class BatchWatch(Scoped):
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def stop_below(self, threshold: float) -> StoppingCriteriaList:
-        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold.
+        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold, in [0, 1].
 
         Pass it to ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,)
         bool, True for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a
-        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
+        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``. A sentence that makes
+        a claim and has no score counts as below.
 
-        Parameters
-        ----------
-        threshold
-            In [0, 1]; a sentence that makes a claim and has no score counts as below.
-
-        Raises
-        ------
-        InputError
-            If the threshold is outside [0, 1].
-        NotReadyError
-            If the monitor has no aggregator, so that no sentence has a score.
+        A threshold outside [0, 1] raises InputError. Without an aggregator, no sentence has a score, and NotReadyError
+        is raised.
         """
         check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
         self._stop_below = threshold
@@ -133,15 +120,7 @@ class BatchWatch(Scoped):
     def end(self, row: int = 0, *, tokens: int) -> None:
         """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.
 
-        Parameters
-        ----------
-        tokens
-            Length of its response in tokens; no more may have been fed yet.
-
-        Raises
-        ------
-        InputError
-            If more tokens of the response have been fed.
+        ``tokens`` is the length of its response in tokens; if more of them have been fed, InputError is raised.
         """
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:

@@ -44,13 +44,9 @@ REMEDY = "leave the system prompt out, use template='plain', or write prompts of
 def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
     """Return a chat as the tokenizer's template writes it, up to the beginning of the answer.
 
-    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``.
-
-    Raises
-    ------
-    InputError
-        If the template refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on
-        Windows), or writes more than ten million characters.
+    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
+    refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on Windows), or writes
+    more than ten million characters raises InputError.
     """
     try:
         template = tokenizer.get_chat_template()
@@ -146,9 +142,8 @@ _worker = _Worker()
 atexit.register(_worker.stop)
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # a copy starts a process of its own; a thread that was not copied may hold the lock
+# A copy starts a process of its own; a thread that was not copied may hold the lock.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_worker.__init__)  # type: ignore[misc]
 
 

@@ -72,11 +72,8 @@ class Connection:
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Send a JSON object in a POST request and return the JSON object of the answer.
 
-        Raises
-        ------
-        EndpointError
-            If the server cannot be reached in time, refuses the request, redirects, or does not answer with a JSON
-            object.
+        If the server cannot be reached in time, refuses the request, redirects, or does not answer with a JSON object,
+        EndpointError is raised.
         """
         url = self.base_url + path
         data = json.dumps(body).encode()

@@ -25,23 +25,15 @@ class TokenEvent:
 
 @dataclass(frozen=True, slots=True)
 class SentenceEvent:
-    """A sentence is complete and scored.
-
-    Attributes
-    ----------
-    sentence : SentenceScore
-    token_ids : tuple of int
-        Its tokens.
-    marked : bool
-        True if a search kept it although it did not pass; see ``on_exhausted="annotate"`` of :class:`fod.FODConfig`.
-    lead : str
-        The white space before it.
-    """
+    """A sentence is complete and scored."""
 
     sentence: SentenceScore
     token_ids: tuple[int, ...]
+    """Its tokens."""
     marked: bool = False
+    """True if a search kept it although it did not pass; see ``on_exhausted="annotate"`` of :class:`fod.FODConfig`."""
     lead: str = ""
+    """The white space before it."""
     type: Literal["sentence"] = "sentence"
 
     @classmethod
@@ -75,18 +67,12 @@ class NoticeEvent:
 
 @dataclass(frozen=True, slots=True)
 class EndEvent:
-    """The response is complete.
-
-    Attributes
-    ----------
-    report : Report
-        The response with its scores.
-    output : fod.GeneratorOutput or None
-        What the decoder's ``generate(return_dict_in_generate=True)`` returns; None in a monitor's stream.
-    """
+    """The response is complete."""
 
     report: Report
+    """The response with its scores."""
     output: Any = None
+    """What the decoder's ``generate(return_dict_in_generate=True)`` returns; None in a monitor's stream."""
     type: Literal["end"] = "end"
 
     def __repr__(self) -> str:

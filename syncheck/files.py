@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
+from struct import error as StructError
 from typing import Any, BinaryIO
 
 import safetensors.numpy
@@ -33,6 +35,12 @@ MAX_JSON_BYTES = 64 << 20
 
 MAX_INTEGER = 1 << 53
 """Largest absolute value of a whole number in a file; every reader of JSON can represent it."""
+
+DAMAGED = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError),
+    *(ValueError, UnpicklingError, StructError),
+)
+"""Errors that the readers of pickles raise on damaged files."""
 
 DIGESTS = "digests.json"
 DIGESTS_FORMAT = "syncheck.digests.v1"
@@ -184,8 +192,7 @@ def enter_run(note: Path, facts: Mapping[str, str]) -> None:
         found = dict(json.loads(note.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
-    changed = [name for name in {**facts, **found} if found.get(name) != facts.get(name)]
-    if changed:
+    if changed := [name for name in {**facts, **found} if found.get(name) != facts.get(name)]:
         raise MismatchError(
             f"{folder} holds parts of another run: {', '.join(changed)} changed. Continue "
             "with the original values, delete the folder to start again, or pass another output"
@@ -258,8 +265,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
 def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers from 1, leaving out byte-order marks and blank lines."""
     for number, line in enumerate(lines, 1):
-        text = line.removeprefix(_BOM).strip()
-        if text:
+        if text := line.removeprefix(_BOM).strip():
             yield number, text
 
 

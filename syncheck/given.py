@@ -15,9 +15,13 @@ from syncheck.errors import InputError, WrongTypeError
 _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 
-def has_both_labels(y: ArrayLike) -> bool:
-    """Return True if both labels occur, 1 (faithful) and 0 (unfaithful), and no others."""
-    return set(np.unique(np.asarray(y)).tolist()) == set(_NAMES)
+def check_both_labels(y: ArrayLike, what: str) -> None:
+    """Refuse, with an InputError, labels other than 1 (faithful) and 0 (unfaithful), and those of one kind alone.
+
+    ``what`` begins the message: ``"training needs sentences"``.
+    """
+    if set(np.unique(np.asarray(y)).tolist()) != set(_NAMES):
+        raise InputError(f"{what} of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}")
 
 
 def labels_found(y: ArrayLike) -> str:

@@ -108,8 +108,13 @@ def model_card(
     """Return the model card of a monitor, with metadata and the tables of its evaluation."""
     from huggingface_hub import ModelCardData
 
-    if needs_signals(monitor.config.schema):
-        base_model = base_model or _repository_of_model(monitor)
+    if needs_signals(monitor.config.schema) and not base_model:
+        base_model = str(monitor.model.config.name_or_path)
+        if not _is_repository(base_model):
+            raise InputError(
+                "the card of this monitor must name the repository of the model that it measures, which is not known "
+                "here; pass base_model='owner/name'"
+            )
     aligner = None if monitor.aligner is None else monitor.aligner.name
     if aligner is not None and Path(aligner).exists():
         raise InputError(
@@ -139,16 +144,6 @@ def model_card(
         evaluation="Not evaluated." if evaluation is None else "\n\n".join(_tables(evaluation)),
     )
     return f"---\n{metadata.to_yaml()}\n---\n{text}"
-
-
-def _repository_of_model(monitor: MonitorParts) -> str:
-    name = str(monitor.model.config.name_or_path)
-    if not _is_repository(name):
-        raise InputError(
-            "the card of this monitor must name the repository of the model that it measures, which is not known here; "
-            "pass base_model='owner/name'"
-        )
-    return name
 
 
 def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:

@@ -66,12 +66,11 @@ class ContextLexicon:
     def from_passages(cls, passages: Iterable[str]) -> ContextLexicon:
         """Read the passages; without passages, every share is 0."""
         texts = [words(passage) for passage in passages]
-        held = frozenset(word for text in texts for word in text)
         bigrams = frozenset(pair for text in texts for pair in pairwise(text))
         places = _places(texts)
         stem_places = _places([[stem(word) for word in text] for text in texts])
-        numbers = frozenset(filter(_is_number, held))
-        return cls(held, bigrams, numbers, frozenset(stem_places), places, stem_places)
+        numbers = frozenset(filter(_is_number, places))
+        return cls(frozenset(places), bigrams, numbers, frozenset(stem_places), places, stem_places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from syncheck.decoding import StopReason, decode, drain, prepare_generation
 from syncheck.decoding.scored import ScoredAnswer, check_stop_below
 from syncheck.errors import InputError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
+from syncheck.given import check_choice
 from syncheck.hub import StoredMonitor
 from syncheck.parts import require_prompt, rows_of
 from syncheck.replay import GivenResponse
@@ -24,6 +25,7 @@ from syncheck.report import Report
 from syncheck.schemas import ALIGNER_ALONE, feature_schema
 from syncheck.signals import LidReferences, require_watchable
 from syncheck.streams import watching
+from syncheck.streams.protocol import Reveal
 from syncheck.types import GeneratorToken, RagPrompt
 
 if TYPE_CHECKING:
@@ -228,7 +230,7 @@ class Monitor(StoredMonitor):
         self,
         prompt: RagPrompt,
         *,
-        reveal: Literal["verified", "immediate"] = "verified",
+        reveal: Reveal = "verified",
         generator: torch.Generator | None = None,
         stop_below: float | None = None,
         **kwargs: Any,  # noqa: ANN401
@@ -260,8 +262,7 @@ class Monitor(StoredMonitor):
         """
         started = time.perf_counter()
         require_prompt(prompt)
-        if reveal not in ("verified", "immediate"):
-            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
+        check_choice(reveal, "reveal", Reveal)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
         plan = prepare_generation(self.model, prompt, **kwargs)
         if (plan.config.num_return_sequences or 1) > 1:

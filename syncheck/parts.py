@@ -71,17 +71,10 @@ class MonitorParts:
     def with_prior(self, prior: float) -> Self:
         """Return this monitor for text with another share of faithful sentences.
 
-        Parameters
-        ----------
-        prior
-            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
-            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
-
-        Raises
-        ------
-        InputError
-            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
-            not known.
+        ``prior`` is the expected share, in (0, 1). It shifts the log-odds of every score by the same amount; the order
+        of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay. If the monitor has no
+        aggregator, or the share of faithful sentences for which its probabilities hold is not known, InputError is
+        raised.
         """
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
@@ -144,24 +137,10 @@ class MonitorParts:
         )
 
     def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch.
+        """Collect the prompts of a batch: those of :meth:`prompt`, or mappings of its arguments.
 
-        Parameters
-        ----------
-        prompts
-            From :meth:`prompt`, or mappings of its arguments.
-
-        Returns
-        -------
-        PromptBatch
-            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
-
-        Raises
-        ------
-        InputError
-            If there are no prompts.
-        WrongTypeError
-            If one is neither a prompt nor a mapping.
+        The ``inputs(device)`` of the batch are padded on the left. No prompts raise InputError, and anything that is
+        neither a prompt nor a mapping raises WrongTypeError.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
@@ -169,12 +148,8 @@ class MonitorParts:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Return a session for a decoder of your own, with one row for each prompt; a context manager.
 
-        Raises
-        ------
-        PromptError
-            If a prompt does not fit the model's window.
-        InputError
-            If there are no prompts, or the model encodes some of them in another way, because they are longer.
+        A prompt that does not fit the model's window raises PromptError. No prompts, and prompts of which the model
+        encodes some in another way, because they are longer, raise InputError.
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)

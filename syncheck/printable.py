@@ -44,6 +44,11 @@ def quoted(text: str) -> str:
     return f'"{shown[:_MOST_QUOTED]}…"' if cut else f'"{shown}"'
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text or, if it is longer than ``most`` characters, its beginning with three dots."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def counted(count: int, noun: str) -> str:
     """Return ``1 token``, ``2 tokens``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

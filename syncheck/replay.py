@@ -263,8 +263,7 @@ def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
     if not all(isinstance(i, int | np.integer) for i in token_ids):
         raise WrongTypeError("response_token_ids must be a list of integers")
     size = model.get_input_embeddings().num_embeddings
-    outside = [int(i) for i in token_ids if not 0 <= i < size]
-    if outside:
+    if outside := [int(i) for i in token_ids if not 0 <= i < size]:
         raise InputError(f"response_token_ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
     return [int(i) for i in token_ids]
 

@@ -280,6 +280,14 @@ FEATURES = (
 )
 """Every feature; NaN in any of them means not measured."""
 
+_BY_NAME = {feature.name: feature for feature in FEATURES}
+
+
+def feature_of(column: str) -> Feature | None:
+    """Return the description of a column; None if no released schema has it."""
+    return _BY_NAME.get(LID if column.startswith(LID.format(k="")) else column)
+
+
 FEATURE_GROUPS: Mapping[str, tuple[str, ...]] = {
     group: tuple(feature.name for feature in FEATURES if feature.group == group)
     for group in dict.fromkeys(feature.group for feature in FEATURES)
@@ -343,24 +351,14 @@ For experiments, features can be added to a version by name: ``syncheck.v3+novel
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
-    """Return the feature schema of a version.
+    """Return the feature schema of a version; raise InputError if there is none.
 
-    Parameters
-    ----------
-    version
-        One of :data:`syncheck.schemas.SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
-        ``"syncheck.v3+novel_pairs"``.
-    layers
-        Decoder blocks, counted from 0, in the order of their LID features; has no effect on a schema without LID.
-
-    Raises
-    ------
-    InputError
-        If there is no such version.
+    ``version`` is one of :data:`syncheck.schemas.SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
+    ``"syncheck.v3+novel_pairs"``. ``layers`` are decoder blocks, counted from 0, in the order of their LID features;
+    they have no effect on a schema without LID.
     """
-    by_name = {feature.name: feature for feature in FEATURES}
     columns = [
-        (column, by_name[name])
+        (column, _BY_NAME[name])
         for name in _names_of(version)
         for column in ([LID.format(k=k) for k in layers] if name == LID else [name])
     ]
@@ -413,8 +411,7 @@ def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
     An unknown column raises InputError.
     """
-    unknown = [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]
-    if unknown:
+    if unknown := [name for name in names if not any(_belongs(name, group) for group in FEATURE_GROUPS.values())]:
         raise InputError(
             f"expected features of the groups {', '.join(FEATURE_GROUPS)}; found {', '.join(map(repr, unknown))} in "
             "none of them; add them to FEATURES in syncheck/schemas.py"

@@ -242,12 +242,7 @@ def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
 class Script(LogitsProcessor):  # type: ignore[misc]
     """Logits processor that allows one token at each step: the next of ``token_ids``, after a prompt of given length.
 
-    Parameters
-    ----------
-    prompt_tokens
-        Tokens of the prompt, padding included.
-    token_ids
-        The text to write.
+    ``prompt_tokens`` is the length of the prompt in tokens, padding included, and ``token_ids`` the text to write.
     """
 
     def __init__(self, prompt_tokens: int, token_ids: Sequence[int]) -> None:
@@ -311,20 +306,13 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class FormulaAggregator:
-    """Aggregator whose score is a formula of the features; cannot be saved.
-
-    Attributes
-    ----------
-    schema : FeatureSchema
-    formula : callable
-        Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured.
-    kind : str
-        Kind of aggregator that it stands for in reports.
-    """
+    """Aggregator whose score is a formula of the features; cannot be saved."""
 
     schema: FeatureSchema
     formula: Callable[[dict[str, float]], float]
+    """Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
     kind: str = "lr"
+    """Kind of aggregator that it stands for in reports."""
 
     def score(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return the formula's value for each row of features (N, F), (N,) float64."""

@@ -62,28 +62,19 @@ Floats = NDArray[np.float64]
 class RagPrompt:
     """A question with its passages as two prompts, with and without the passages.
 
-    Attributes
-    ----------
-    question : str
-    passages : tuple of str
-        The retrieved passages, which sentences are checked against; empty for an empty context.
-    with_context, without_context : str
-        The two prompts.
-    with_context_ids, without_context_ids : tuple of int
-        Their token ids.
-
-    Raises
-    ------
-    PromptError
-        If a prompt has no tokens, or the two are equal although there are passages: every KL would then be 0.
+    A prompt without tokens, and two equal prompts although there are passages (every KL would then be 0), raise
+    PromptError.
     """
 
     question: str
     passages: tuple[str, ...]
+    """The retrieved passages, which sentences are checked against; empty for an empty context."""
     with_context: str
     without_context: str
+    """The two prompts."""
     with_context_ids: tuple[int, ...]
     without_context_ids: tuple[int, ...]
+    """Their token ids."""
 
     def __post_init__(self) -> None:
         if not self.with_context_ids or not self.without_context_ids:
@@ -136,23 +127,15 @@ class PromptBatch(tuple[RagPrompt, ...]):
 
 @dataclass(frozen=True, slots=True)
 class GeneratorToken:
-    """A token of the model that wrote an answer, as that model's server reports it.
-
-    Attributes
-    ----------
-    text : str
-    log_prob : float
-        Log-probability of the token in nats, finite and <= 0.
-    top : mapping of str to float
-        The likeliest tokens at its position, with their log-probabilities in nats.
-    start : int
-        Position of its first character in the answer; set when the answer is watched.
-    """
+    """A token of the model that wrote an answer, as that model's server reports it."""
 
     text: str
     log_prob: float
+    """Log-probability of the token in nats, finite and <= 0."""
     top: Mapping[str, float] = field(default_factory=dict)
+    """The likeliest tokens at its position, with their log-probabilities in nats."""
     start: int = 0
+    """Position of its first character in the answer; set when the answer is watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +177,7 @@ class TokenSignals:
             text=text,
             token_ids=token_ids,
             char_spans=np.asarray(char_spans, np.int64).reshape(len(token_ids), 2),
-            log_prob=column("log_prob", np.float32),
-            log_prob_without_context=column("log_prob_without_context", np.float32),
-            entropy=column("entropy", np.float32),
-            kl=column("kl", np.float32),
+            **{name: column(name, np.float32) for name in ("log_prob", "log_prob_without_context", "entropy", "kl")},
         )
 
     def __repr__(self) -> str:
@@ -250,20 +230,13 @@ class SentenceSignals:
 class Bounds:
     """Values that are known exactly, within an interval, or not at all.
 
-    Attributes
-    ----------
-    low, high : ndarray of one shape, float64
-        ``low <= value <= high``: equal where the value is exact, both NaN where it was not measured, -inf and inf where
-        nothing is known of it, not even whether it was measured.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, or a low value is above its high one, or only one of the two is NaN.
+    Different shapes, a low value above its high one, and a NaN in only one of the two raise InputError.
     """
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    """``low <= value <= high``: equal where the value is exact, both NaN where it was not measured, -inf and inf where
+    nothing is known of it, not even whether it was measured."""
 
     def __post_init__(self) -> None:
         if self.low.shape != self.high.shape or not np.array_equal(np.isnan(self.low), np.isnan(self.high)):
@@ -362,60 +335,42 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """One sentence of a response with its score.
-
-    Attributes
-    ----------
-    text : str
-        The sentence without the white space around it.
-    start, end : int
-        Its characters in the response, half-open.
-    token_start, token_end : int
-        Its tokens in the response, half-open.
-    score : float or None
-        P(faithful) in [0, 1]; None unless ``status`` is ``scored``.
-    status : Status
-    features : mapping of str to float or None
-        Values by name; None means not measured.
-    reason : str or None
-        Why there is no score; None with a score, or if only the aggregator is missing.
-    attribution : mapping of str to float
-        What each feature contributes to the score, in nats of log-odds, above 0 for faithful; see
-        ``Aggregator.attribution``. Empty without an aggregator.
-    evidence : Evidence or None
-    latency_ms : float or None
-        Milliseconds from the moment the sentence was known to be complete to its score, including the no-context pass;
-        that of the whole batch if several sentences were scored together. None for a given response.
-    truncated : bool
-        True if the sentence was cut at the token limit.
-    verdict : Verdict or None
-        The score in words, by the monitor's two thresholds: ``supported`` at or above the higher one, ``doubtful``
-        between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds that the
-        evidence says otherwise, else ``unsupported``. None without a score.
-    remarks : tuple of Remark
-        ``says_not_stated``: the sentence is a refusal, or says that the passages do not state something.
-        ``no_passage_touches``: no passage has any of its content words.
-    contrasts : tuple of Contrast
-        Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
-        looked for only in English sentences whose verdict is below ``supported``.
-    """
+    """One sentence of a response with its score."""
 
     text: str
+    """The sentence without the white space around it."""
     start: int
     end: int
+    """Its characters in the response, half-open."""
     token_start: int
     token_end: int
+    """Its tokens in the response, half-open."""
     score: float | None
+    """P(faithful) in [0, 1]; None unless ``status`` is ``scored``."""
     status: Status
     features: Mapping[str, float | None]
+    """Values by name; None means not measured."""
     reason: str | None = None
+    """Why there is no score; None with a score, or if only the aggregator is missing."""
     attribution: Mapping[str, float] = field(default_factory=dict)
+    """What each feature contributes to the score, in nats of log-odds, above 0 for faithful; see
+    ``Aggregator.attribution``. Empty without an aggregator."""
     evidence: Evidence | None = None
     latency_ms: float | None = None
+    """Milliseconds from the moment the sentence was known to be complete to its score, including the no-context pass;
+    that of the whole batch if several sentences were scored together. None for a given response."""
     truncated: bool = False
+    """True if the sentence was cut at the token limit."""
     verdict: Verdict | None = None
+    """The score in words, by the monitor's two thresholds: ``supported`` at or above the higher one, ``doubtful``
+    between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds that the
+    evidence says otherwise, else ``unsupported``. None without a score."""
     remarks: tuple[Remark, ...] = ()
+    """``says_not_stated``: the sentence is a refusal, or says that the passages do not state something.
+    ``no_passage_touches``: no passage has any of its content words."""
     contrasts: tuple[Contrast, ...] = ()
+    """Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
+    looked for only in English sentences whose verdict is below ``supported``."""
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))

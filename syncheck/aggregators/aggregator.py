@@ -39,28 +39,6 @@ LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 class Aggregator:
     """Turns the features of a sentence into P(faithful).
 
-    Attributes
-    ----------
-    schema : FeatureSchema
-        The columns it reads, in order.
-    kind : {"lr", "monotone", "xgb", "mlp", "ensemble", "estimator", "signal"}
-        ``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
-        :meth:`from_signal`.
-    medians : ndarray of shape (F,), float64
-        Median of each feature in training; NaN if it was never measured or is not known.
-    model : StoredModel
-        The model that computes P(faithful).
-    calibration : IsotonicCalibration, PlattCalibration or None
-        Turns the model's scores into those of :meth:`score`; None leaves them as they are.
-    calibrated_threshold : RiskControlledThreshold or None
-        The score, at the base rate, from which sentences may be shown with a guarantee; see
-        :func:`syncheck.training.choose_risk_controlled_threshold`.
-    base_rate : float or None
-        Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels,
-        or one half if classes were balanced; None if it is not known.
-    prior : float or None
-        Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate.
-
     Raises
     ------
     InputError
@@ -75,13 +53,24 @@ class Aggregator:
     """
 
     schema: FeatureSchema
+    """The columns it reads, in order."""
     kind: KindName
+    """``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
+    :meth:`from_signal`."""
     medians: NDArray[np.float64]
+    """(F,) float64: median of each feature in training; NaN if it was never measured or is not known."""
     model: StoredModel
+    """The model that computes P(faithful)."""
     calibration: Calibration | None = None
+    """Turns the model's scores into those of :meth:`score`; None leaves them as they are."""
     calibrated_threshold: RiskControlledThreshold | None = None
+    """The score, at the base rate, from which sentences may be shown with a guarantee; see
+    :func:`syncheck.training.choose_risk_controlled_threshold`."""
     base_rate: float | None = None
+    """Share of faithful sentences, in (0, 1), for which the model's probabilities hold: that of the training labels, or
+    one half if classes were balanced; None if it is not known."""
     prior: float | None = None
+    """Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate."""
 
     def __post_init__(self) -> None:
         for name in ("base_rate", "prior"):
@@ -146,7 +135,13 @@ class Aggregator:
             If features or labels are complex, strings or other objects.
         """
         rows = _rows(X, schema)
-        _check_measured(rows, schema, allow_unmeasured=allow_unmeasured)
+        never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
+        if len(never) == len(schema.names) or (never and not allow_unmeasured):
+            raise InputError(
+                f"every feature must be measured in some sentence; found {len(never)} of {len(schema.names)} columns "
+                f"that are NaN in all {len(rows)}: {', '.join(never)}. Measure them, use a schema without them, or "
+                "pass allow_unmeasured=True to ignore them"
+            )
         labels = real_numbers(y, "labels")
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
         balanced = is_monotone(kind) if isinstance(kind, str) else is_balanced(kind)
@@ -210,12 +205,8 @@ class Aggregator:
     def save(self, directory: str | Path) -> None:
         """Write ``aggregator.json`` and the weights, in safetensors; ``estimator`` through skops, ``signal`` in JSON.
 
-        Raises
-        ------
-        InputError
-            If skops cannot save a classifier of your own.
-        MissingExtraError
-            If skops is needed and not installed (extra ``estimators``).
+        A classifier of your own that skops cannot save raises InputError, and a missing skops (extra ``estimators``)
+        raises MissingExtraError.
         """
         folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
         folder.mkdir(parents=True, exist_ok=True)
@@ -277,22 +268,11 @@ class Aggregator:
     def from_published(cls, path: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read one of the aggregators that the paper's authors published as pickles.
 
-        Only the weights are extracted; nothing that the file names is imported or called.
+        Only the weights are extracted; nothing that the file names is imported or called. ``schema`` is the order in
+        which the features will be passed; None takes the order of the published code. A file that is not such an
+        aggregator, or names anything other than its types, raises CheckpointError, and a schema with other features
+        raises MismatchError.
 
-        Parameters
-        ----------
-        schema
-            The order in which the features will be passed; None takes the order of the published code.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is not such an aggregator, or names anything other than its types.
-        MismatchError
-            If ``schema`` has features other than the aggregator's.
-
-        Notes
-        -----
         The published code trained with 0 for values that could not be measured, so NaN counts as 0 here. The files do
         not have the training medians.
         """
@@ -302,16 +282,8 @@ class Aggregator:
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return P(faithful) of each row, (N,) float64 in [0, 1]: calibrated, if it is, and shifted to the prior.
 
-        Parameters
-        ----------
-        X : array-like of shape (N, F)
-            Columns as in :attr:`schema`; NaN means not measured.
-
-        Raises
-        ------
-        InputError
-            If the number of columns differs from the schema's, a value is infinite, or a signal that is the score was
-            not measured.
+        ``X`` (N, F) has columns as in :attr:`schema`; NaN means not measured. Another number of columns, an infinite
+        value, and a signal that is the score but was not measured raise InputError.
         """
         raw = self.model.probability(_rows(X, self.schema))
         return self.at_prior(raw if self.calibration is None else self.calibration.probability(raw))
@@ -326,27 +298,16 @@ class Aggregator:
         return for_faithful / (for_faithful + against)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
-        """Return the contribution of each feature of one sentence to its score, in nats of log-odds.
+        """Return the contribution of each feature of one sentence to its score, by name, in nats of log-odds.
 
-        Parameters
-        ----------
-        x : array-like of shape (F,)
-            Features of the sentence; NaN means not measured.
+        ``x`` (F,) are the features of the sentence; NaN means not measured. Another number of features, and an infinite
+        value, raise InputError.
 
-        Returns
-        -------
-        dict of str to float
-            Above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1 - p)),
-            relative to the training mean and without the intercept. ``xgb``: tree SHAP. ``ensemble``: the mean of
-            ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus those with the feature
-            at its training median (or missing, if no median is known); effects of features that act together overlap,
-            so they need not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is
-            not included.
-
-        Raises
-        ------
-        InputError
-            If the number of features differs from the schema's, or a value is infinite.
+        A contribution is above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1
+        - p)), relative to the training mean and without the intercept. ``xgb``: tree SHAP. ``ensemble``: the mean of
+        ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus those with the feature at
+        its training median (or missing, if no median is known); effects of features that act together overlap, so they
+        need not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is not included.
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
@@ -377,16 +338,6 @@ def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
     if np.isinf(rows).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
     return rows
-
-
-def _check_measured(rows: NDArray[np.float64], schema: FeatureSchema, *, allow_unmeasured: bool) -> None:
-    never = [name for name, column in zip(schema.names, rows.T, strict=True) if np.isnan(column).all()]
-    if len(never) == len(schema.names) or (never and not allow_unmeasured):
-        raise InputError(
-            f"every feature must be measured in some sentence; found {len(never)} of {len(schema.names)} columns that "
-            f"are NaN in all {len(rows)}: {', '.join(never)}. Measure them, use a schema without them, or pass "
-            "allow_unmeasured=True to ignore them"
-        )
 
 
 def file_names(kind: str) -> list[str]:

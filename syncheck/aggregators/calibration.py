@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.errors import InputError
-from syncheck.given import check_choice, has_both_labels, labels_found, scores_with_labels
+from syncheck.given import check_both_labels, check_choice, scores_with_labels
 from syncheck.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
@@ -124,11 +124,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
     """
     check_choice(method, "method", CalibrationMethod)
     raw, labels = scores_with_labels(scores, y)
-    if not has_both_labels(labels):
-        raise InputError(
-            "calibration needs held-out sentences of both labels, 1 (faithful) and 0 (unfaithful), but found "
-            f"{labels_found(labels)}"
-        )
+    check_both_labels(labels, "calibration needs held-out sentences")
     if method == "shift":
         return _shift(raw, labels)
     from sklearn.metrics import roc_auc_score
@@ -181,9 +177,8 @@ def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
         """Return the cross-entropy, mean over sentences in nats, and its gradient."""
         logits = parameters[0] * odds + parameters[1]
         error = expit(logits) - targets
-        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), np.array([error @ odds, error.sum()]) / len(
-            odds
-        )
+        gradient = np.array([error @ odds, error.sum()]) / len(odds)
+        return float(np.mean(np.logaddexp(0, logits) - targets * logits)), gradient
 
     found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS")
     slope, intercept = found.x.tolist()
@@ -209,37 +204,25 @@ def _log_odds(raw: Floats) -> Floats:
 class RiskControlledThreshold:
     """Threshold with a guarantee: of the sentences that reach it, at most ``risk`` are unfaithful, with ``confidence``.
 
-    Attributes
-    ----------
-    threshold : float
-        A score in [0, 1] of the aggregator that it is stored with, calibrated if that is.
-    risk : float
-        Largest share of released sentences that may be unfaithful, in (0, 1).
-    confidence : float
-        Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1).
-    sentences, released, unfaithful : int
-        Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
-        these.
-    bound : float
-        Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released.
-    one_per_question : bool
-        True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences
-        are independent of each other, which those of one question are not, and it may fail more often than stated.
-
-    Raises
-    ------
-    InputError
-        If the values contradict each other, or a share is outside its range.
+    Values that contradict each other, and a share outside its range, raise InputError.
     """
 
     threshold: float
+    """A score in [0, 1] of the aggregator that it is stored with, calibrated if that is."""
     risk: float
+    """Largest share of released sentences that may be unfaithful, in (0, 1)."""
     confidence: float
+    """Probability, over the choice of the held-out sentences, that the guarantee holds; in (0, 1)."""
     sentences: int
     released: int
     unfaithful: int
+    """Numbers of held-out sentences that it was chosen on, of those that reach it, and of the unfaithful ones among
+    these."""
     bound: float
+    """Clopper-Pearson upper bound, at ``confidence``, on the share of unfaithful sentences among the released."""
     one_per_question: bool = False
+    """True if it was chosen on one random sentence of each question. Otherwise the guarantee assumes that sentences are
+    independent of each other, which those of one question are not, and it may fail more often than stated."""
 
     def __post_init__(self) -> None:
         if not (0 < self.risk < 1 and 0 < self.confidence < 1 and math.isfinite(self.threshold) and self.released):

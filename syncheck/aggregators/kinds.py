@@ -18,8 +18,8 @@ from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, Stor
 from syncheck.aggregators.trees import Forest
 from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found
-from syncheck.schemas import FEATURES, LID
+from syncheck.given import check_both_labels
+from syncheck.schemas import feature_of
 from syncheck.types import Floats
 
 KindName = AggregatorKind | Literal["estimator", "signal"]
@@ -142,10 +142,7 @@ def fit_model(
         raise InputError(f"features must be (N, F) and labels (N,), but they are {X.shape} and {y.shape}")
     if np.isinf(X).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
-    if not has_both_labels(y):
-        raise InputError(
-            f"training needs sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}"
-        )
+    check_both_labels(y, "training needs sentences")
     if not isinstance(kind, str):
         return _own_network(kind, X, y, names) if is_monotone(kind) else FittedEstimator.fit(kind, X, y)
     if kind == "monotone":
@@ -174,10 +171,9 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
     """Train with the directions of :data:`FEATURES`; for a feature without one, the means of the classes decide."""
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
-    known = {feature.name: feature.direction for feature in FEATURES}
-    lid = LID.format(k="")
+    known = [feature_of(name) for name in names]
     estimator = MonotoneLogisticRegression(
-        directions=[known.get(LID if name.startswith(lid) else name, 0) for name in names] if names else None,
+        directions=[0 if feature is None else feature.direction for feature in known] if names else None,
         prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
     )
     return _own_network(estimator, X, y, names)
@@ -197,6 +193,7 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
     from sklearn.base import clone
 
     fitted = clone(estimator).fit(X, y)
+    ceilings = [CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names]
     return Network(
         fill=fitted.fill_,
         flagged=np.empty(0, np.int64),
@@ -204,7 +201,7 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
         scale=fitted.scale_,
         weights=((fitted.coef_[0] * fitted.scale_)[:, None],),
         biases=(fitted.intercept_ + fitted.coef_ @ fitted.mean_,),
-        ceilings=_ceilings(names),
+        ceilings=np.array(ceilings if any(map(_is_contrast, names)) else [], np.float64),
     )
 
 
@@ -213,13 +210,6 @@ def prior_weight(name: str) -> float:
     if name == "align_logit":
         return ALIGNER_WEIGHT
     return CONTRAST_WEIGHT if _is_contrast(name) else PRIOR_WEIGHT
-
-
-def _ceilings(names: Sequence[str]) -> Floats:
-    """Return the ceiling of each feature; empty if there is no contrast among them."""
-    if not any(map(_is_contrast, names)):
-        return np.empty(0)
-    return np.array([CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names])
 
 
 def _is_contrast(name: str) -> bool:

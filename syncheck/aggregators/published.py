@@ -16,7 +16,7 @@ import numpy as np
 
 from syncheck.aggregators.models import Network
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.files import require_regular
+from syncheck.files import DAMAGED, require_regular
 from syncheck.types import FeatureSchema, Floats
 
 ALLOWED = frozenset(
@@ -72,12 +72,7 @@ class _InertUnpickler(pickle.Unpickler):
 def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSchema]:
     """Return the network of a published aggregator, turned to P(faithful), and the schema of its features.
 
-    Raises
-    ------
-    CheckpointError
-        If the file is missing or cannot be read, is not such a pickle, or names anything outside the allow-list.
-    MismatchError
-        If ``schema`` has other features.
+    Errors are those of :meth:`~syncheck.aggregators.Aggregator.from_published`.
     """
     if path.exists() and not path.is_dir():
         require_regular(path)
@@ -91,17 +86,7 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
         raise CheckpointError(
             f"{path} cannot be read ({error.strerror}); pass one of the authors' .pkl files"
         ) from error
-    except (
-        pickle.UnpicklingError,
-        ArithmeticError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        MemoryError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except DAMAGED as error:
         raise CheckpointError(
             f"{path} is not one of the published MLP aggregators ({type(error).__name__}: {error}); "
             "train one with Aggregator.fit instead"
@@ -114,20 +99,17 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
             f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
         )
     weights[0] = weights[0][[own.names.index(name) for name in schema.names]]
-    return _network(weights, biases), schema
-
-
-def _network(weights: list[Floats], biases: list[Floats]) -> Network:
     width = len(weights[0])
-    # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
-    return Network(
+    network = Network(
         fill=np.zeros(width),
         flagged=np.zeros(0, dtype=np.int64),
         mean=np.zeros(width),
         scale=np.ones(width),
+        # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
         weights=(*weights[:-1], -weights[-1]),
         biases=(*biases[:-1], -biases[-1]),
     )
+    return network, schema
 
 
 def _classifier_state(file: IO[bytes]) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from syncheck.alignment.alignscore_checkpoint import AlignScoreModel, load_alignscore
 from syncheck.alignment.evidence import Chunk, split_to_fit
 from syncheck.alignment.protocol import OfNetwork, check_asked
-from syncheck.errors import InputError
+from syncheck.given import check_choice
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
@@ -56,14 +56,10 @@ class AlignScoreAligner(OfNetwork):
         Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
-        aggregators were trained on such scores. The two agree if every pair fits.
+        aggregators were trained on such scores. The two agree if every pair fits. Another mode or overflow raises
+        InputError.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
-
-    Raises
-    ------
-    InputError
-        If mode or overflow is unknown.
 
     Notes
     -----
@@ -84,9 +80,8 @@ class AlignScoreAligner(OfNetwork):
         name: str = "alignscore",
         backbone: str | None = None,
     ) -> None:
-        for label, value, known in (("mode", mode, get_args(Mode)), ("overflow", overflow, get_args(Overflow))):
-            if value not in known:
-                raise InputError(f"expected {label} to be one of {', '.join(known)}; found {value!r}")
+        check_choice(mode, "mode", Mode)
+        check_choice(overflow, "overflow", Overflow)
         self.name = name
         self.options: dict[str, str | int] = {"mode": mode, "overflow": overflow}
         if backbone is not None:

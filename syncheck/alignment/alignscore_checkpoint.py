@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from pickle import UnpicklingError
-from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from syncheck.errors import CheckpointError, MismatchError
-from syncheck.files import require_regular
+from syncheck.files import DAMAGED, require_regular
 from syncheck.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 
 if TYPE_CHECKING:
@@ -58,23 +57,15 @@ def load_alignscore(
 ) -> tuple[AlignScoreModel, PreTrainedTokenizerBase]:
     """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
 
-    Parameters
-    ----------
-    path
-        A ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder.
-    backbone
-        For a ``.ckpt``: a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the
-        model that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as
-        ``roberta-base/`` next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is
-        downloaded only if its name is given.
+    ``path`` is a ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder. For a ``.ckpt``,
+    ``backbone`` is a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the model
+    that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as ``roberta-base/``
+    next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is downloaded only if its
+    name is given.
 
-    Raises
-    ------
-    CheckpointError
-        If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or
-        no backbone is given and none is found.
-    MismatchError
-        If keys or shapes belong to another network.
+    If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or no
+    backbone is given and none is found, CheckpointError is raised; if keys or shapes belong to another network,
+    MismatchError.
     """
     if Path(path).is_dir():
         return _build(_read_folder(Path(path)), path)
@@ -150,19 +141,7 @@ def _read_lightning(path: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path.name!r} holds more than arrays and plain values, and loading it could run code: {error}"
         ) from error
-    except (
-        OSError,
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        EOFError,
-        LookupError,
-        MemoryError,
-        RuntimeError,
-        StructError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except (OSError, *DAMAGED) as error:
         raise CheckpointError(
             f"cannot read {str(path)!r} ({type(error).__name__}: {error}); pass the .ckpt file that the authors of "
             "AlignScore published, complete"

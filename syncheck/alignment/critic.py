@@ -85,8 +85,7 @@ class _CriticScorer:
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
         vocabulary = tokenizer.get_vocab()
-        missing = [token for token in SUPPORT_TOKENS if token not in vocabulary]
-        if missing:
+        if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:
             raise CheckpointError(
                 f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
                 f"found none of {', '.join(missing)}"

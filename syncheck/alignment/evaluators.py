@@ -39,14 +39,7 @@ class TextGenerator(Protocol):
     name: str
 
     def __call__(self, prompt: str) -> str:
-        """Return the text of the answer.
-
-        Raises
-        ------
-        TextGeneratorError
-            If there is no answer.
-        """
-        ...
+        """Return the text of the answer; raise TextGeneratorError if there is none."""
 
 
 class LocalTextGenerator(OfNetwork):
@@ -97,11 +90,9 @@ class LocalTextGenerator(OfNetwork):
         return answer
 
     def _ids(self, prompt: str) -> list[int]:
-        if self._tokenizer.chat_template is None:
-            ids: list[int] = self._tokenizer(prompt, verbose=False)["input_ids"]
-            return ids
-        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}])
-        ids = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        has_chat = self._tokenizer.chat_template is not None
+        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
+        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"]
         return ids
 
 

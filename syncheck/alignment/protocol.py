@@ -20,15 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 class Aligner(Protocol):
-    """Protocol of an aligner, which scores claims against a context.
-
-    Attributes
-    ----------
-    name : str
-        Stored in a monitor's config, so that the same aligner is used again.
-    """
+    """Protocol of an aligner, which scores claims against a context."""
 
     name: str
+    """Stored in a monitor's config, so that the same aligner is used again."""
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim against the passages.
@@ -45,7 +40,6 @@ class Aligner(Protocol):
         list of Support
             One for each claim: P(supported) in [0, 1], higher is better, and the best evidence.
         """
-        ...
 
 
 @runtime_checkable
@@ -54,7 +48,6 @@ class QuestionAligner(Aligner, Protocol):
 
     def about(self, question: str) -> Self:
         """Return the same aligner, with the same name, for claims that answer this question."""
-        ...
 
 
 @runtime_checkable
@@ -66,7 +59,6 @@ class IndexedAligner(Aligner, Protocol):
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
         """Score each claim against indexed passages; see :meth:`Aligner.align`."""
-        ...
 
 
 @runtime_checkable
@@ -107,9 +99,8 @@ def identity_of(aligner: Aligner | None) -> str:
     """Return name and options of an aligner in the form that ``--aligner`` takes on the command line."""
     if aligner is None:
         return "none"
-    return " ".join(
-        [aligner.name, *(f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))]
-    )
+    options = (f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))
+    return " ".join([aligner.name, *options])
 
 
 @runtime_checkable
@@ -118,7 +109,6 @@ class KnowsWeights(Protocol):
 
     def weights_sha256(self) -> str | None:
         """Return the digest of :func:`~syncheck.pretrained.weights_sha256`; None if the weights are elsewhere."""
-        ...
 
 
 class OfNetwork:
@@ -195,16 +185,12 @@ class AskedAligner:
         return [self._named(name, _checked(result, len(passages))) for result in found]
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
-        aligner = self._ready()
-        if isinstance(aligner, IndexedAligner):
-            return aligner.align_indexed(self._index, claims)
-        return aligner.align(passages, claims)
-
-    def _ready(self) -> Aligner:
         if self._told is None:
             aligner = self._aligner
             self._told = aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
-        return self._told
+        if isinstance(self._told, IndexedAligner):
+            return self._told.align_indexed(self._index, claims)
+        return self._told.align(passages, claims)
 
     @staticmethod
     def _named(name: str, each: Support | Unaligned) -> Support | Unaligned:

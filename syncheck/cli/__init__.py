@@ -19,10 +19,13 @@ from syncheck.errors import describe_failure
 
 
 class _Command(NamedTuple):
-    """A command; ``run`` names its module in this package and its function, which are imported when it is called."""
+    """A command, with a table of its options or a function that adds them.
+
+    ``run`` names its module in this package and its function, which are imported when it is called.
+    """
 
     help: str
-    add_options: Callable[[argparse.ArgumentParser], None]
+    options: str | Callable[[argparse.ArgumentParser], None]
     run: str
 
 
@@ -54,7 +57,7 @@ EXAMPLES = {
 COMMANDS = {
     "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
     "score": _Command("score given responses, sentence by sentence", options.add_score, "score.run"),
-    "report": _Command("write an HTML page of many scored answers, worst first", options.add_report, "report.run"),
+    "report": _Command("write an HTML page of many scored answers, worst first", options.REPORT, "report.run"),
     "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
     "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
     "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
@@ -82,15 +85,11 @@ COMMANDS = {
     "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),
     "serve": _Command("answer questions over HTTP and score the answers", options.add_serve, "serving.serve"),
     "export-generate": _Command(
-        "write a folder for model.generate that decodes by FOD",
-        options.add_export_generate,
-        "monitors.export_generate",
+        "write a folder for model.generate that decodes by FOD", options.EXPORT_GENERATE, "monitors.export_generate"
     ),
-    "doctor": _Command(
-        "check the installation, and say how to fix what is missing", options.add_doctor, "doctor.doctor"
-    ),
+    "doctor": _Command("check the installation, and say how to fix what is missing", options.DOCTOR, "doctor.doctor"),
     "completion": _Command(
-        "print a script that completes commands and options in a shell", options.add_completion, "doctor.completion"
+        "print a script that completes commands and options in a shell", options.COMPLETION, "doctor.completion"
     ),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
@@ -179,7 +178,10 @@ def parser() -> argparse.ArgumentParser:
         example = f"example: syncheck {name} {EXAMPLES[name]}"
         about = f"{command.help[0].upper()}{command.help[1:]}. Defaults are in parentheses."
         added = commands.add_parser(name, help=command.help, description=about, epilog=example, formatter_class=_Help)
-        command.add_options(added)
+        if isinstance(command.options, str):
+            options.add_options(added, command.options)
+        else:
+            command.options(added)
         _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
     return parser
 

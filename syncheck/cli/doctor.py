@@ -44,10 +44,10 @@ def completion(args: argparse.Namespace) -> int:
 
 def doctor(args: argparse.Namespace) -> int:
     """Print the findings; returns 0, or 2 if one is bad."""
-    bad = 0
+    bad, required = 0, [Requirement(line) for line in requires("syncheck") or ()]
     for area, check in (
-        ("packages", packages(_requirements())),
-        ("extras", extras(_requirements())),
+        ("packages", packages(required)),
+        ("extras", extras(required)),
         ("reader", _reader()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
@@ -61,10 +61,6 @@ def doctor(args: argparse.Namespace) -> int:
             sys.stdout.write(printable(f"  {finding.state:<4}  {finding.text}") + printable(remedy) + "\n")
     sys.stdout.write(f"{bad} to mend\n" if bad else "nothing to mend\n")
     return 2 if bad else 0
-
-
-def _requirements() -> list[Requirement]:
-    return [Requirement(line) for line in requires("syncheck") or ()]
 
 
 def packages(required: list[Requirement]) -> Iterator[Finding]:
@@ -134,8 +130,7 @@ def _device(device: str) -> Iterator[Finding]:
 
 def _model(name: str | None, device: str) -> Iterator[Finding]:
     assets = Path(str(files("syncheck"))) / "assets"
-    missing = [part for part in _BUNDLED if not (assets / part).is_dir()]
-    if missing:
+    if missing := [part for part in _BUNDLED if not (assets / part).is_dir()]:
         again = "pip install --force-reinstall --no-deps syncheck"
         yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -74,8 +75,7 @@ def evaluate(args: argparse.Namespace) -> int:
         return _leave_one_source_out(args)
     args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (*args.data, args.train) if path is not None]
-    trains_alone = args.cv and args.aggregator is not None and args.model is None
-    if trains_alone:
+    if args.cv and args.aggregator is not None and args.model is None:
         monitor = measuring_monitor(args, files)
     else:
         monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
@@ -141,8 +141,7 @@ def _check_evaluation(args: argparse.Namespace) -> None:
 
 def _source_names(args: argparse.Namespace) -> list[str]:
     names = [Path(path).stem for path in args.data]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
     return names
 
@@ -150,7 +149,10 @@ def _source_names(args: argparse.Namespace) -> list[str]:
 def _leave_one_source_out(args: argparse.Namespace) -> int:
     paths = dict(zip(_source_names(args), map(Path, args.data), strict=True))
     monitor = measuring_monitor(args, list(paths.values()))
-    measured = {name: _named_after(name, measured_by(monitor, args, path)) for name, path in paths.items()}
+    measured = {  # equal names of groups in two sources stay apart
+        name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
+        for name, path in paths.items()
+    }
     kind = args.aggregator or _kind_of(monitor)
     output: dict[str, object] = {"aggregator": kind}
     panels: list[IntervalPanel] = []
@@ -166,10 +168,8 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
     return _written(args, output, panels, "AUROC on the source left out")
 
 
-def _named_after(source: str, measured: MeasuredSentences) -> MeasuredSentences:
-    """Return the sentences with groups renamed, so that equal names in two sources stay apart."""
-    records = tuple(replace(record, group=f"{source}: {record.group}") for record in measured.records)
-    return replace(measured, records=records)
+def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
+    return replace(measured, records=tuple(replace(record, group=group(record)) for record in measured.records))
 
 
 def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
@@ -191,28 +191,23 @@ def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKi
         )
     schema = chosen.measured.schema
     alone = single_scores(chosen.measured.values[chosen.used], schema)
-    trained = left_out_scores(
-        chosen.features, chosen.y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed
-    )
+    features, y, groups = chosen.data
+    trained = left_out_scores(features, y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed)
     aligner = next((name for name in ("align_logit", "align_score") if name in alone), None)
     overlaps = [name for name in OVERLAPS if name in alone]
     systems = {f"{kind}, trained on the others": trained}
     systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
     systems |= {name: alone[name] for name in overlaps}
-    matrix = left_out_matrix(systems, chosen.y, chosen.groups, sources.tolist(), seed=seed)
+    matrix = left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
     return with_best(matrix, overlaps, "best overlap") if overlaps else matrix
 
 
 def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
         return measured_by(monitor, args, path)
-
-    def check(records: Sequence[LabelledResponse]) -> None:
-        if not args.allow_train:
-            reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
-            refuse_seen(monitor, records, reason=reason)
-
-    return against_references(measured_by(monitor, args, path, check=check), monitor)
+    reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
+    checks = {} if args.allow_train else {"check": partial(refuse_seen, monitor, reason=reason)}
+    return against_references(measured_by(monitor, args, path, **checks), monitor)
 
 
 def _tables(
@@ -224,10 +219,17 @@ def _tables(
 ) -> Tables:
     if training:
         return _trained_elsewhere(monitor, training[0], measured, name, args)
-    chosen = labelled_set(_grouped(measured, args.group), name)
+    if args.group not in QUESTIONS:
+        measured = _regrouped(measured, lambda record: getattr(record, args.group) or "unknown")
+    chosen = labelled_set(measured, name)
     if args.cv or monitor is None:
         return _cross_validated(monitor, chosen, name, args)
-    return _as_it_is(monitor, chosen, args), {}
+    if monitor.aggregator is None:
+        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
+    scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
+    # Chosen on held-out folds of its own training data.
+    thresholds = {"monitor": monitor.config.backtrack_threshold}
+    return _table(scores, chosen, args, thresholds=thresholds), {}
 
 
 def _trained_elsewhere(
@@ -260,8 +262,7 @@ def _chosen_on(
 ) -> dict[str, NDArray[np.float64]]:
     """Return thresholds chosen on the training file, by system; none, with a note, if it is too small."""
     try:
-        data = (known.features, known.y, known.groups)
-        scores = out_of_fold_scores(*data, systems=systems, folds=FOLDS, same_folds=True, **options)
+        scores = out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
         return training_thresholds(scores, known.y)
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
@@ -269,18 +270,13 @@ def _chosen_on(
 
 
 def _refuse_shared(training: LabelledSet, tested: LabelledSet) -> None:
-    known = question_digests(_records(training))
-    shared = sorted({r.group for r in _records(tested) if not known.isdisjoint(question_digests([r]))})
-    if shared:
+    known = question_digests(training.records)
+    if shared := sorted({r.group for r in tested.records if not known.isdisjoint(question_digests([r]))}):
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
             f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "
             "questions, or one file and --cv 5"
         )
-
-
-def _records(chosen: LabelledSet) -> list[LabelledResponse]:
-    return [chosen.measured.records[owner] for owner in np.unique(chosen.measured.owners[chosen.used])]
 
 
 def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
@@ -300,16 +296,15 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
     folds = _folds(args)
-    data = (chosen.features, chosen.y, chosen.groups)
     numbers = fold_numbers(chosen.y, chosen.groups, **folds)
-    scores = out_of_fold_scores(*data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
+    scores = out_of_fold_scores(*chosen.data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds)
     table = _table(scores, chosen, args, folds=numbers)
     more = {}
     if args.permute:
-        permuted = permuted_scores(*data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
+        permuted = permuted_scores(*chosen.data, names=names, signals=feature_groups(names), aggregator=kind, **folds)
         more[PERMUTED] = auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
     if args.compare_aggregators:
-        more[AGGREGATORS] = best_aggregator(*data, names=names, **folds)[1]
+        more[AGGREGATORS] = best_aggregator(*chosen.data, names=names, **folds)[1]
     return table, more
 
 
@@ -320,22 +315,6 @@ def _kind_of(monitor: Monitor | None) -> AggregatorKind:
             f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
         )
     return kind
-
-
-def _as_it_is(monitor: Monitor, chosen: LabelledSet, args: argparse.Namespace) -> EvaluationTable:
-    if monitor.aggregator is None:
-        raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
-    scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
-    # Chosen on held-out folds of its own training data.
-    thresholds = {"monitor": monitor.config.backtrack_threshold}
-    return _table(scores, chosen, args, thresholds=thresholds)
-
-
-def _grouped(measured: MeasuredSentences, by: str) -> MeasuredSentences:
-    if by in QUESTIONS:
-        return measured
-    records = tuple(replace(record, group=getattr(record, by) or "unknown") for record in measured.records)
-    return replace(measured, records=records)
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -351,8 +330,7 @@ def ablate(args: argparse.Namespace) -> int:
     panels: list[IntervalPanel] = []
     for name in _chosen_sets(args):
         chosen = labelled_set(measured, name)
-        data = (chosen.features, chosen.y, chosen.groups)
-        scores = out_of_fold_scores(*data, names=names, systems=systems, aggregator=args.aggregator, **folds)
+        scores = out_of_fold_scores(*chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds)
         table = _table(scores, chosen, args, folds=fold_numbers(chosen.y, chosen.groups, **folds))
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
@@ -373,8 +351,17 @@ def transfer(args: argparse.Namespace) -> int:
         sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
         output[name] = matrix.to_dict()
         if args.plot is not None:
-            path = Path(args.plot)
-            _plot(matrix, name, path.with_stem(f"{path.stem}-{name}") if len(names) > 1 else path)
+            path, (rows, columns) = Path(args.plot), matrix.corner.split(" \\ ")
+            plot_matrix(
+                matrix.values.tolist(),
+                matrix.rows,
+                matrix.columns,
+                path.with_stem(f"{path.stem}-{name}") if len(names) > 1 else path,
+                label="AUROC",
+                row_label=rows,
+                column_label=columns,
+                title=f"{name} set",
+            )
     write_json(args.output, output)
     return 0
 
@@ -407,27 +394,11 @@ def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argpars
     chosen, files = _by_source(measured, name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
     return transfer_matrix(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
+        *chosen.data,
         parts.tolist(),
         feature_names=chosen.measured.schema.names,
         without=args.without,
         **options,
-    )
-
-
-def _plot(matrix: AurocMatrix, name: str, path: Path) -> None:
-    rows, columns = matrix.corner.split(" \\ ")
-    plot_matrix(
-        matrix.values.tolist(),
-        matrix.rows,
-        matrix.columns,
-        path,
-        label="AUROC",
-        row_label=rows,
-        column_label=columns,
-        title=f"{name} set",
     )
 
 

@@ -89,8 +89,7 @@ def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the decoder's options that were given, by name; refuse those of other decoders."""
     given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
-    foreign = [name for name in given if args.decoder not in _OF[name]]
-    if foreign:
+    if foreign := [name for name in given if args.decoder not in _OF[name]]:
         of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
     if "message" in given and args.decoder == "fod" and args.on_exhausted != "abstain":
@@ -99,8 +98,7 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
         )
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
-        unused = [f"--{name.replace('_', '-')}" for name in given if name in other]
-        if unused:
+        if unused := [f"--{name.replace('_', '-')}" for name in given if name in other]:
             raise InputError(
                 f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
                 "out"

@@ -140,8 +140,7 @@ def report_left_out(measured: MeasuredSentences, path: Path) -> None:
 
 def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
     """Refuse options that were given and would have no effect, for the given reason."""
-    options = [option for option, was_given in given.items() if was_given]
-    if options:
+    if options := [option for option, was_given in given.items() if was_given]:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}")
 
 

@@ -15,10 +15,6 @@ _folds = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _folds_or_none = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
 
 
-def _risk(text: str) -> float | None:
-    return None if text == "none" else open_share(text)
-
-
 def _shard(text: str) -> tuple[int, int]:
     number, slash, total = text.partition("/")
     if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
@@ -128,7 +124,7 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
             faithful; calibrate on answers of the decoder that will use it (as --thresholds says)
         --curve FILE  plot the share of faithful sentences against the share kept, over all thresholds
         """,
-        risk={"type": _risk},
+        risk={"type": lambda text: None if text == "none" else open_share(text)},
         confidence={"type": open_share},
         good_share={"type": positive_share},
     )

@@ -248,33 +248,17 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``doctor``."""
-    add_options(
-        parser,
-        """
-        --model DIR_OR_ID  also load this model and check that it can be monitored
-        --device cpu|cuda = cpu  required device (%(default)s)
-        """,
-    )
-
-
-def add_completion(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``completion``."""
-    add_options(parser, 'shell bash|zsh|tcsh  the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc')
-
-
-def add_export_generate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``export-generate``."""
-    add_options(
-        parser,
-        """
-        directory DIR  folder to write; pass it as custom_generate=DIR
-        --monitor DIR = generic  folder of a trained monitor, which must not be moved later, or its repository on the
-            Hub (%(default)s)
-        --revision REVISION  branch, tag or commit of the repository (its main branch)
-        """,
-    )
+DOCTOR = """
+    --model DIR_OR_ID  also load this model and check that it can be monitored
+    --device cpu|cuda = cpu  required device (%(default)s)
+    """
+COMPLETION = 'shell bash|zsh|tcsh  the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc'
+EXPORT_GENERATE = """
+    directory DIR  folder to write; pass it as custom_generate=DIR
+    --monitor DIR = generic  folder of a trained monitor, which must not be moved later, or its repository on the Hub
+        (%(default)s)
+    --revision REVISION  branch, tag or commit of the repository (its main branch)
+    """
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -298,18 +282,13 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``report``."""
-    add_options(
-        parser,
-        """
-        input SCORES  output of score or generate: a JSON Lines file, a store, or - for standard input
-        --html FILE = report.html  file for the page (%(default)s)
-        --records FILE  the scored records, to show their questions and, if they have labels, ROC, reliability and
-            risk-coverage curves
-        --title TITLE = Scored answers  heading of the page (%(default)s)
-        """,
-    )
+REPORT = """
+    input SCORES  output of score or generate: a JSON Lines file, a store, or - for standard input
+    --html FILE = report.html  file for the page (%(default)s)
+    --records FILE  the scored records, to show their questions and, if they have labels, ROC, reliability and
+        risk-coverage curves
+    --title TITLE = Scored answers  heading of the page (%(default)s)
+    """
 
 
 def add_conversion(parser: argparse.ArgumentParser) -> None:

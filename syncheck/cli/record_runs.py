@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -82,16 +82,9 @@ def answer_records(
 ) -> list[RefusedRecord]:
     """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that answers in this process.
-    work
-        Answers a record, for JSON Lines.
-    make_worker
-        Builds the worker that answers records of a corpus, in this process or another.
-    seen
-        Called with each line of output or row of the store, including those of an earlier run.
+    ``work`` answers a record, for JSON Lines; ``make_worker`` builds the worker that answers records of a corpus, in
+    this process, with ``monitor``, or in another. ``seen`` is called with each line of output or row of the store,
+    including those of an earlier run.
     """
     threshold = getattr(args, "fail_under", None)
     summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)
@@ -113,7 +106,10 @@ def answer_records(
 def _into_lines(
     args: argparse.Namespace, facts: dict[str, str], work: Work, seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
-    _refuse_without_store(args)
+    for name in ("engine", "workers", "part_size", "batch_tokens"):
+        if getattr(args, name, None) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
     if args.resume and args.format != "jsonl":
         raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
     run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -155,13 +151,6 @@ def _into_store(
         f"{f'; {others} rows of records that are not in {args.input}' if others else ''}\n"
     )
     return refused
-
-
-def _refuse_without_store(args: argparse.Namespace) -> None:
-    for name in ("engine", "workers", "part_size", "batch_tokens"):
-        if getattr(args, name, None) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
@@ -215,28 +204,14 @@ def process(
     seen: Callable[[JsonDict], None] = lambda row: None,
     form: Callable[[JsonDict], str] = FORMATS["jsonl"],
 ) -> list[RefusedRecord]:
-    """Apply ``work`` to each record of a file and write the results.
+    """Apply ``work`` to each record of a file and write the results; ``-`` is standard input or output.
 
-    Parameters
-    ----------
-    source, target
-        Files, or ``-`` for standard input and output.
-    work
-        Returns the output of a record. Any error that it raises, and an output that JSON cannot represent, is written
-        as ``{"id", "line", "error"}``.
-    run
-        Identifies the options of this run; each line of output then has a ``digest`` of them and its record. None
-        leaves it out.
-    resume
-        True continues after the lines that ``target`` has of this run. An incomplete last line is dropped and made
-        again.
-    seen
-        Called with each line of output, including those of an earlier run.
+    Any error that ``work`` raises, and an output that JSON cannot represent, is written as ``{"id", "line", "error"}``.
+    ``run`` identifies the options of this run; each line of output then has a ``digest`` of them and its record. With
+    ``resume``, the run continues after the lines that ``target`` has of it, and an incomplete last line is dropped and
+    made again. ``seen`` is called with each line of output, including those of an earlier run; ``form`` gives its text.
 
-    Returns
-    -------
-    list of RefusedRecord
-        Records that failed, in order, including those of an earlier run.
+    The result has the records that failed, in order, including those of an earlier run.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
@@ -274,7 +249,9 @@ def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[t
                 file.truncate(whole)
                 return
             line = next(lines, None)
-            row = _row(written)
+            row: JsonDict = {}
+            with suppress(TypeError, ValueError, RecursionError):  # damaged: not an answer of this run
+                row = dict(json.loads(written))
             if line is None or row.get("digest") != line.digest(run):
                 raise InputError(
                     f"cannot continue {target!r}: expected its line {place} to be the answer to "
@@ -284,14 +261,6 @@ def _answered(lines: Iterator[Line], target: str, run: str | None) -> Iterator[t
                 )
             whole += len(written)
             yield line, row
-
-
-def _row(written: bytes) -> JsonDict:
-    try:
-        row = json.loads(written)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
 
 
 @contextmanager

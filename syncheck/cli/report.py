@@ -30,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
     check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
         raise InputError(f"{args.input!r} does not exist; pass the output of `syncheck score` or `generate`")
-    records = {} if args.records is None else _records(Path(args.records))
+    # Labels are optional, and may be of sentences that are cut in another way.
+    scored = [] if args.records is None else load_jsonl(args.records, carry_labels=True, labels_required=False)
+    records = {record.id: record for record in scored}
     refused: list[RefusedRecord] = []
     unknown: list[str] = []
     overview = Overview(_answers(args.input, records, refused, unknown))
@@ -106,11 +108,6 @@ def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
     else:
         for line in corpus_lines(source):
             yield line.source, line.number, line.content
-
-
-def _records(path: Path) -> dict[str, LabelledResponse]:
-    """Return the records that were scored, by id, with their labels."""
-    return {record.id: record for record in load_jsonl(path, carry_labels=True, labels_required=False)}
 
 
 def _labels(answer: ScoredAnswer, record: LabelledResponse) -> tuple[bool | None, ...]:

@@ -143,7 +143,5 @@ def _key(file: str | None, variable: str) -> str | None:
 
 def _require_extra() -> None:
     for package in ("starlette", "uvicorn", "httpx", "prometheus_client"):
-        try:
+        with MissingExtraError.unless(package, "serve"):
             __import__(package)
-        except ImportError as error:
-            raise MissingExtraError(package, "serve") from error

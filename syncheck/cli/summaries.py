@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from syncheck.files import JsonDict
-from syncheck.printable import counted, printable
+from syncheck.printable import counted, printable, shortened
 
 _WORST = 3
 _SHOWN = 100
@@ -56,12 +57,7 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
-
-
-def _jsonl(row: JsonDict) -> str:
-    return json.dumps(row, ensure_ascii=False)
+    return shortened(" ".join(text.split()), _SHOWN)
 
 
 def _compact(row: JsonDict) -> str:
@@ -89,5 +85,9 @@ def _human(row: JsonDict) -> str:
     return printable("\n".join(lines) + "\n")
 
 
-FORMATS: Mapping[str, Callable[[JsonDict], str]] = {"human": _human, "jsonl": _jsonl, "compact": _compact}
+FORMATS: Mapping[str, Callable[[JsonDict], str]] = {
+    "human": _human,
+    "jsonl": partial(json.dumps, ensure_ascii=False),
+    "compact": _compact,
+}
 """Functions that write a line of output, by the value of ``--format``."""

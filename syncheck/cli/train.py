@@ -8,7 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.aggregators import RiskControlledThreshold
 from syncheck.alignment import load_aligner
@@ -16,10 +15,9 @@ from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refu
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
-from syncheck.config import AggregatorKind
 from syncheck.corpus.engines import PART_SIZE
 from syncheck.errors import InputError
-from syncheck.evaluation import EvaluationTable, best_aggregator, reliability_bins
+from syncheck.evaluation import best_aggregator, reliability_bins
 from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.labelling import load_unlabelled
 from syncheck.printable import printable
@@ -27,7 +25,6 @@ from syncheck.report.plots import plot_curve, plot_intervals
 from syncheck.training import (
     Calibrated,
     LabelledSet,
-    MeasuredSentences,
     SentenceMeasurer,
     Shard,
     adapt_monitor,
@@ -46,7 +43,13 @@ def train(args: argparse.Namespace) -> int:
     check_folder(args.output)
     untrained = monitor_to_measure(args)
     measured = measured_by(untrained, args, Path(args.data))
-    kind, table, (held_out,) = _compared(measured, args)
+    kind, table, (held_out,) = best_aggregator(
+        *LabelledSet.scored(measured, rule=args.labels).data,
+        names=measured.schema.names,
+        repeats=1,
+        seed=args.seed,
+        aggregators=None if args.aggregator == "best" else (args.aggregator,),
+    )
     chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
     if args.plot is not None:
@@ -135,24 +138,6 @@ def _measurer(args: argparse.Namespace) -> SentenceMeasurer:
 
 def _batch_size(args: argparse.Namespace) -> int:
     return args.batch_size or BATCH_SIZES[args.device]
-
-
-def _compared(
-    measured: MeasuredSentences, args: argparse.Namespace
-) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
-    """Return the kind to train, the metrics of the candidate kinds on folds of the data, and its scores there."""
-    chosen = LabelledSet(
-        measured, measured.labels(rule=args.labels), np.flatnonzero(measured.checkable & measured.labelled)
-    )
-    return best_aggregator(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
-        names=measured.schema.names,
-        repeats=1,
-        seed=args.seed,
-        aggregators=None if args.aggregator == "best" else (args.aggregator,),
-    )
 
 
 def calibrate(args: argparse.Namespace) -> int:

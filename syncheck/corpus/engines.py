@@ -19,21 +19,14 @@ PART_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records that are answered, and stored or lost, together.
-
-    Attributes
-    ----------
-    number : int
-        Position of the part in the corpus, from 0.
-    lines : tuple of Line
-        The records that the store lacks.
-    keys : tuple of str
-        Their keys in the store.
-    """
+    """Records that are answered, and stored or lost, together."""
 
     number: int
+    """Position of the part in the corpus, from 0."""
     lines: tuple[Line, ...]
+    """The records that the store lacks."""
     keys: tuple[str, ...]
+    """Their keys in the store."""
 
 
 Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]

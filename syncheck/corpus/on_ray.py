@@ -225,9 +225,7 @@ def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[i
 
 def _ray() -> tuple[Any, Any]:
     """Return Ray and its module of datasets."""
-    try:
+    with MissingExtraError.unless("ray", "scale"):
         import ray
         import ray.data as data
-    except ImportError as error:
-        raise MissingExtraError("ray", "scale") from error
     return ray, data

@@ -18,28 +18,19 @@ BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Time and memory of scoring in one setting.
-
-    Attributes
-    ----------
-    context_tokens, answer_tokens : int
-        Length of each prompt with its passages, and of each answer.
-    batch_tokens : int or None
-        As in ``syncheck score --batch-tokens``; None for one answer at a time.
-    workers : int
-        Number of processes that scored at the same time.
-    seconds : float
-        Time that one worker takes for one answer.
-    memory_mb : float
-        Peak memory of one worker, model and libraries included, in MB (10^6 bytes).
-    """
+    """Time and memory of scoring in one setting."""
 
     context_tokens: int
     answer_tokens: int
+    """Length of each prompt with its passages, and of each answer."""
     batch_tokens: int | None
+    """As in ``syncheck score --batch-tokens``; None for one answer at a time."""
     workers: int
+    """Number of processes that scored at the same time."""
     seconds: float
+    """Time that one worker takes for one answer."""
     memory_mb: float
+    """Peak memory of one worker, model and libraries included, in MB (10^6 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +43,17 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Time and memory that a corpus would take.
-
-    Attributes
-    ----------
-    workers : int
-        Number of workers.
-    hours : float
-        Wall time with these workers.
-    memory_gb : float
-        Memory of all workers together, in GB (10^9 bytes): that of one times their number.
-    hours_extrapolated, memory_extrapolated : bool
-        True if the length of context or answer, or the number of workers, is outside the measured range.
-    """
+    """Time and memory that a corpus would take."""
 
     workers: int
+    """Number of workers."""
     hours: float
+    """Wall time with these workers."""
     memory_gb: float
+    """Memory of all workers together, in GB (10^9 bytes): that of one times their number."""
     hours_extrapolated: bool
     memory_extrapolated: bool
+    """True if the length of context or answer, or the number of workers, is outside the measured range."""
 
 
 def load_rates(path: str | Path) -> Rates:

@@ -26,21 +26,14 @@ _ENDINGS = (".jsonl", ".ndjson", _PARQUET)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record as it is in the corpus.
-
-    Attributes
-    ----------
-    source : str
-        The file, ``-`` for standard input.
-    number : int
-        Number of the line, or of the row in a Parquet file, from 1.
-    content : bytes
-        The record as JSON; it may be invalid.
-    """
+    """A record as it is in the corpus."""
 
     source: str
+    """The file, ``-`` for standard input."""
     number: int
+    """Number of the line, or of the row in a Parquet file, from 1."""
     content: bytes
+    """The record as JSON; it may be invalid."""
 
     def digest(self, run: str) -> str:
         """Return a digest of the record, including its id, and the options of a run."""
@@ -143,11 +136,9 @@ def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
 
 @contextmanager
 def _parquet(name: str) -> Iterator[Any]:
-    try:
+    with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow as pa
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data") from error
     try:
         with parquet.ParquetFile(name) as file:
             yield file

@@ -72,7 +72,8 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._write_manifest()
+        with replaced(self.folder / _MANIFEST) as (file, _):
+            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -104,10 +105,7 @@ class Store:
     def rows(self) -> Iterator[tuple[str, JsonDict]]:
         """Yield the key and the row of each record, part by part.
 
-        Raises
-        ------
-        CheckpointError
-            If a part was damaged since the store was opened.
+        A part that was damaged since the store was opened raises CheckpointError.
         """
         for name in sorted(self._parts):
             table = _read(self.folder / name, ["key", "row"])
@@ -145,10 +143,6 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError):  # only an index: the parts are read instead
             return {}
 
-    def _write_manifest(self) -> None:
-        with replaced(self.folder / _MANIFEST) as (file, _):
-            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
-
 
 def is_stored(folder: str | Path) -> bool:
     """Return True if a folder is a store."""
@@ -158,10 +152,7 @@ def is_stored(folder: str | Path) -> bool:
 def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
     """Yield the rows of a store as it is, without entering its run; another process may be writing to it.
 
-    Raises
-    ------
-    CheckpointError
-        If a part is damaged.
+    A damaged part raises CheckpointError.
     """
     for path in sorted(Path(folder).glob("part-*.parquet")):
         table = _read(path, ["key", "row"])
@@ -209,8 +200,6 @@ def _read(path: Path, columns: list[str] | None) -> pa.Table | None:
 
 
 def _parquet() -> Any:  # noqa: ANN401 - a module
-    try:
+    with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "data") from error
     return parquet

@@ -37,31 +37,21 @@ measured with vLLM."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CertifiedScore:
-    """Bounds of a sentence's score; they contain the score of exact signals, whatever the server did not report.
-
-    Attributes
-    ----------
-    text : str
-    start, end : int
-        Its characters in the response, half-open.
-    status : Status
-        Only ``scored`` has bounds.
-    reason : str or None
-        Why there are no bounds.
-    features : Bounds
-        Bounds (F,) of the features, with columns as in the monitor's schema.
-    low, high : float or None
-        ``low <= score <= high``, in [0, 1]; equal if every feature is exact.
-    """
+    """Bounds of a sentence's score; they contain the score of exact signals, whatever the server did not report."""
 
     text: str
     start: int
     end: int
+    """Its characters in the response, half-open."""
     status: Status
+    """Only ``scored`` has bounds."""
     reason: str | None
+    """Why there are no bounds."""
     features: Bounds
+    """Bounds (F,) of the features, with columns as in the monitor's schema."""
     low: float | None
     high: float | None
+    """``low <= score <= high``, in [0, 1]; equal if every feature is exact."""
 
     def reaches(self, threshold: float) -> bool | None:
         """Return True if the score reaches a threshold, False if not, and None if the bounds do not decide.

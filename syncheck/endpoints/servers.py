@@ -22,21 +22,14 @@ _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTokens:
-    """What a server reports of the distributions that predicted T given tokens.
-
-    Attributes
-    ----------
-    log_prob : ndarray of shape (T,), float64
-        Log-probabilities of the given tokens, in nats, <= 0.
-    top_ids : ndarray of shape (T, k), int64
-        Ids of the k likeliest tokens, the likeliest first; -1 fills a row that has fewer.
-    top : ndarray of shape (T, k), float64
-        Their log-probabilities in nats; NaN fills.
-    """
+    """What a server reports of the distributions that predicted T given tokens."""
 
     log_prob: NDArray[np.float64]
+    """(T,) float64: log-probabilities of the given tokens, in nats, <= 0."""
     top_ids: NDArray[np.int64]
+    """(T, k) int64: ids of the k likeliest tokens, the likeliest first; -1 fills a row that has fewer."""
     top: NDArray[np.float64]
+    """(T, k) float64: their log-probabilities in nats; NaN fills."""
 
     @classmethod
     def of(cls, log_prob: Sequence[float], top: Sequence[Mapping[int, float]], k: int) -> KnownTokens:

@@ -13,7 +13,7 @@ from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.models import StoredModel
 from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.errors import InputError
-from syncheck.given import has_both_labels, labels_found, real_numbers
+from syncheck.given import check_both_labels, real_numbers
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from indices of training sentences to the features (N, F) of all sentences."""
@@ -141,21 +141,16 @@ def fold_numbers(
     if folds < 2 or repeats < 1:
         raise InputError(f"folds must be at least 2 and repeats at least 1; found {folds} and {repeats}")
     labels, names = real_numbers(y, "labels"), np.asarray(groups)
-    if not has_both_labels(labels):
+    check_both_labels(labels, "folds need sentences")
+    sizes = len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum())
+    if min(sizes) < folds:
         raise InputError(
-            f"folds need sentences of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(labels)}"
-        )
-    smallest = min(len(np.unique(names)), int((labels == 1).sum()), int((labels == 0).sum()))
-    if smallest < folds:
-        raise InputError(
-            f"{folds} folds need at least {folds} groups, faithful and unfaithful sentences, but there are "
-            f"{len(np.unique(names))}, {int((labels == 1).sum())} and {int((labels == 0).sum())}; use fewer folds "
-            "or more data"
+            f"{folds} folds need at least {folds} groups, faithful and unfaithful sentences, but there are {sizes[0]}, "
+            f"{sizes[1]} and {sizes[2]}; use fewer folds or more data"
         )
     numbers = np.empty((repeats, len(labels)), np.int64)
     for repeat in range(repeats):
-        shuffle = seed if same_folds else seed + repeat
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=shuffle)
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed if same_folds else seed + repeat)
         for number, (_, test) in enumerate(splitter.split(labels, labels, names)):
             numbers[repeat, test] = number
     return numbers

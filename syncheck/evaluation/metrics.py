@@ -159,24 +159,11 @@ def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen
 
 
 def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> Floats:
-    """Choose the threshold of each sentence on the other folds, where it has the best balanced accuracy.
+    """Choose thresholds (R, N) with the best balanced accuracy, the lowest of equals, for each fold on the other folds.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (R, N) or (1, N), float64
-        Out-of-fold scores; a single row is used for all repeats, for a system without training.
-    y : ndarray of shape (N,)
-        1 faithful, 0 unfaithful.
-    folds : ndarray of shape (R, N), int64
-        From :func:`~syncheck.evaluation.crossval.fold_numbers`.
+    ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``y`` (N,) is 1 for
+    faithful and 0 for unfaithful; ``folds``, (R, N), are those of :func:`~syncheck.evaluation.crossval.fold_numbers`.
 
-    Returns
-    -------
-    ndarray of shape (R, N), float64
-        Thresholds, the same for all sentences of a fold; of equally good ones, the lowest.
-
-    Notes
-    -----
     No label of a fold is used to choose its threshold. The scores of the other folds are distributed as new ones are,
     since they are out of fold themselves; the models that gave them had this fold in their training data.
     """

@@ -195,8 +195,7 @@ def _raw(system: System, column: Floats) -> Floats:
 
 
 def _places(system: System, names: Sequence[str]) -> list[int]:
-    unknown = [column for column in system.columns if column not in names]
-    if unknown:
+    if unknown := [column for column in system.columns if column not in names]:
         raise InputError(f"{system.name!r} names {', '.join(unknown)}; the columns are {', '.join(names)}")
     if not system.trained and len(system.columns) != 1:
         raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
@@ -297,8 +296,7 @@ def permuted_scores(
     This is permutation importance (Breiman, 2001) by groups of columns, with one permutation for each fold and repeat,
     drawn with ``seed + repeat``.
     """
-    unknown = sorted({column for columns in signals.values() for column in columns} - set(names))
-    if unknown:
+    if unknown := sorted({column for columns in signals.values() for column in columns} - set(names)):
         raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")
     places = {signal: [names.index(column) for column in columns] for signal, columns in signals.items()}
     numbers, seed = fold_numbers(y, groups, **folding), folding.get("seed", 0)

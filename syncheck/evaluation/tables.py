@@ -20,7 +20,7 @@ from syncheck.evaluation.metrics import (
     deviation,
     held_out_thresholds,
 )
-from syncheck.given import has_both_labels, labels_found, real_numbers
+from syncheck.given import check_both_labels, real_numbers
 from syncheck.printable import printable
 from syncheck.types import Floats
 
@@ -143,11 +143,7 @@ def auroc_table(
         If a label is missing, a score is NaN, or the shapes do not fit.
     """
     labels = real_numbers(y, "labels")
-    if not has_both_labels(labels):
-        raise InputError(
-            f"systems are compared on sentences of both labels, 1 (faithful) and 0 (unfaithful); found "
-            f"{labels_found(labels)}. Pass data with both"
-        )
+    check_both_labels(labels, "a comparison of systems needs sentences")
     resamples = BootstrapSamples.of(np.asarray(groups), draws=draws, seed=seed)
     cuts: dict[str, Floats | None] = {}
     for name, values in scores.items():

@@ -170,8 +170,7 @@ def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tu
     if len(parts) != size:
         raise InputError(f"expected a part for each of {size} sentences; found {len(parts)}")
     found = set(parts.tolist())
-    unknown = sorted(set(without) - found)
-    if unknown:
+    if unknown := sorted(set(without) - found):
         raise InputError(f"there is no part {', '.join(map(repr, unknown))}; the parts are {', '.join(sorted(found))}")
     columns = tuple(sorted(found - set(without)))
     if len(columns) < 2:

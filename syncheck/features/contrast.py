@@ -184,18 +184,9 @@ def _without_prefix(word: str) -> str:
     return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
 
 
-def _numbers(claim: ParsedText, chunk: ParsedText, context: frozenset[str]) -> Iterator[Found]:
-    for is_year in (True, False):
-        yield from _misplaced(claim, chunk, context, "number", partial(_is_number, year=is_year))
-
-
 def _is_number(token: Token, *, year: bool) -> bool:
     """Return True for a number that is a year, or is not; "one" does not count, since it is often a pronoun."""
     return token.number and bool(_YEAR.fullmatch(token.text)) == year and token.text.lower() != "one"
-
-
-def _name_words(claim: ParsedText, chunk: ParsedText, context: frozenset[str]) -> Iterator[Found]:
-    yield from _misplaced(claim, chunk, context, "name", _is_name)
 
 
 def _is_name(token: Token) -> bool:
@@ -245,8 +236,7 @@ def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) ->
     content = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
     votes = 0
     for known in content:
-        places = [place for place, token in enumerate(chunk.tokens) if token.stem == known]
-        if places:
+        if places := [place for place, token in enumerate(chunk.tokens) if token.stem == known]:
             to_rival = min(abs(place - rival) for place in places)
             to_own = min(abs(place - other) for place in places for other in own)
             votes += (to_rival < to_own) - (to_own < to_rival)
@@ -420,5 +410,11 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[ParsedText, ParsedText, frozenset[str]], Iterator[Found]], ...]
-_RULES = (_negations, _numbers, _units, _name_words, _turned, _exchanged)
+_RULES: tuple[Callable[[ParsedText, ParsedText, frozenset[str]], Iterator[Found]], ...] = (
+    _negations,
+    *(partial(_misplaced, kind="number", of_kind=partial(_is_number, year=year)) for year in (True, False)),
+    _units,
+    partial(_misplaced, kind="name", of_kind=_is_name),
+    _turned,
+    _exchanged,
+)

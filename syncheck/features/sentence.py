@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.errors import InputError
 from syncheck.features.contrast import Contrasted, contrast_with
@@ -41,7 +40,12 @@ def sentence_features(
     values |= {feature.name: feature.from_text(text) for feature in FEATURES if feature.from_text is not None}
     values |= asdict(text.shares) | _earlier_features(text)
     values = {**dict.fromkeys(TEXT_FEATURES, nan), **values, **(text_values or {})}
-    return SentenceFeatures(schema, _in_order(values, schema))
+    if unknown := [name for name in schema.names if name not in values]:
+        raise InputError(
+            f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
+            f"use a schema of {', '.join(map(repr, SCHEMAS))} or a newer version of this package"
+        )
+    return SentenceFeatures(schema, np.array([values[name] for name in schema.names], dtype=np.float64))
 
 
 def _earlier_features(of: SentenceText) -> dict[str, float]:
@@ -61,16 +65,6 @@ def _earlier_features(of: SentenceText) -> dict[str, float]:
         **{f"previous_{name}": value for name, value in previous.items()},
         **{f"inherited_{name}": value if inherits else nan for name, value in previous.items()},
     }
-
-
-def _in_order(values: Mapping[str, float], schema: FeatureSchema) -> NDArray[np.float64]:
-    unknown = [name for name in schema.names if name not in values]
-    if unknown:
-        raise InputError(
-            f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
-            f"use a schema of {', '.join(map(repr, SCHEMAS))} or a newer version of this package"
-        )
-    return np.array([values[name] for name in schema.names], dtype=np.float64)
 
 
 _NUMBERS = r"(?:\s+#?\d+(?:\s*(?:,|and|&|-)\s*(?:passage\s+)?\d+)*)?"

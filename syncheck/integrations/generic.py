@@ -143,8 +143,7 @@ def assert_faithful(
     checked = [sentence for sentence in report.sentences if is_checkable(sentence.text)]
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence with a letter or digit")
-    failed = [s for s in checked if s.score is None or s.score < at_least]
-    if failed:
+    if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
         raise AssertionError(f"{len(failed)} of {len(checked)} sentences score below {at_least:g}:\n{listed}")
     return report

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 from syncheck.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.integrations.generic import QUESTION, generic_monitor
 
-try:
+with MissingExtraError.unless("langchain-core", "langchain"):
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
-except ImportError as error:
-    raise MissingExtraError("langchain-core", "langchain") from error
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -55,12 +53,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Return the input with a ``report``.
 
-        Raises
-        ------
-        InputError
-            If ``answer`` or ``context`` is missing.
-        WrongTypeError
-            If they are neither strings nor LangChain's messages and documents.
+        A missing ``answer`` or ``context`` raises InputError; other types than strings and LangChain's messages and
+        documents raise WrongTypeError.
         """
         return dict(self._call_with_config(self._checked, input, config))
 

@@ -9,13 +9,11 @@ from syncheck.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.given import check_share, check_text
 from syncheck.integrations.generic import QUESTION, generic_monitor
 
-try:
+with MissingExtraError.unless("llama-index-core", "llama-index"):
     from llama_index.core.base.response.schema import Response
     from llama_index.core.bridge.pydantic import PrivateAttr
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
-except ImportError as error:
-    raise MissingExtraError("llama-index-core", "llama-index") from error
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -161,8 +160,6 @@ def label_by_propositions(response: str, propositions: Iterable[Proposition]) ->
 
     The response is cut with NLTK's untrained Punkt; propositions that are faithful, or undecided, have no effect.
 
-    Notes
-    -----
     The measure is token recall (appendix B.2): the share of a proposition's words, with repetitions, that occur in the
     sentence. Of equal sentences, the first is unfaithful. A proposition without a word of the response has no effect.
     """
@@ -311,9 +308,9 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
         lines = path.read_bytes().splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
             try:
-                entry = json.loads(line)
-                self[_string(entry["record"])] = tuple(_kept(given) for given in entry["propositions"])
-            except (KeyError, TypeError, ValueError) as error:
+                entry = Record(dict(json.loads(line)), str(path), number)
+                self[entry.get("record", str)] = tuple(map(_kept, entry.objects("propositions")))
+            except (TypeError, ValueError) as error:
                 if not line.endswith(b"\n") and line[: len(self._START)] == self._START[: len(line)]:
                     with path.open("r+b") as file:
                         file.truncate(sum(map(len, lines[:-1])))
@@ -327,13 +324,7 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
                 file.write(b"\n")
 
 
-def _kept(given: dict[str, Any]) -> Proposition:
-    if given["label"] not in (0, 1):
-        raise ValueError(f"a label is {given['label']!r}, not 0 or 1")
-    return Proposition(_string(given["text"]), bool(given["label"]))
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
+def _kept(given: Record) -> Proposition:
+    if (label := given.get("label", int)) not in (0, 1):
+        raise given.error(f"expected 0 or 1, found {label}", "label")
+    return Proposition(given.get("text", str), bool(label))

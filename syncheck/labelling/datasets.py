@@ -12,10 +12,10 @@ from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.files import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.labels import shortened
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
+    SHOWN,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
@@ -26,6 +26,7 @@ from syncheck.labelling.responses import (
     read_spans,
     with_own_ids,
 )
+from syncheck.printable import shortened
 from syncheck.segments import is_checkable
 
 
@@ -94,20 +95,11 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
     joined, with a space where there is no white space between two. Optional: ``id``, ``group`` (default: the question),
     ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
 
-    Parameters
-    ----------
-    carry_labels
-        True carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful sentence
-        are unfaithful. False refuses such responses when they are measured or their labels are used.
-    labels_required
-        False takes a record with neither ``spans`` nor ``labels`` as a response without labels; True makes it an error.
+    ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
+    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used. A
+    record with neither ``spans`` nor ``labels`` is an error if ``labels_required``, else a response without labels.
 
-    Raises
-    ------
-    InputError
-        If the file is missing or empty.
-    RecordError
-        At the first record that cannot be used.
+    A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
     """
     path = Path(path)
 
@@ -124,12 +116,8 @@ def labelled_responses(
 ) -> list[LabelledResponse]:
     """Return labelled responses as they are, and dicts as :func:`load_jsonl` reads lines.
 
-    Raises
-    ------
-    RecordError
-        At the first dict that cannot be used; its ``line`` is the number of the record, from 1.
-    WrongTypeError
-        If a record is neither.
+    The first dict that cannot be used raises RecordError, whose ``line`` is the number of the record, from 1. A record
+    that is neither raises WrongTypeError.
     """
     responses, dicts = [], []
     for number, given in enumerate(records, 1):
@@ -259,7 +247,8 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):
         if is_checkable(text):
             raise record.error(
-                f"expected a sentence and its label for all text of the response, found none for {shortened(text)!r}",
+                "expected a sentence and its label for all text of the response, found none for "
+                f"{shortened(text, SHOWN)!r}",
                 "sentences",
             )
     return tuple(sentences)

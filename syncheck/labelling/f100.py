@@ -65,19 +65,9 @@ def f100_requests(
 ) -> list[BiographyRequest]:
     """Retrieve for each entity the best passages by BM25, with the question for its biography as the query.
 
-    Parameters
-    ----------
-    passages
-        The corpus, cut into paragraphs; the paper's is the Wikipedia of October 2021.
-    count
-        Largest number of passages for each.
-
-    Raises
-    ------
-    InputError
-        If entities repeat, there are none, or no passage shares a word with the question about one.
-    MissingExtraError
-        If ``bm25s`` is not installed.
+    ``passages`` are the corpus, cut into paragraphs (the paper's is the Wikipedia of October 2021), and ``count`` is
+    the largest number of passages for each. If entities repeat, there are none, or no passage shares a word with the
+    question about one, InputError is raised; without ``bm25s``, MissingExtraError is raised.
     """
     _check_entities(entities)
     index = Bm25(passages)
@@ -93,18 +83,9 @@ def f100_requests(
 def f100_anti_requests(requests: Sequence[BiographyRequest], *, seed: int = 0) -> list[BiographyRequest]:
     """Give each entity of F-100 the passages of another one, with the other's name replaced by its own.
 
-    Returns
-    -------
-    list of BiographyRequest
-        Requests for the same topics in the same order. Each entity lends its passages once; ``seed`` decides to which.
+    Topics and their order stay. Each entity lends its passages once; ``seed`` decides to which. If there are no
+    entities, one occurs twice, or they cannot be paired, InputError is raised.
 
-    Raises
-    ------
-    InputError
-        If there are no entities, one occurs twice, or they cannot be paired.
-
-    Notes
-    -----
     The paper says neither how entities are paired nor what counts as an occurrence of a name. Here, names that share a
     word are not paired, since they may be the same person ("Mozart", "Wolfgang Amadeus Mozart"). An occurrence is the
     whole name in title or text, in upper or lower case, without a letter or digit directly before or after it.

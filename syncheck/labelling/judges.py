@@ -32,15 +32,8 @@ SUPPORT_THRESHOLD = 0.5
 class AutoAis(EncoderDecoder):
     """Judge that is an encoder-decoder which answers "1" if a premise entails a hypothesis (Honovich et al., 2022).
 
-    Parameters
-    ----------
-    window
-        Largest length of a premise with its hypothesis, in tokens.
-
-    Notes
-    -----
-    The joined passages are one premise if they fit the window. Otherwise they are cut, if possible between passages,
-    and a proposition is supported if one of the premises entails it.
+    The joined passages are one premise if it fits the ``window``, in tokens, together with the hypothesis. Otherwise
+    they are cut, if possible between passages, and a proposition is supported if one of the premises entails it.
     """
 
     kind = "an AutoAIS checkpoint"
@@ -94,18 +87,8 @@ class AutoAis(EncoderDecoder):
 class SupportJudge:
     """Judge by an aligner: a proposition is faithful if its support reaches a threshold.
 
-    Parameters
-    ----------
-    aligner
-        Any aligner, except the one whose support is a feature of the sentences that are labelled; see
-        :func:`syncheck.alignment.is_same_aligner`.
-    threshold
-        Smallest P(supported), in (0, 1], of a faithful proposition.
-
-    Raises
-    ------
-    InputError
-        If the threshold is outside (0, 1].
+    The threshold is in (0, 1]; another raises InputError. The aligner must not be the one whose support is a feature of
+    the sentences that are labelled; see :func:`syncheck.alignment.is_same_aligner`.
     """
 
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:
@@ -122,11 +105,8 @@ class SupportJudge:
 def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> PropositionJudge:
     """Load a judge of propositions by name.
 
-    Parameters
-    ----------
-    name
-        ``"autoais:"`` and the folder or name of a checkpoint for :class:`AutoAis`, such as the paper's
-        ``autoais:google/t5_xxl_true_nli_mixture``; otherwise as in :func:`syncheck.load_aligner`.
+    ``"autoais:"`` and the folder or name of a checkpoint give an :class:`AutoAis`, such as the paper's
+    ``autoais:google/t5_xxl_true_nli_mixture``; other names are those of :func:`syncheck.load_aligner`.
     """
     if str(name).startswith(AUTOAIS):
         return AutoAis.load(str(name).removeprefix(AUTOAIS), device=device)

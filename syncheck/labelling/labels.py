@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.errors import InputError, RecordError
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.lexical import has_letter
+from syncheck.printable import shortened
 from syncheck.segments import is_checkable
 
 Rule = Literal["overlap", "paper"]
@@ -27,17 +28,8 @@ def label_sentences(
 ) -> NDArray[np.int64]:
     """Return labels of sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
 
-    Parameters
-    ----------
-    bounds
-        Characters of each sentence, half-open, without the white space around it.
-    spans
-        The unfaithful characters.
-    rule
-        ``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
-        contains the other.
-    implicit_true
-        True counts spans that are true of the world although the context does not say so.
+    ``bounds`` are the characters of each sentence, half-open, without the white space around it; :data:`Rule` describes
+    the rules. ``implicit_true`` counts spans that are true of the world although the context does not say so.
     """
     counted = [span for span in spans if implicit_true or not span.implicit_true]
 
@@ -74,15 +66,6 @@ def labelled_sentences(
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
 
-def without_space(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the characters of a part of a text without the white space around it."""
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    return start, start + len(part.strip())
-
-
-SHOWN = 60
-"""Number of characters of a text that a message shows."""
 REMEDY = (
     "give the text as it was written in 'response', pass the options of segmentation that cut it so, or accept that "
     "labels are carried over (carry_labels=True, --carry-labels): what overlaps an unfaithful sentence is then "
@@ -125,11 +108,6 @@ def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | N
     return f"labels carried over: in {len(names)} responses, {names[0]} first, {given} sentences became {became}"
 
 
-def shortened(text: str) -> str:
-    """Return the first characters of a text, for a message."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
 def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:
     """Describe the first difference between the labelled and the measured sentences; None if they are the same."""
     if record.sentences is None:
@@ -159,4 +137,4 @@ def _overlapping(one: tuple[int, int], others: Bounds) -> Bounds:
 
 
 def _shown(record: LabelledResponse, one: tuple[int, int]) -> str:
-    return repr(shortened(record.response[slice(*one)]))
+    return repr(shortened(record.response[slice(*one)], SHOWN))

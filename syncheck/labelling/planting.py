@@ -39,25 +39,14 @@ Scored = list[tuple[LabelledSentence, float | None]]
 def plant_error(
     rng: random.Random, sentence: str, passages: Sequence[str], others: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Make a sentence wrong in one place.
+    """Make a sentence, which is assumed to be faithful to the passages or wrong already, wrong in one place.
 
-    Parameters
-    ----------
-    rng
-        Source of randomness for the kind of error, its position and the replacement.
-    sentence
-        The sentence, which is assumed to be faithful to the passages, or wrong already.
-    passages
-        Source of replacements: a number or name is exchanged for another one in them, as by a model that confuses
-        facts.
-    others
-        Sentences about other things, whose names and endings are used if the passages have none.
+    ``rng`` is the source of randomness for the kind of error, its position and the replacement. A number or name is
+    exchanged for another one in the passages, as by a model that confuses facts. If they have none, names and endings
+    are those of ``others``, sentences about other things. Negations and opposites are English.
 
-    Returns
-    -------
-    tuple of (str, str), or None
-        The kind (``number``, ``name``, ``opposite``, ``negation`` or ``ending``) and the wrong sentence; None if every
-        possible error gives a text that a passage contains word for word. Negations and opposites are English.
+    The result is the kind (``number``, ``name``, ``opposite``, ``negation`` or ``ending``) and the wrong sentence; None
+    if every possible error gives a text that a passage contains word for word.
     """
     ways = list(_WAYS.items())
     rng.shuffle(ways)

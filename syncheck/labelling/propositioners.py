@@ -45,8 +45,6 @@ class RuleBasedPropositioner:
     its propositions are not decontextualised like those of the paper (Chen et al., 2023). Say so when you publish
     figures that rest on it; its ``name`` is ``"rules"``.
 
-    Notes
-    -----
     Sentences are those of NLTK's untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and",
     "but", "while" or "whereas" if there are at least four words on either side.
     """
@@ -61,10 +59,7 @@ class RuleBasedPropositioner:
 class InstructPropositioner:
     """Propositioner that prompts an instruct model for the propositions of a text as a JSON list.
 
-    Parameters
-    ----------
-    evaluator
-        A text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
+    The model is a text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:
@@ -122,8 +117,6 @@ class EncoderDecoder:
 class SequencePropositioner(EncoderDecoder):
     """Propositioner that is an encoder-decoder which writes propositions as a JSON list (Chen et al., 2023).
 
-    Notes
-    -----
     If the list cannot be parsed, usually because it does not end within ``max_new_tokens``, the text is cut in two
     between sentences and each half is split separately, so that nothing is lost.
     """
@@ -160,14 +153,10 @@ class SequencePropositioner(EncoderDecoder):
 
 
 def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") -> Propositioner:
-    """Load a propositioner by name.
+    """Load a propositioner: ``"rules"`` names :class:`RuleBasedPropositioner`, other names are those of checkpoints.
 
-    Parameters
-    ----------
-    name
-        ``"rules"`` for :class:`RuleBasedPropositioner`; otherwise the folder or name of a checkpoint. An
-        encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such as the paper's
-        ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
+    A checkpoint may be a folder. An encoder-decoder writes propositions as Chen et al. (2023) trained theirs to, such
+    as the paper's ``chentong00/propositionizer-wiki-flan-t5-large``; any other model gets a prompt in words.
     """
     if str(name) == RULES:
         return RuleBasedPropositioner()

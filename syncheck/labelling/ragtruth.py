@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from syncheck.errors import InputError
+from syncheck.given import check_choice
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
@@ -117,18 +118,16 @@ def load_ragtruth(
 
 
 def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
-    asked: dict[str, tuple[Collection[str], tuple[str, ...]]] = {
-        "tasks": (chosen.tasks or (), get_args(RagTruthTask)),
-        "quality": (chosen.quality or (), get_args(Quality)),
-        "split": ([chosen.split] if chosen.split else (), ("train", "test")),
-        "prompts": ([prompts], get_args(PromptSource)),
-    }
-    for name, (values, known) in asked.items():
-        unknown = [values] if isinstance(values, str) else [value for value in values if value not in known]
-        if unknown:
-            raise InputError(f"{name} must be among {known}; found {unknown[0]!r}")
-    if isinstance(chosen.generators, str):
-        raise InputError(f"generators must be a list of names; found {chosen.generators!r}")
+    for name in ("tasks", "quality", "generators"):
+        if isinstance(names := getattr(chosen, name), str):
+            raise InputError(f"{name} must be a list of names; found {names!r}")
+    for task in chosen.tasks or ():
+        check_choice(task, "tasks", RagTruthTask)
+    for remark in chosen.quality or ():
+        check_choice(remark, "quality", Quality)
+    if chosen.split:
+        check_choice(chosen.split, "split", Literal["train", "test"])
+    check_choice(prompts, "prompts", PromptSource)
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:

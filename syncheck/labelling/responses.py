@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from syncheck.errors import InputError, RecordError
 from syncheck.files import fields_found, parsed_record, record_lines
+from syncheck.printable import shortened
 from syncheck.prompts import prompt_from_texts
 from syncheck.types import RagPrompt
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from syncheck.parts import MonitorParts
 
 T = TypeVar("T")
+
+SHOWN = 60
+"""Number of characters of a text that a message shows."""
 
 _MISSING = object()
 _NAMES = {str: "a string", list: "a list", dict: "an object", int: "a whole number", bool: "true or false"}
@@ -89,8 +93,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(json.dumps(value, ensure_ascii=False), SHOWN)
 
 
 PromptSource = Literal["monitor", "task"]
@@ -126,55 +129,37 @@ class LabelledSentence:
 
 @dataclass(frozen=True, slots=True)
 class LabelledResponse:
-    """A response to a question over passages, with the annotators' labels.
-
-    Attributes
-    ----------
-    id : str
-        Unique within its file.
-    question : str
-        The question or instruction.
-    passages : tuple of str
-        The context that sentences are checked against.
-    response : str
-    group : str
-        Group of responses, in practice to the same question, that stay on one side of every split.
-    generator : str
-        The model that wrote the response, or ``"unknown"``.
-    spans : tuple of UnfaithfulSpan or None
-        Unfaithful characters; None if the labels are per sentence.
-    sentences : tuple of LabelledSentence or None
-        Labels per sentence, which contain all letters and digits of the response; None if the labels are spans.
-    task, split : str or None
-    quality : str or None
-        RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``.
-    prompt_with_context, prompt_without_context : str or None
-        The prompts as the generator saw them; None for both leaves them to the monitor.
-    user_turns : bool
-        True if these prompts are user turns for the model's chat template, if it has one.
-    carry_labels : bool
-        True if labels may be carried over to sentences that are cut differently.
-    source, line : str and int, or None
-        File and line that it was read from, for messages.
-    """
+    """A response to a question over passages, with the annotators' labels."""
 
     id: str
+    """Unique within its file."""
     question: str
+    """The question or instruction."""
     passages: tuple[str, ...]
+    """The context that sentences are checked against."""
     response: str
     group: str
+    """Group of responses, in practice to the same question, that stay on one side of every split."""
     generator: str
+    """The model that wrote the response, or ``"unknown"``."""
     spans: tuple[UnfaithfulSpan, ...] | None = None
+    """Unfaithful characters; None if the labels are per sentence."""
     sentences: tuple[LabelledSentence, ...] | None = None
+    """Labels per sentence, which contain all letters and digits of the response; None if the labels are spans."""
     task: str | None = None
     quality: str | None = None
+    """RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``."""
     split: str | None = None
     prompt_with_context: str | None = None
     prompt_without_context: str | None = None
+    """The prompts as the generator saw them; None for both leaves them to the monitor."""
     user_turns: bool = False
+    """True if these prompts are user turns for the model's chat template, if it has one."""
     carry_labels: bool = False
+    """True if labels may be carried over to sentences that are cut differently."""
     source: str | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
+    """File and line that it was read from, for messages."""
 
     @property
     def has_context(self) -> bool:

@@ -14,7 +14,6 @@ from tqdm import tqdm
 from syncheck.errors import InputError, PromptError
 from syncheck.files import replaced
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.labels import without_space
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.replay import GivenResponse, read_response, replay_batches
 from syncheck.segments import is_checkable
@@ -39,22 +38,15 @@ class OpenSentence:
 
 
 class LabelSheet:
-    """Answers whose sentences are being labelled.
-
-    Attributes
-    ----------
-    responses : list of LabelledResponse
-        The responses with the labels so far; None for a sentence without a label.
-    open : list of OpenSentence
-        Sentences without a label, in the order to ask for them.
-    left_out : dict of str to str
-        Reasons why responses cannot be scored, by id.
-    """
+    """Answers whose sentences are being labelled."""
 
     def __init__(self, responses: Sequence[LabelledResponse], open: Sequence[OpenSentence], order: LabelOrder) -> None:
         self.responses = list(responses)
+        """The responses with the labels so far; None for a sentence without a label."""
         self.open = list(open)
+        """Sentences without a label, in the order to ask for them."""
         self.left_out: dict[str, str] = {}
+        """Reasons why responses cannot be scored, by id."""
         self._order = order
 
     @classmethod
@@ -169,7 +161,7 @@ def _scored(
 def _with_labels(
     response: LabelledResponse, scored: Sequence[SentenceScore], before: LabelledResponse | None
 ) -> LabelledResponse:
-    bounds = [without_space(response.response, s.start, s.end) for s in scored]
+    bounds = [(s.start, s.end) for s in scored]
     known = {} if before is None else {(s.start, s.end): s.faithful for s in before.sentences or ()}
     if before is not None and (
         (before.response, before.passages) != (response.response, response.passages) or not set(known) <= set(bounds)

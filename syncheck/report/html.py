@@ -79,14 +79,7 @@ def render_spans(
     Soft labels are shown as shades, hard labels are underlined, and annotators' labels, if any, come below; question
     and retrieved texts are next to them. Every text runs in the direction of most of its letters.
 
-    Parameters
-    ----------
-    answers
-        Answers with their labels.
-    method
-        Name of the detector.
-    title, refused, prefix
-        As in :func:`render_html`.
+    ``method`` is the name of the detector; ``title``, ``refused`` and ``prefix`` are as in :func:`render_html`.
     """
     views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
     languages: dict[str, list[str]] = {}
@@ -113,16 +106,10 @@ def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused
 def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
     """Draw a page on which people label sentences; it contains its script, and fetches and sends nothing.
 
-    Parameters
-    ----------
-    data
-        ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response`` and
-        ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
-        saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart.
-    name
-        Name of the file that is saved.
-    title
-        Heading of the page.
+    ``data`` has ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response``
+    and ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
+    saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart. ``name``
+    is that of the file that is saved, and ``title`` the heading of the page.
     """
     return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 

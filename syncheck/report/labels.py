@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from syncheck.printable import counted
-from syncheck.schemas import FEATURES, LID
+from syncheck.schemas import LID, feature_of
 from syncheck.spans.items import SpanLabels, risk_of
 from syncheck.spans.words import cluster_borders
 from syncheck.types import Contrast, Remark, SentenceScore, Status, Verdict
@@ -43,7 +42,6 @@ REMARKS: dict[Remark, str] = {
 _SUPPORTS = 0.5
 """Support from which a passage is said to support a sentence, in [0, 1]."""
 
-_LID_LAYER = re.compile(LID.format(k=r"(\d+)"))
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
 
 
@@ -59,11 +57,9 @@ class FeatureLabel:
 
 def feature_label(name: str) -> FeatureLabel:
     """Return the words for a feature of any released schema."""
-    layer = _LID_LAYER.fullmatch(name)
-    known = {feature.name: feature for feature in FEATURES}.get(LID if layer else name)
-    if known is None:
+    if (known := feature_of(name)) is None:
         return FeatureLabel(name)
-    meaning = known.meaning.replace("block k", f"block {layer[1]}") if layer else known.meaning
+    meaning = known.meaning.replace("block k", f"block {name.removeprefix(LID.format(k=''))}")
     return FeatureLabel(name, meaning, known.unit, _DIRECTIONS[known.direction])
 
 

@@ -19,7 +19,7 @@ from syncheck.report.labels import (
     shades_of,
 )
 from syncheck.schemas import LARGE_KL_NATS
-from syncheck.types import SentenceScore, TokenSignals, Verdict
+from syncheck.types import SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case, Report
@@ -90,16 +90,9 @@ class AnswerView:
     dropped: tuple[SentenceScore, ...]
 
     @property
-    def lowest(self) -> float | None:
-        """Lowest score of the answer's sentences."""
-        lowest = self.answer.report.lowest
-        return None if lowest is None else lowest.score
-
-    @property
-    def lowest_verdict(self) -> Verdict | None:
-        """Verdict on the sentence with the lowest score."""
-        lowest = self.answer.report.lowest
-        return None if lowest is None else lowest.verdict
+    def lowest(self) -> SentenceScore | None:
+        """The sentence with the lowest score."""
+        return self.answer.report.lowest
 
 
 @dataclass(frozen=True, slots=True)

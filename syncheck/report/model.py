@@ -51,9 +51,8 @@ class TraceNode:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as values that JSON can hold."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {
-            "children": [c.to_dict() for c in self.children]
-        }
+        children = [child.to_dict() for child in self.children]
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"children": children}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,45 +76,30 @@ _COLUMNS = tuple("text start end token_start token_end status verdict reason tru
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One response with its measurements.
-
-    Attributes
-    ----------
-    prompt : RagPrompt
-    response : str
-    sentences : tuple of SentenceScore
-        In the order of the response; empty for an empty response.
-    tokens : TokenSignals
-        Signals of all T tokens of the response.
-    stop : str or None
-        Why generation ended; None for a given response.
-    seconds : float or None
-        Wall time from the prompt to the last score; None if it was not measured.
-    spans : SpanLabels or None
-        Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run.
-    monitor : str or None
-        Name of the bundled monitor that scored it; None for a monitor of your own.
-    sources : mapping of str to str
-        Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
-        that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer
-        that is generated or replayed come from the monitored model.
-    generator_tokens : tuple of GeneratorToken
-        The tokens that the generator's server reported; no score depends on them.
-    hidden : tuple of HiddenSpan
-        Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`.
-    """
+    """One response with its measurements."""
 
     prompt: RagPrompt
     response: str
     sentences: tuple[SentenceScore, ...]
+    """In the order of the response; empty for an empty response."""
     tokens: TokenSignals
+    """Signals of all T tokens of the response."""
     stop: str | None = None
+    """Why generation ended; None for a given response."""
     seconds: float | None = None
+    """Wall time from the prompt to the last score; None if it was not measured."""
     spans: SpanLabels | None = None
+    """Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run."""
     monitor: str | None = None
+    """Name of the bundled monitor that scored it; None for a monitor of your own."""
     sources: Mapping[str, str] = field(default_factory=dict)
+    """Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
+    that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer that
+    is generated or replayed come from the monitored model."""
     generator_tokens: tuple[GeneratorToken, ...] = ()
+    """The tokens that the generator's server reported; no score depends on them."""
     hidden: tuple[HiddenSpan, ...] = ()
+    """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -146,13 +130,9 @@ class Report:
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
         """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
-        Parameters
-        ----------
-        detector
-            Labels the characters of the whole response, given the question and the passages; for example one from
-            :func:`syncheck.spans.load_span_regressor`.
-        lang
-            Code of the response's language, for detectors that use it.
+        ``detector`` labels the characters of the whole response, given the question and the passages; for example one
+        from :func:`syncheck.spans.load_span_regressor`. ``lang`` is the code of the response's language, for detectors
+        that use it.
         """
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
@@ -186,10 +166,7 @@ class Report:
     def to_df(self) -> pd.DataFrame:
         """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Without pandas, MissingExtraError is raised.
         """
         with MissingExtraError.unless("pandas", "data"):
             import pandas as pd

@@ -6,8 +6,8 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
@@ -31,7 +31,7 @@ from syncheck.report.labels import (
     verdict,
     why,
 )
-from syncheck.schemas import FEATURES, LID
+from syncheck.schemas import feature_of
 from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
@@ -44,30 +44,22 @@ KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if 
 
 _STANDS_OUT = 0.75
 _UNSCORED = 2.0
-"""Sort key of answers without a score, which come after all others."""
+"""Rank of answers and sentences without a score, which come after all others."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote.
-
-    Attributes
-    ----------
-    id : str
-        Empty if it has none.
-    question : str
-        Empty if it is not known.
-    sentences : tuple of SentenceScore
-    labels : tuple of bool or None
-        One for each sentence: True for faithful, None without a label. Empty if nothing is labelled.
-    """
+    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote."""
 
     id: str
+    """Empty if it has none."""
     question: str
+    """Empty if it is not known."""
     sentences: tuple[SentenceScore, ...]
     labels: tuple[bool | None, ...] = ()
+    """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
 
     @property
     def lowest(self) -> float | None:
@@ -77,26 +69,17 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LabelCurves:
-    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1].
-
-    Attributes
-    ----------
-    sentences : int
-        Scored sentences with a label.
-    auroc : float
-    roc : sequence of pairs
-        Share of unfaithful and of faithful sentences that pass a threshold.
-    reliability : sequence of pairs
-        Mean score and share of faithful sentences, by bin of the score.
-    risk : sequence of pairs
-        Share of sentences that are shown, the best first, and share of unfaithful ones among them.
-    """
+    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1]."""
 
     sentences: int
+    """Scored sentences with a label."""
     auroc: float
     roc: Sequence[tuple[float, float]]
+    """Share of unfaithful and of faithful sentences that pass a threshold."""
     reliability: Sequence[tuple[float, float]]
+    """Mean score and share of faithful sentences, by bin of the score."""
     risk: Sequence[tuple[float, float]]
+    """Share of sentences that are shown, the best first, and share of unfaithful ones among them."""
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
@@ -128,7 +111,10 @@ def _sentence(given: object) -> SentenceScore:
         token_end=field(given, "token_end", int, default=0),
         score=None if score is None else float(score),
         status=status,
-        features=_numbers(field(given, "features", dict, default={})),
+        features={
+            name: float(value) if isinstance(value, (int, float)) else None
+            for name, value in field(given, "features", dict, default={}).items()
+        },
         reason=field(given, "reason", str, default=None),
         evidence=None if evidence is None else _evidence(evidence),
         verdict=found,
@@ -146,31 +132,17 @@ def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
 def _contrast(given: object) -> Contrast:
     if not isinstance(given, dict) or given.get("kind") not in get_args(ContrastKind):
         raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
-    return Contrast(
-        kind=field(given, "kind", str),
-        sentence=field(given, "sentence", str),
-        evidence=field(given, "evidence", str),
-        passage=field(given, "passage", int),
-    )
-
-
-def _numbers(values: Mapping[str, object]) -> dict[str, float | None]:
-    return {name: float(value) if isinstance(value, (int, float)) else None for name, value in values.items()}
+    kinds = {"kind": str, "sentence": str, "evidence": str, "passage": int}
+    return Contrast(**{name: field(given, name, kind) for name, kind in kinds.items()})
 
 
 def _evidence(given: JsonDict) -> Evidence:
     kinds = {"passage": int, "text": str, "score": (int, float)}
-    return Evidence(**{f.name: field(given, f.name, kinds[f.name]) for f in fields(Evidence)})  # type: ignore[arg-type]
+    return Evidence(**{name: field(given, name, kind) for name, kind in kinds.items()})  # type: ignore[arg-type]
 
 
 class Overview:
-    """Counts scored answers, and keeps those that the page lists.
-
-    Parameters
-    ----------
-    answers
-        Read only once, so that a generator will do.
-    """
+    """Counts scored answers, which may come from a generator, and keeps those that the page lists."""
 
     def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
         self.kinds: Counter[str] = Counter()
@@ -178,7 +150,7 @@ class Overview:
         self._scores: list[float] = []
         self._lowest: list[float] = []
         self._labels: list[tuple[float, bool]] = []
-        self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=_worst_first)
+        self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=lambda answer: _rank(answer.lowest))
 
     def _counted(self, answers: Iterable[ScoredAnswer]) -> Iterator[ScoredAnswer]:
         for answer in answers:
@@ -220,17 +192,11 @@ class Overview:
     ) -> str:
         """Return a complete HTML page that needs no other file and no network.
 
-        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is
-        data or escaped, and no other script runs.
+        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
+        or escaped, and no other script runs.
 
-        Parameters
-        ----------
-        title
-            Heading of the page.
-        curves
-            Agreement with labels; None without labels.
-        refused
-            Lines without an answer, with the reasons.
+        ``title`` is the heading of the page, ``curves`` the agreement with labels, or None without labels, and
+        ``refused`` the lines without an answer, with the reasons.
         """
         data = _Data(self.listed)
         drawn = data.answers()
@@ -239,7 +205,11 @@ class Overview:
             script="overview.js.j2",
             title=title,
             overview=self,
-            kinds=[(kind, _kind_words(kind), self.kinds[kind]) for kind in KINDS if self.kinds[kind]],
+            kinds=[
+                (kind, STATUS_WORDS.get(kind, kind), self.kinds[kind])  # type: ignore[call-overload]
+                for kind in KINDS
+                if self.kinds[kind]
+            ],
             bins=BINS,
             curves=curves,
             refused=refused,
@@ -257,16 +227,12 @@ class Overview:
         )
 
 
-def _worst_first(answer: ScoredAnswer) -> float:
-    return _UNSCORED if answer.lowest is None else answer.lowest
+def _rank(score: float | None) -> float:
+    return _UNSCORED if score is None else score
 
 
 def _kind(sentence: SentenceScore) -> str:
     return sentence.verdict or sentence.status
-
-
-def _kind_words(kind: str) -> str:
-    return STATUS_WORDS.get(kind, kind)  # type: ignore[call-overload, no-any-return]
 
 
 def _binned(scores: Sequence[float]) -> tuple[int, ...]:
@@ -293,7 +259,7 @@ class _Data:
             found = self._encoded(answer, range(most), text, evidence, signals)
             if len(found.encode()) <= ANSWER_BYTES:
                 return found
-        by_score = sorted(range(most), key=lambda i: _score_or(answer.sentences[i], _UNSCORED))
+        by_score = sorted(range(most), key=lambda i: _rank(answer.sentences[i].score))
         while len(found.encode()) > ANSWER_BYTES:
             most = most * 2 // 3 if most > 1 else 0
             text = text if most else 0
@@ -323,14 +289,13 @@ class _Data:
 
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
         sentence = answer.sentences[place]
-        said = [verdict(sentence)] if sentence.reason is None else [_cut(verdict(sentence), 200)]
         label = answer.labels[place] if answer.labels else None
         near = sentence.evidence
         return [
             _cut(sentence.text, text),
             None if sentence.score is None else round(sentence.score, 4),
             KINDS.index(_kind(sentence)),
-            self._word(said[0]) if sentence.reason is None else said[0],
+            self._word(verdict(sentence)) if sentence.reason is None else _cut(verdict(sentence), 200),
             self._word(why(sentence)),
             "" if near is None else _cut(near.text.strip(), evidence),
             None if near is None else round(near.score, 4),
@@ -377,15 +342,8 @@ class _Standing:
         return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
 
 
-_DIRECTIONS = {feature.name: feature.direction for feature in FEATURES}
-
-
 def _direction(name: str) -> int:
-    return _DIRECTIONS.get(name, _DIRECTIONS[LID] if name.startswith(LID.partition("{")[0]) else 0)
-
-
-def _score_or(sentence: SentenceScore, other: float) -> float:
-    return other if sentence.score is None else sentence.score
+    return 0 if (known := feature_of(name)) is None else known.direction
 
 
 def _cut(text: str, most: int) -> str:

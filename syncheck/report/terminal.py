@@ -54,7 +54,14 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
         (as changes of P(faithful)) and the evidence for it. Characters that would control the terminal are escaped.
     """
     pen = _Pen(colour=colour, width=max(width, 60))
-    return "".join(line + "\n" for case in cases for line in _case_lines(case, pen))
+    lines: list[str] = []
+    for case in cases:
+        question = textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)
+        lines += [pen.paint(line, _BOLD) for line in question]
+        for answer in case.answers:
+            lines += ["", *_answer_lines(answer, pen)]
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines)
 
 
 class _Pen:
@@ -73,16 +80,10 @@ class _Pen:
         return [first + lines[0], *(_INDENT + line for line in lines[1:])]
 
 
-def _case_lines(case: Case, pen: _Pen) -> list[str]:
-    lines = [pen.paint(line, _BOLD) for line in textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)]
-    for answer in case.answers:
-        lines += ["", *_answer_lines(answer, pen)]
-    return [*lines, ""]
-
-
 def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
     report = answer.report
-    lines = [_heading(answer, pen)]
+    mean = "no score" if report.faithfulness is None else f"faithfulness {report.faithfulness:.2f}"
+    lines = [pen.paint(f"── {printable(answer.label)} ", _BOLD) + " · ".join((mean, *answer_facts(answer)))]
     for number, (sentence, dropped) in enumerate(answer.timeline, 1):
         lines += _dropped_lines(dropped, pen)
         lines += [] if sentence is None else _sentence_lines(number, sentence, pen)
@@ -92,16 +93,11 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
     return lines
 
 
-def _heading(answer: Answer, pen: _Pen) -> str:
-    mean = answer.report.faithfulness
-    words = "no score" if mean is None else f"faithfulness {mean:.2f}"
-    return pen.paint(f"── {printable(answer.label)} ", _BOLD) + " · ".join((words, *answer_facts(answer)))
-
-
 def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
     if sentence.score is None:
         return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
-    bar = pen.paint(_bar(sentence.score), _COLOURS.get(sentence.verdict or "", ""))
+    full = round(sentence.score * _BAR_CELLS)
+    bar = pen.paint("█" * full + "░" * (_BAR_CELLS - full), _COLOURS.get(sentence.verdict or "", ""))
     notes = [*(REMARKS[remark] for remark in sentence.remarks), *map(contrast_words, sentence.contrasts)]
     notes += ["cut at the limit of tokens"] if sentence.truncated else []
     note = f"  [{'; '.join(notes)}]" if notes else ""
@@ -118,7 +114,8 @@ def _dropped_lines(dropped: Sequence[SentenceScore], pen: _Pen) -> list[str]:
 
 def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
     lines = [pen.paint(f"     lowest: sentence {number}, {printable(verdict(sentence))}", _BOLD)]
-    for change, name in _pulls(sentence):
+    pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
+    for change, name in sorted(pulls)[:_PULLS]:
         value = feature_value(name, sentence.features.get(name))
         lines.append(f"     {change:+.2f}  {name:<22} {value:<13} {feature_label(name).meaning}")
     if sentence.evidence is not None:
@@ -132,17 +129,6 @@ def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
 
 def _on_one_line(text: str) -> str:
     return printable(" ".join(text.split()))
-
-
-def _pulls(sentence: SentenceScore) -> list[tuple[float, str]]:
-    """Return the signals that pulled the score down most, the strongest first."""
-    pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
-    return sorted(pulls)[:_PULLS]
-
-
-def _bar(score: float) -> str:
-    full = round(score * _BAR_CELLS)
-    return "█" * full + "░" * (_BAR_CELLS - full)
 
 
 def _number(score: float | None) -> str:

@@ -61,8 +61,6 @@ class BoundaryFinder:
 
     The config's ``max_tokens`` and ``sentences`` are ignored.
 
-    Notes
-    -----
     Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
     visible character, or once the mark of an item is complete. Punkt runs within a block.
 

@@ -67,8 +67,6 @@ def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
     Text before ``start`` is ignored; ``after`` is the visible character that would start the next sentence, and only
     white space is between ``stop`` and ``after``.
 
-    Notes
-    -----
     The full-width point is a full stop only if no ASCII letter or digit, or its full-width form, comes before it:
     otherwise it is a decimal point, or the mark of an abbreviation or of a list's number.
     """

@@ -16,8 +16,6 @@ from syncheck.types import SentenceSpan
 class IncrementalSegmenter:
     """Cuts a growing response into sentences; by default, those that NLTK's untrained Punkt finds in the whole text.
 
-    Notes
-    -----
     Reported sentences depend on the text alone, not on its tokens, and never change
     (:class:`syncheck.segments.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
     ``max_tokens``: it is cut after the last of these tokens that completes a character.

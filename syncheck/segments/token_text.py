@@ -31,8 +31,6 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
-    Notes
-    -----
     At each step, a window of the last ids is decoded and compared with its earlier text, as in
     ``tokenizers.decoders.DecodeStream``, which however raises on bytes that are not UTF-8 and works only with fast
     tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.

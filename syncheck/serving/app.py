@@ -60,42 +60,28 @@ _PAGE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """Limits and defaults of a server.
-
-    Attributes
-    ----------
-    reveal : Reveal
-        When text is sent, if a request does not say.
-    stop_below : float or None
-        Score in [0, 1] below which an answer ends, if a request does not say; None ends none.
-    max_running : int
-        Number of answers at a time.
-    max_waiting : int
-        Number of requests that may wait; further ones get the status 429.
-    max_body : int
-        Largest size of a request, in bytes.
-    timeout : float
-        Time limit for an answer in seconds, including the time in the queue.
-    api_key : str or None
-        Key that a request must have; None requires none.
-    only_loopback : bool
-        True if requests must address this machine by a loopback name, so that pages of other sites cannot send them.
-    resume_seconds : float
-        How long a resumable answer is kept without a reader, in seconds.
-    title : str
-        Title of the page.
-    """
+    """Limits and defaults of a server."""
 
     reveal: Reveal = "verified"
+    """When text is sent, if a request does not say."""
     stop_below: float | None = None
+    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
     max_running: int = 4
+    """Number of answers at a time."""
     max_waiting: int = 32
+    """Number of requests that may wait; further ones get the status 429."""
     max_body: int = 2 * 2**20
+    """Largest size of a request, in bytes."""
     timeout: float = 300.0
+    """Time limit for an answer in seconds, including the time in the queue."""
     api_key: str | None = None
+    """Key that a request must have; None requires none."""
     only_loopback: bool = True
+    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
     resume_seconds: float = 60.0
+    """How long a resumable answer is kept without a reader, in seconds."""
     title: str = "each sentence checked against the passages"
+    """Title of the page."""
 
 
 class AnswerSource(Protocol):

@@ -53,38 +53,25 @@ class ServiceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for an answer.
-
-    Attributes
-    ----------
-    body : mapping
-        The client's body, without the fields for this server.
-    question : str
-    passages : tuple of str
-        Passages that the answer is checked against; empty if none were found.
-    passage_ids : tuple of str or None
-        The client's names for the passages.
-    stream : bool
-        True if the answer is streamed.
-    reveal : Reveal
-        When text is sent.
-    stop_below : float or None
-        Score below which the answer ends.
-    decoder : str or None
-        Name of the decoder; None takes the default.
-    resumable : bool
-        True if the answer is completed even if its reader disconnects, so that the reader can come back.
-    """
+    """A request for an answer."""
 
     body: Mapping[str, Any]
+    """The client's body, without the fields for this server."""
     question: str
     passages: tuple[str, ...]
+    """Passages that the answer is checked against; empty if none were found."""
     passage_ids: tuple[str, ...] | None
+    """The client's names for the passages."""
     stream: bool
+    """True if the answer is streamed."""
     reveal: Reveal
+    """When text is sent."""
     stop_below: float | None
+    """Score below which the answer ends."""
     decoder: str | None
+    """Name of the decoder; None takes the default."""
     resumable: bool = False
+    """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
 
 
 def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:

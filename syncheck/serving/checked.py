@@ -43,23 +43,16 @@ NO_PASSAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of the check of an answer.
-
-    Attributes
-    ----------
-    status : str
-        ``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
-        ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check.
-    reason : str or None
-        Why the answer is unverified.
-    faithfulness, lowest : float or None
-        Mean and lowest score of its sentences, in [0, 1]; None if none has a score.
-    """
+    """Outcome of the check of an answer."""
 
     status: Literal["verified", "stopped", "unverified", "no_text"]
+    """``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
+    ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check."""
     reason: str | None
+    """Why the answer is unverified."""
     faithfulness: float | None
     lowest: float | None
+    """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""

@@ -180,18 +180,9 @@ def held_out_folds(
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Return pairs of indices to train on and to hold out; each item is held out once.
 
-    Parameters
-    ----------
-    by
-        ``question``: ``folds`` parts, with all items of a question in the same part. ``language``: one part for each
-        language, whose questions are not trained on in any language.
-    folds, seed
-        Number of parts and their seed, for ``question``.
-
-    Raises
-    ------
-    InputError
-        If ``by`` is unknown, or there are fewer than two parts.
+    By ``question``, there are ``folds`` parts, drawn with ``seed``, with all items of a question in the same part. By
+    ``language``, there is one part for each language, whose questions are not trained on in any language. If ``by`` is
+    unknown, or there are fewer than two parts, InputError is raised.
     """
     check_choice(by, "by", SpanFolds)
     questions = np.array([question_of(item) for item in items])

@@ -27,10 +27,7 @@ _TAG = re.compile(r"</?(?:entity|relation|mark)>")
 class FavaDetector:
     """Detector that marks the words which an editing model removes or replaces.
 
-    Parameters
-    ----------
-    editor
-        Text generator that answers FAVA's prompt with the edited text: FAVA's checkpoint, or any instruct model.
+    The ``editor`` answers FAVA's prompt with the edited text: FAVA's checkpoint, or any instruct model.
     """
 
     def __init__(self, editor: TextGenerator) -> None:

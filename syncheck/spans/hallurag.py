@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from syncheck.alignment.evaluators import TextGenerator
 from syncheck.alignment.evidence import split_passages
 from syncheck.errors import InputError, PromptError, TextGeneratorError
+from syncheck.segments.token_text import visible
 from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.retrieval import SentenceEncoder
 from syncheck.spans.word_sources import Measure
@@ -94,12 +95,8 @@ class HalluRagDetector:
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
 
-        Raises
-        ------
-        PromptError
-            As in :class:`~syncheck.spans.TokenReplay`, if unlikely words are the only system.
-        TextGeneratorError
-            As in :func:`asked_spans`.
+        It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
+        as :class:`~syncheck.spans.TokenReplay` does.
         """
         found: list[Spans] = []
         if self._measure is not None:
@@ -175,8 +172,7 @@ def joined_spans(spans: Spans, response: str) -> Spans:
             joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
         else:
             joined.append((start, stop))
-    texts = [(start, stop, response[start:stop]) for start, stop in joined]
-    return [(a + len(t) - len(t.lstrip()), b - len(t) + len(t.rstrip())) for a, b, t in texts if t.strip()]
+    return [visible(response, start, stop) for start, stop in joined if response[start:stop].strip()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,6 @@ class SpanDetector(Protocol):
     @property
     def name(self) -> str:
         """Name of the detector in tables."""
-        ...
 
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; those that the item has are ignored."""
-        ...

@@ -125,7 +125,12 @@ class SpanRegressor:
             X, y = X[kept], y[kept]
             model = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
         else:
-            model = _boosted_trees(X, y, np.concatenate(weights), seed)
+            import xgboost
+
+            # One thread, so that the trees do not depend on the machine's cores.
+            weight = np.concatenate(weights)
+            data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
+            model = Forest(xgboost.train({**TREE_OPTIONS, "seed": seed, "nthread": 1}, data, TREES))
         return cls(schema, kind, model, tuple(sources))
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
@@ -168,15 +173,6 @@ def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
     words = words_of(item.response)
     lengths = np.array([float(word.end - word.start) for word in words])
     return np.array([risk[word.start : word.end].mean() for word in words]), lengths / max(1, lengths.sum())
-
-
-def _boosted_trees(X: Floats, y: Floats, weight: Floats, seed: int) -> Forest:
-    import xgboost
-
-    # One thread, so that the trees do not depend on the machine's cores.
-    options = {**TREE_OPTIONS, "seed": seed, "nthread": 1}
-    data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
-    return Forest(xgboost.train(options, data, TREES))
 
 
 MergeRule = Literal["lower", "mikani"]

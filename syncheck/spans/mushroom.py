@@ -24,12 +24,7 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
     and ``hard_labels``. If there is only one kind of labels, the other is derived from it, as in the organisers'
     scorer. A list may be written as a Python literal in a string, as in the Catalan part of the task.
 
-    Raises
-    ------
-    InputError
-        If there is no item, or an id occurs twice.
-    RecordError
-        At the first record that cannot be used.
+    No item, and an id that occurs twice, raise InputError; the first record that cannot be used raises RecordError.
     """
     place = Path(path)
     items = [span_item(record) for record in _records(place)]
@@ -42,22 +37,12 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
 def load_predictions(
     path: str | Path, items: Iterable[SpanItem], *, refused: Literal["error", "nothing"] = "error"
 ) -> dict[str, SpanLabels]:
-    """Read predicted labels, by id, and check them against the items.
+    """Read predicted labels, by id, from a file or the ``*.jsonl`` files of a folder, and check them against the items.
 
-    Parameters
-    ----------
-    path
-        A file, or a folder of ``*.jsonl`` files.
-    refused
-        Treatment of records with ``error`` in place of labels, whose items ``syncheck spans`` refused: ``error``
-        raises, ``nothing`` counts them as items in which nothing was found.
-
-    Raises
-    ------
-    InputError
-        If an item has no prediction, or an id occurs twice.
-    RecordError
-        At the first record that cannot be used or belongs to no item.
+    Records with ``error`` in place of labels are of items that ``syncheck spans`` refused: with ``refused="error"``
+    they raise RecordError, with ``"nothing"`` they count as items in which nothing was found. An item without a
+    prediction, and an id that occurs twice, raise InputError; the first record that cannot be used or belongs to no
+    item raises RecordError.
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
@@ -68,8 +53,7 @@ def load_predictions(
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
         found.append((name, _predicted(record, lengths[name], refused)))
     _check_ids((name for name, _ in found), place)
-    missing = [name for name in lengths if name not in dict(found)]
-    if missing:
+    if missing := [name for name in lengths if name not in dict(found)]:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
     return dict(found)
 

@@ -70,12 +70,7 @@ class TokenReplay:
         A model that :class:`~syncheck.Monitor` accepts, and its tokenizer.
     too_long
         ``refuse``: an item that does not fit the window is an error. ``leave_out``: the passages that fit are read, in
-        order, and :meth:`left_out` returns the others.
-
-    Raises
-    ------
-    InputError
-        If ``too_long`` is unknown.
+        order, and :meth:`left_out` returns the others. Another value raises InputError.
     """
 
     def __init__(
@@ -93,13 +88,9 @@ class TokenReplay:
     def __call__(self, item: SpanItem) -> TokenSignals:
         """Return the signals of the response's tokens in this model's vocabulary.
 
-        Without passages, ``log_prob_without_context`` and ``kl`` are NaN.
-
-        Raises
-        ------
-        PromptError
-            If passages, question and response do not fit the model's window; with ``leave_out``, if question and
-            response do not fit, or no passage fits with them.
+        Without passages, ``log_prob_without_context`` and ``kl`` are NaN. If passages, question and response do not fit
+        the model's window, PromptError is raised; with ``leave_out``, if question and response do not fit, or no
+        passage fits with them.
         """
         left_out = self.left_out(item)
         passages = self._read(item, left_out)
@@ -187,12 +178,8 @@ class RefindDetector:
         Thresholds by language, given or from :func:`choose_thresholds`; None takes the default for all.
     form
         ``replay``: both log-probabilities are those of the measuring model. ``mixed``, as in the paper: the one without
-        references is that of the model that wrote the response, from :func:`given_log_prob`.
-
-    Raises
-    ------
-    InputError
-        If ``form`` is unknown.
+        references is that of the model that wrote the response, from :func:`given_log_prob`. Another value raises
+        InputError.
 
     Notes
     -----

@@ -27,7 +27,6 @@ class SentenceEncoder(Protocol):
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Return the vectors (N, D) float64 of N texts."""
-        ...
 
 
 class LetterEncoder:
@@ -52,10 +51,7 @@ _BATCH = 16
 class CheckpointEncoder:
     """Encoder by the mean of the last hidden states of a Hugging Face encoder, such as multilingual-e5-large.
 
-    Parameters
-    ----------
-    prefix
-        Text put before each text: E5 models need ``"query: "``.
+    The ``prefix`` is put before each text: E5 models need ``"query: "``.
     """
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
@@ -112,19 +108,10 @@ class ChunkRetriever:
         self._encoder = encoder
 
     def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
-        """Return the best pieces, best first; fewer if fewer share a word with the question.
+        """Return the best ``count`` pieces, best first; fewer if fewer share a word with the question.
 
-        Parameters
-        ----------
-        count
-            Number of pieces to keep, from 1 to ``candidates``.
-        candidates
-            Number of results of BM25 that the encoder orders.
-
-        Raises
-        ------
-        InputError
-            If ``count`` is outside its range.
+        The encoder orders the first ``candidates`` results of BM25; a count that is not from 1 to ``candidates`` raises
+        InputError.
         """
         if not 1 <= count <= candidates:
             raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")

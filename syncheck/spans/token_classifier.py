@@ -58,10 +58,7 @@ class TokenClassifierDetector:
     def detect(self, item: SpanItem) -> SpanLabels:
         """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
 
-        Raises
-        ------
-        InputError
-            If the window has room only for special tokens.
+        A window with room only for special tokens raises InputError.
         """
         risk = np.nan_to_num(self.risks(item), nan=0.0)
         return labels_of(risk, risk > 0.5)

@@ -27,21 +27,17 @@ class WordSource(Protocol):
     @property
     def name(self) -> str:
         """Name in tables, file names and messages; unique among the sources of a regression."""
-        ...
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the F columns, in order; a name never changes its meaning."""
-        ...
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
         """Identity of the source among those with its name, as JSON values; saved with the regression."""
-        ...
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
         """Return the values of the response's words, (W, F) float64, finite, or NaN if not measured."""
-        ...
 
 
 def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> tuple[str, ...]:
@@ -54,17 +50,10 @@ def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> 
 
 
 def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[WordSource] = ()) -> Floats:
-    """Return the features of the words of a response from its texts, then from each source.
+    """Return the features (W, F) float64 of the words of a response from its texts, then from each source.
 
-    Returns
-    -------
-    ndarray of shape (W, F), float64
-        Columns in the order of :func:`regression_names`; NaN means not measured. Without words, sources are not called.
-
-    Raises
-    ------
-    InputError
-        If a source returns values of another shape, or infinite ones.
+    Columns are in the order of :func:`regression_names`; NaN means not measured. Without words, sources are not called.
+    A source that returns values of another shape, or infinite ones, raises InputError.
     """
     words = words_of(item.response)
     values = [word_features(item, words, schema)]
@@ -129,13 +118,10 @@ class SignalSource:
 
 
 def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
-    """Summarise, for each word, the signals of the tokens that share a character with it.
+    """Summarise, for each word, the signals of the tokens that share a character with it, (W, 12) float64.
 
-    Returns
-    -------
-    ndarray of shape (W, 12), float64
-        Columns in the order of :data:`SIGNAL_COLUMNS`. NaN if no token of a word has a value; without passages, this
-        concerns all comparisons of with and without them.
+    Columns are in the order of :data:`SIGNAL_COLUMNS`. They are NaN if no token of a word has a value; without
+    passages, this concerns all comparisons of with and without them.
     """
     log_prob, without = signals.log_prob, signals.log_prob_without_context
     ratio = context_sensitivity_ratio(torch.from_numpy(log_prob), torch.from_numpy(without)).numpy()
@@ -219,10 +205,7 @@ class TagSource:
 def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
     """Tag English or Russian words with NLTK's perceptron; None for other languages. A :data:`Tagger`.
 
-    Raises
-    ------
-    NotReadyError
-        If NLTK's data are not on this machine; nothing is downloaded.
+    NLTK's data are not downloaded; if they are not on this machine, NotReadyError is raised.
     """
     import nltk
 
@@ -240,15 +223,8 @@ def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
 def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
     """Return a tagger that uses spaCy's pipelines, such as ``{"en": "en_core_web_sm", "de": "de_core_news_sm"}``.
 
-    Parameters
-    ----------
-    pipelines
-        Name or folder of a pipeline for each language (two letters, lower case); other languages are not tagged.
-
-    Raises
-    ------
-    CheckpointError
-        If a pipeline is not installed; nothing is downloaded.
+    ``pipelines`` has the name or folder of a pipeline for each language (two letters, lower case); other languages are
+    not tagged. Nothing is downloaded: a pipeline that is not installed raises CheckpointError.
     """
     with MissingExtraError.unless("spacy", "tags"):
         import spacy

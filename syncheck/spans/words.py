@@ -105,15 +105,8 @@ def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
     A token that is part of a character covers all of it, so that several tokens may cover one character. A special
     token, or one that is not found in the text, has an empty span at the end of the token before it.
 
-    Parameters
-    ----------
-    tokens
-        Tokens in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``,
-        ``"<0xE2>"``) or plain.
-
-    Notes
-    -----
-    The spelling is not given: the one with which the tokens cover most bytes of the text is taken.
+    Tokens are in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``)
+    or plain. Which of these is not given: the one with which the tokens cover most bytes of the text is taken.
     """
     data = _utf8(text)
     tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]

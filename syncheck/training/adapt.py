@@ -20,7 +20,6 @@ from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTy
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
-from syncheck.labelling.labels import without_space
 from syncheck.labelling.planting import Scored, Spoiler
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.monitor import Monitor, Teacher
@@ -262,12 +261,10 @@ class _Judge:
         if self._monitor is not None:
             prompt = self._monitor.prompt(question=response.question, context=response.passages)
             sentences = self._monitor.score(prompt, response.response).sentences
-            bounds = [without_space(response.response, s.start, s.end) for s in sentences]
-            return [(LabelledSentence(*b, None), s.score) for b, s in zip(bounds, sentences, strict=True)]
+            return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
         assert self._aligner is not None
         given = self._untrained.read(prompt_of(self._untrained, response), response.response)
-        bounds = [without_space(response.response, span.start, span.end) for span in given.spans]
-        found = [LabelledSentence(*b, None) for b in bounds]
+        found = [LabelledSentence(span.start, span.end, None) for span in given.spans]
         claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
         asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
         scores: list[float | None] = [None] * len(found)
@@ -300,32 +297,25 @@ def _answered(
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
     found = []
-    for record in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
-        if record.response:
-            try:
-                untrained.read(prompt_of(untrained, record), record.response)
-            except PromptError as error:
-                left_out[record.id] = str(error)
-                continue
-            found.append(replace(record, id=f"{record.id}/given", task=ANSWER, spans=None, sentences=None))
-            continue
+    for given in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
+        record = replace(given, task=ANSWER, spans=None, sentences=None)
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
         digest = hashlib.sha256(content.encode()).hexdigest()
-        texts = kept.get(digest)
-        if texts is None:
-            try:
-                texts = _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
-            except PromptError as error:
-                left_out[record.id] = str(error)
+        try:
+            if record.response:
+                untrained.read(prompt_of(untrained, record), record.response)
+                found.append(replace(record, id=f"{record.id}/given"))
                 continue
-            if folder is not None:
-                with (folder / "answers.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
+            texts = kept.get(digest) or _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
+        except PromptError as error:
+            left_out[record.id] = str(error)
+            continue
+        if folder is not None and digest not in kept:
+            with (folder / "answers.jsonl").open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
         for number, text in enumerate(dict.fromkeys(filter(str.strip, texts))):
             name = "greedy" if text == texts[0] else f"sample-{number}"
-            writer = _name_of(untrained)
-            written = replace(record, id=f"{record.id}/{name}", response=text, generator=writer)
-            found.append(replace(written, task=ANSWER, spans=None, sentences=None))
+            found.append(replace(record, id=f"{record.id}/{name}", response=text, generator=_name_of(untrained)))
     return found
 
 
@@ -363,25 +353,18 @@ def _fitted(
     untrained: Monitor, measured: MeasuredSentences, scored: Mapping[str, Scored], aggregator: AggregatorKind, seed: int
 ) -> tuple[Monitor, EvaluationRow]:
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
-    chosen = LabelledSet(measured, measured.labels(), np.flatnonzero(measured.checkable & measured.labelled))
+    chosen = LabelledSet.scored(measured, rule="overlap")
     kind, table, (held_out,) = best_aggregator(
-        chosen.features,
-        chosen.y,
-        chosen.groups,
-        names=measured.schema.names,
-        repeats=1,
-        seed=seed,
-        aggregators=(aggregator,),
+        *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
     )
     monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
     assert monitor.aggregator is not None
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
+    owners = [measured.records[owner] for owner in measured.owners]
     found = [
-        expected.get((record.id, without_space(record.response, start, end)[0])) if record.task == ANSWER else None
-        for record, (start, end) in zip(
-            (measured.records[owner] for owner in measured.owners), measured.bounds.tolist(), strict=True
-        )
+        expected.get((record.id, start)) if record.task == ANSWER else None
+        for record, start in zip(owners, measured.bounds[:, 0].tolist(), strict=True)
     ]
     known = np.flatnonzero([score is not None for score in found])
     y = np.clip(np.array([found[i] for i in known], np.float64), DOUBT, 1 - DOUBT)

@@ -38,12 +38,7 @@ class ReleaseCurve:
     def threshold_for(self, share: float) -> float:
         """Return the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
 
-        Raises
-        ------
-        InputError
-            If the share is outside (0, 1].
-        InsufficientDataError
-            If no threshold reaches it.
+        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
         """
         if not 0 < share <= 1:
             raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
@@ -60,12 +55,8 @@ class ReleaseCurve:
 def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
     """Compute the shares of released sentences, and of faithful ones among them, by threshold.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N,)
-        P(faithful) of at least one held-out sentence, preferably written by the decoder that the threshold is for.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
+    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
@@ -192,8 +183,10 @@ def calibrate_monitor(
     scores = calibration.probability(raw)
     expected = calibration.probability(raw_of_all)
     expected[labelled] = y
-    questions = None if every_sentence else groups
-    threshold = None if risk is None else _guaranteed(scores, y, questions, risk=risk, confidence=confidence, seed=seed)
+    threshold = None
+    if risk is not None:
+        drawn_from = None if every_sentence else groups
+        threshold = _guaranteed(scores, y, groups=drawn_from, risk=risk, confidence=confidence, seed=seed)
     calibrated = replace(
         aggregator,
         calibration=calibration,
@@ -226,11 +219,9 @@ def calibrate_monitor(
     )
 
 
-def _guaranteed(
-    scores: Floats, y: NDArray[np.int64], groups: NDArray[np.str_] | None, **options: Any
-) -> RiskControlledThreshold:
+def _guaranteed(scores: Floats, y: NDArray[np.int64], **options: Any) -> RiskControlledThreshold:
     try:
-        return choose_risk_controlled_threshold(scores, y, groups=groups, **options)
+        return choose_risk_controlled_threshold(scores, y, **options)
     except InsufficientDataError as error:
         raise InsufficientDataError(
             f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
@@ -403,17 +394,15 @@ def _refusal(
     drawn = "" if unit == "sentences" else ", one of each question"
     found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
-    if more is None:
-        return InsufficientDataError(
-            f"no threshold keeps the guarantee of {guarantee}: {found}, and at this rate no feasible number of further "
-            f"{unit} would do; allow a higher risk, or train a better aggregator",
-            more_needed=None,
-        )
-    return InsufficientDataError(
-        f"no threshold keeps the guarantee of {guarantee}: {found}; at this rate about {more} more held-out {unit} are "
-        "needed. Label more, or allow a higher risk or a lower confidence",
-        more_needed=more,
+    advice = (
+        f", and at this rate no feasible number of further {unit} would do; allow a higher risk, or train a better "
+        "aggregator"
+        if more is None
+        else f"; at this rate about {more} more held-out {unit} are needed. Label more, or allow a higher risk or a "
+        "lower confidence"
     )
+    message = f"no threshold keeps the guarantee of {guarantee}: {found}{advice}"
+    return InsufficientDataError(message, more_needed=more)
 
 
 def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:

@@ -140,20 +140,16 @@ def measure_records(
         if broken is not None:
             leave_out(place, broken)
             continue
-        _check_aligned(kept[place][0], answer)
+        reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
+        if reason is not None:
+            raise TextGeneratorError(
+                f"record {kept[place][0].id!r}: expected support for each sentence, but the {reason}. Fix that, or "
+                "remove the record, and measure again"
+            )
         answers[place] = answer
         bar.update()
     done = sorted(answers)
     return _measured(monitor, [kept[i][0] for i in done], left_out, [answers[i] for i in done])
-
-
-def _check_aligned(record: LabelledResponse, answer: ScoredAnswer) -> None:
-    reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
-    if reason is not None:
-        raise TextGeneratorError(
-            f"record {record.id!r}: expected support for each sentence, but the {reason}. Fix that, or "
-            "remove the record, and measure again"
-        )
 
 
 def _measured(
@@ -217,13 +213,10 @@ class SentenceMeasurer:
         with tqdm(disable=True) as bar:
             measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
         rows = {record.id: _row(measured, i) for i, record in enumerate(measured.records)}
-        left_out = measured.left_out
-        return [
-            {"id": record.id, "line": line.number, "error": left_out[record.id]}
-            if record.id in left_out
-            else rows[record.id]
-            for line, record in zip(lines, records, strict=True)
-        ]
+        for line, record in zip(lines, records, strict=True):
+            if record.id in measured.left_out:
+                rows[record.id] = {"id": record.id, "line": line.number, "error": measured.left_out[record.id]}
+        return [rows[record.id] for record in records]
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
@@ -333,7 +326,10 @@ def measure_to_parquet(
         If pyarrow is not installed.
     """
     output, records = Path(output), labelled_responses(records)
-    _check(output, part_size, batch_size)
+    if part_size < 1 or batch_size < 1:
+        raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: the folder does not exist; create it first")
     facts = _facts(monitor)
     lines = [Line(str(r.source or "records"), i, _content(r)) for i, r in enumerate(records, 1)]
     provenance = {"records": hashlib.sha256(b"\n".join(line.content for line in lines)).hexdigest(), **facts}
@@ -368,13 +364,6 @@ def measure_to_parquet(
     return whole
 
 
-def _check(output: Path, part_size: int, batch_size: int) -> None:
-    if part_size < 1 or batch_size < 1:
-        raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
-    if not output.parent.is_dir():
-        raise InputError(f"{output}: the folder does not exist; create it first")
-
-
 def _content(record: LabelledResponse) -> bytes:
     return response_to_json(replace(record, source=None, line=None)).encode()
 
@@ -403,9 +392,7 @@ def _references(monitor: Monitor) -> str:
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
     """Return the sentences in a file; None if it is missing, damaged or of another run."""
-    try:
-        if provenance_of(path) != provenance:
-            return None
-        return read_parquet(path)
-    except CheckpointError:
-        return None
+    with suppress(CheckpointError):
+        if provenance_of(path) == provenance:
+            return read_parquet(path)
+    return None

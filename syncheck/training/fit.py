@@ -53,16 +53,9 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
     sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
 
-    Parameters
-    ----------
-    scores, y : array-like of shape (N,)
-        P(faithful) of sentences that the aggregator was not trained on, and their labels: 1 faithful, 0 unfaithful. A
-        sentence without a label may have a calibrated probability, in (0, 1), in its place.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, a value is outside its range, or one of the labels is missing.
+    ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
+    faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
+    Different shapes, a value outside its range, and a missing label raise InputError.
     """
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
     if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():
@@ -143,8 +136,7 @@ def fit_monitor(
     """
     untrained = untrained_monitor(model, tokenizer, config, aligner)
     measured = measure(untrained, records, show_progress=show_progress)
-    lines = left_out_lines(measured)
-    if lines:
+    if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
 
@@ -191,20 +183,24 @@ def fit_measured(
         If they were measured with another model, aligner or configuration.
     """
     check_measured_by(measured, untrained)
-    chosen = LabelledSet(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
+    chosen = LabelledSet.scored(measured, rule=rule)
     if held_out is None:
-        data, folds = (chosen.features, chosen.y, chosen.groups), Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
+        folds = Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
         if isinstance(aggregator, str):
             kinds = None if aggregator == "best" else (aggregator,)
             aggregator, _, (held_out,) = best_aggregator(
-                *data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
+                *chosen.data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
             )
         else:
-            (held_out,) = cross_validate(*data, aggregator=aggregator, **folds)
+            (held_out,) = cross_validate(*chosen.data, aggregator=aggregator, **folds)
     elif aggregator == "best":
         raise InputError("held_out has the scores of one kind of aggregator; name that kind, or pass neither")
-    else:
-        _check_held_out(held_out, len(chosen.y))
+    elif held_out.shape != chosen.y.shape or not np.isfinite(held_out).all():
+        raise InputError(
+            f"held_out must be {len(chosen.y)} numbers, one for each sentence that gets a score; found "
+            f"{int(np.isfinite(held_out).sum())} in an array of shape {held_out.shape}. Pass one row of what "
+            "best_aggregator returns for these sentences, or None"
+        )
     thresholds = choose_thresholds(held_out, chosen.y)
     # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
     trained = Aggregator.fit(
@@ -220,14 +216,5 @@ def fit_measured(
         aggregator=trained,
         lid_references=measured.lid_references(chosen.labels, chosen.used),
         name=None,
-        trained_on=question_digests(measured.records[i] for i in np.unique(measured.owners[chosen.used])),
+        trained_on=question_digests(chosen.records),
     )
-
-
-def _check_held_out(scores: NDArray[np.float64], sentences: int) -> None:
-    if scores.shape != (sentences,) or not np.isfinite(scores).all():
-        raise InputError(
-            f"held_out must be {sentences} numbers, one for each sentence that gets a score; found "
-            f"{int(np.isfinite(scores).sum())} in an array of shape {scores.shape}. Pass one row of what "
-            "best_aggregator returns for these sentences, or None"
-        )

@@ -139,13 +139,8 @@ class MeasuredSentences:
 def joined(parts: Sequence[MeasuredSentences]) -> MeasuredSentences:
     """Join measured sentences of several parts or files, in order.
 
-    Raises
-    ------
-    InputError
-        If there are no parts.
-    MismatchError
-        If they were measured with different models, aligners, schemas, model widths, segmentations, templates or
-        numbers of references.
+    No parts raise InputError. Parts that were measured with different models, aligners, schemas, model widths,
+    segmentations, templates or numbers of references raise MismatchError.
     """
     if not parts:
         raise InputError("expected at least one file of measured sentences; found none")

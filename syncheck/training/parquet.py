@@ -37,20 +37,12 @@ def write_parquet(
     """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
     The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
-    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The file is written under a
-    temporary name and verified before it is renamed, so it is never incomplete.
+    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The ``provenance`` is
+    stored there too, see :func:`provenance_of`; None takes that of the sentences.
 
-    Parameters
-    ----------
-    provenance
-        Stored in the metadata, see :func:`provenance_of`; None takes that of the sentences.
-
-    Raises
-    ------
-    CheckpointError
-        If the written file cannot be read again; an older file at ``path`` is then kept.
-    MissingExtraError
-        If pyarrow is not installed.
+    The file is written under a temporary name and verified before it is renamed, so it is never incomplete. One that
+    cannot be read again raises CheckpointError, and an older file at ``path`` is kept. Without pyarrow,
+    MissingExtraError is raised.
     """
     pa = _pyarrow()
     import pyarrow.parquet as parquet
@@ -72,18 +64,17 @@ def write_parquet(
         "faithful_paper": measured.labels(rule="paper", implicit_true=False),
         _RESPONSE: pa.array(responses, pa.string()),
     }
-    columns |= dict(zip(measured.schema.names, measured.values.T, strict=True))
+    schema = measured.schema
+    columns |= dict(zip(schema.names, measured.values.T, strict=True))
     columns |= {f"{_ACTIVATION}{layer}": list(states) for layer, states in measured.activations.items()}
     facts = {
         "layout": _LAYOUT,
-        "schema": measured.schema.version,
+        "schema": schema.version,
         "features": [
             {"name": name, "unit": unit, "direction": direction}
-            for name, unit, direction in zip(
-                measured.schema.names, measured.schema.units, measured.schema.directions, strict=True
-            )
+            for name, unit, direction in zip(schema.names, schema.units, schema.directions, strict=True)
         ],
-        "layers": [int(n.rpartition("_")[2]) for n in measured.schema.names if n.startswith("lid_layer_")],
+        "layers": [int(name.rpartition("_")[2]) for name in schema.names if name.startswith("lid_layer_")],
         "responses": len(measured.records),
         "without sentence": {
             str(index): response_to_json(measured.records[index])
@@ -106,12 +97,8 @@ def write_parquet(
 def read_parquet(path: str | Path) -> MeasuredSentences:
     """Read what :func:`write_parquet` wrote.
 
-    Raises
-    ------
-    CheckpointError
-        If the file is missing, damaged, of an earlier layout or not one of measured sentences.
-    MissingExtraError
-        If pyarrow is not installed.
+    A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
+    without pyarrow, MissingExtraError is raised.
     """
     with _reading(path) as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:

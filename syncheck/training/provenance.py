@@ -105,8 +105,7 @@ def refuse_seen(
     reason: str = "and a calibration needs held-out ones; pass other data",
 ) -> None:
     """Refuse, with an InputError, records that a monitor has seen; ``reason`` ends the message."""
-    seen = seen_records(monitor, records)
-    if seen:
+    if seen := seen_records(monitor, records):
         names = ", ".join(record.id for record in seen[:3])
         raise InputError(
             f"the monitor was trained or calibrated on the questions of {len(seen)} of these {len(records)} records "

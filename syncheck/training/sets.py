@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Unpack, get_args
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.config import AggregatorKind
 from syncheck.errors import InputError
-from syncheck.evaluation.crossval import Folding, cross_validate
+from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
+from syncheck.given import check_choice
+from syncheck.labelling.labels import Rule
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.training.measured import MeasuredSentences
 
 SetName = Literal["strict", "paper"]
@@ -31,6 +34,16 @@ class LabelledSet:
     """(M,) int64: labels of all measured sentences, 1 faithful, 0 unfaithful."""
     used: NDArray[np.int64]
     """(N,) int64: indices of the sentences that count."""
+
+    @classmethod
+    def scored(cls, measured: MeasuredSentences, *, rule: Rule) -> LabelledSet:
+        """Return the labelled sentences that get a score, with their labels by a rule."""
+        return cls(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
+
+    @property
+    def data(self) -> tuple[FoldFeatures, NDArray[np.int64], NDArray[np.str_]]:
+        """Features, labels and groups, as the functions of :mod:`syncheck.evaluation` take them."""
+        return self.features, self.y, self.groups
 
     @property
     def y(self) -> NDArray[np.int64]:
@@ -53,6 +66,11 @@ class LabelledSet:
         return self.measured.tasks[self.used]
 
     @property
+    def records(self) -> list[LabelledResponse]:
+        """The responses of these sentences."""
+        return [self.measured.records[owner] for owner in np.unique(self.measured.owners[self.used])]
+
+    @property
     def ids(self) -> set[str]:
         """Ids of the responses that were measured."""
         return {record.id for record in self.measured.records}
@@ -69,8 +87,7 @@ class LabelledSet:
 
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
     """Return a benchmark set of measured sentences; see :data:`SetName`. An unknown name raises InputError."""
-    if name not in get_args(SetName):
-        raise InputError(f"expected a set of {', '.join(map(repr, get_args(SetName)))}; found {name!r}")
+    check_choice(name, "the set", SetName)
     if name == "strict":
         used = np.flatnonzero(measured.with_letter & measured.with_context & measured.labelled)
         return LabelledSet(measured, measured.labels(rule="overlap"), used)
@@ -124,12 +141,13 @@ def surrogate_matrix(
     columns: set[str] = set()
     for name, everything in measured.items():
         found = everything.of(common)
-        y, groups, generators = found.y, found.groups, found.generators
+        features, y, groups = found.data
+        generators = found.generators
         train_on = None if trained_on is None else generators == trained_on
         if train_on is not None and not train_on.any():
             raise InputError(f"no sentence is by {trained_on!r}; the generators are {_listed(generators)}")
         scores = cross_validate(
-            found.features,
+            features,
             y,
             groups,
             aggregator=aggregator,
