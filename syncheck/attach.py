@@ -95,15 +95,23 @@ class BatchWatch(Scoped):
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def stop_below(self, threshold: float) -> StoppingCriteriaList:
-        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold, in [0, 1].
+        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold.
 
         Pass it to ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,)
         bool, True for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a
-        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``. A sentence that makes
-        a claim and has no score counts as below.
+        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
 
-        A threshold outside [0, 1] raises InputError. Without an aggregator, no sentence has a score, and NotReadyError
-        is raised.
+        Parameters
+        ----------
+        threshold
+            In [0, 1]; a sentence that makes a claim and has no score counts as below.
+
+        Raises
+        ------
+        InputError
+            If the threshold is outside [0, 1].
+        NotReadyError
+            If the monitor has no aggregator, so that no sentence has a score.
         """
         check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
         self._stop_below = threshold
@@ -120,7 +128,15 @@ class BatchWatch(Scoped):
     def end(self, row: int = 0, *, tokens: int) -> None:
         """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.
 
-        ``tokens`` is the length of its response in tokens; if more of them have been fed, InputError is raised.
+        Parameters
+        ----------
+        tokens
+            Length of its response in tokens; no more may have been fed yet.
+
+        Raises
+        ------
+        InputError
+            If more tokens of the response have been fed.
         """
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:

@@ -55,8 +55,12 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
 class SegmenterConfig:
     """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
 
-    A monitor keeps the config it was trained with, so that it segments new text in the same way. A value outside the
-    range described here raises InputError.
+    A monitor keeps the config it was trained with, so that it segments new text in the same way.
+
+    Raises
+    ------
+    InputError
+        If a value is outside the range described here.
     """
 
     max_tokens: int = MAX_SENTENCE_TOKENS
@@ -100,8 +104,12 @@ class SegmenterConfig:
 class MonitorConfig:
     """Measurements, prompts and thresholds of a monitor; saved with its aggregator.
 
-    An unknown schema, one with LID features if ``layers`` is empty, and a threshold outside [0, 1] raise InputError. A
-    threshold that is not a number, and ``layers`` that is not a sequence, raise WrongTypeError.
+    Raises
+    ------
+    InputError
+        If the schema is unknown, if it has LID features and ``layers`` is empty, or if a threshold is outside [0, 1].
+    WrongTypeError
+        If a threshold is not a number, or ``layers`` is not a sequence.
     """
 
     schema: str = DEFAULT_SCHEMA

@@ -71,10 +71,17 @@ class MonitorParts:
     def with_prior(self, prior: float) -> Self:
         """Return this monitor for text with another share of faithful sentences.
 
-        ``prior`` is the expected share, in (0, 1). It shifts the log-odds of every score by the same amount; the order
-        of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay. If the monitor has no
-        aggregator, or the share of faithful sentences for which its probabilities hold is not known, InputError is
-        raised.
+        Parameters
+        ----------
+        prior
+            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
+            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
+
+        Raises
+        ------
+        InputError
+            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
+            not known.
         """
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
@@ -137,10 +144,24 @@ class MonitorParts:
         )
 
     def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch: those of :meth:`prompt`, or mappings of its arguments.
+        """Collect the prompts of a batch.
 
-        The ``inputs(device)`` of the batch are padded on the left. No prompts raise InputError, and anything that is
-        neither a prompt nor a mapping raises WrongTypeError.
+        Parameters
+        ----------
+        prompts
+            From :meth:`prompt`, or mappings of its arguments.
+
+        Returns
+        -------
+        PromptBatch
+            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
+
+        Raises
+        ------
+        InputError
+            If there are no prompts.
+        WrongTypeError
+            If one is neither a prompt nor a mapping.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
@@ -148,8 +169,12 @@ class MonitorParts:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Return a session for a decoder of your own, with one row for each prompt; a context manager.
 
-        A prompt that does not fit the model's window raises PromptError. No prompts, and prompts of which the model
-        encodes some in another way, because they are longer, raise InputError.
+        Raises
+        ------
+        PromptError
+            If a prompt does not fit the model's window.
+        InputError
+            If there are no prompts, or the model encodes some of them in another way, because they are longer.
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)

@@ -130,9 +130,13 @@ class Report:
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
         """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
-        ``detector`` labels the characters of the whole response, given the question and the passages; for example one
-        from :func:`syncheck.spans.load_span_regressor`. ``lang`` is the code of the response's language, for detectors
-        that use it.
+        Parameters
+        ----------
+        detector
+            Labels the characters of the whole response, given the question and the passages; for example one from
+            :func:`syncheck.spans.load_span_regressor`.
+        lang
+            Code of the response's language, for detectors that use it.
         """
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
@@ -166,7 +170,10 @@ class Report:
     def to_df(self) -> pd.DataFrame:
         """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
 
-        Without pandas, MissingExtraError is raised.
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
         """
         with MissingExtraError.unless("pandas", "data"):
             import pandas as pd
