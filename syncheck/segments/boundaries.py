@@ -48,12 +48,14 @@ _WORDS = 2
 class Boundary(NamedTuple):
     """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
 
-    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``.
+    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``. The boundary
+    is certain once the text is known up to ``seen``.
     """
 
     stop: int
     after: int
     block: int
+    seen: int
 
 
 class BoundaryFinder:
@@ -140,7 +142,9 @@ class BoundaryFinder:
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
-            found = [*(boundary for boundary in inner if boundary.after < stop), Boundary(stop, at, stop)]
+            seen = text_start + 1
+            before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
+            found = [*before, Boundary(stop, at, stop, seen)]
             self._tail, self._block = at, stop
             self._clear()
         if text_start > at:
@@ -176,7 +180,7 @@ class BoundaryFinder:
         for (_, stop), (start, _) in pairwise(spans):
             if text[last : offset + stop].strip():  # else it has been reported
                 last = offset + start
-                found.append(Boundary(offset + stop, last, self._block))
+                found.append(Boundary(offset + stop, last, self._block, seen))
         return found
 
 
