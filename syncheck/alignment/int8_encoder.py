@@ -72,7 +72,8 @@ class PackedAligner:
 class Int8Linear(nn.Module):
     """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
-    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32.
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Where integers
+    are multiplied as float32, they are kept as float32.
     """
 
     weight: Tensor
@@ -130,11 +131,11 @@ class _Layer(nn.Module):
         """Map (sum of T, H) to the same shape, or to (sum of n, H) for the n ``wanted`` tokens of each pair."""
         tokens, width = hidden.shape
         heads = self.query_key_value(hidden).view(1, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        pairs = heads.split(list(lengths), dim=3)
+        pairs = torch.split(heads, list(lengths), dim=3)
         of_pair = [None] * len(pairs) if wanted is None else wanted
         mixed = [_attention(pair, n) for pair, n in zip(pairs, of_pair, strict=True)]
         if wanted is not None:
-            parts = zip(hidden.split(list(lengths)), wanted, strict=True)
+            parts = zip(torch.split(hidden, list(lengths)), wanted, strict=True)
             hidden = _joined([part[n] for part, n in parts])
         hidden = self.after_attention(self.attended(_joined(mixed)).add_(hidden))
         return self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))  # type: ignore[no-any-return]

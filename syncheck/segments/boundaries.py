@@ -41,6 +41,9 @@ _ASCII_SPACE = frozenset(string.whitespace)
 _NEXT = " A"
 """Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
 
+_LONGEST_MARK = 10
+"""Number of characters at the start of a line that show whether there is a mark."""
+
 _WORDS = 2
 """Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
 
@@ -142,7 +145,7 @@ class BoundaryFinder:
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
-            seen = text_start + 1
+            seen = min(text_start + (_LONGEST_MARK if self._has_items else 1), len(text))
             before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
             found = [*before, Boundary(stop, at, stop, seen)]
             self._tail, self._block = at, stop
