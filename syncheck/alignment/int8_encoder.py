@@ -72,7 +72,8 @@ class PackedAligner:
 class Int8Linear(nn.Module):
     """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
-    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32.
+    ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Where integers
+    are multiplied as float32, they are kept as float32.
     """
 
     weight: Tensor
@@ -81,7 +82,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight: Tensor, step: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.register_buffer("weight", weight.t().contiguous().t())  # columns together: packed faster
+        columns = weight.t().contiguous().t()  # together: packed faster
+        self.register_buffer("weight", columns if _has_fast_integers() else columns.float())
         self.register_buffer("step", step[:, 0])
         self.register_buffer("bias", bias)
 
@@ -96,9 +98,9 @@ class Int8Linear(nn.Module):
 
     def _product(self, rounded: Tensor) -> Tensor:
         """Multiply by the integers: in int32 where that is fast, else in float32, which is exact for most sums."""
-        if rounded.device.type == "cpu" and _has_fast_integers():
+        if rounded.device.type == "cpu" and self.weight.dtype == torch.int8:
             return torch._int_mm(rounded.to(torch.int8), self.weight.t())
-        return rounded @ self.weight.t().float()
+        return torch.mm(rounded, self.weight.t().float())
 
 
 def _has_fast_integers() -> bool:
@@ -128,15 +130,14 @@ class _Layer(nn.Module):
     def forward(self, hidden: Tensor, lengths: Sequence[int], wanted: Sequence[Tensor] | None = None) -> Tensor:
         """Map (sum of T, H) to the same shape, or to (sum of n, H) for the n ``wanted`` tokens of each pair."""
         tokens, width = hidden.shape
-        heads = self.query_key_value(hidden).view(tokens, 3, self.heads, width // self.heads).permute(1, 2, 0, 3)
-        pairs = torch.split(heads, list(lengths), dim=2)
+        heads = self.query_key_value(hidden).view(1, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        pairs = torch.split(heads, list(lengths), dim=3)
         of_pair = [None] * len(pairs) if wanted is None else wanted
-        mixed = [_attention(pair, n) for pair, n in zip(pairs, of_pair, strict=True)]  # (heads, T or n, d) each
-        joined = torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)
+        mixed = [_attention(pair, n) for pair, n in zip(pairs, of_pair, strict=True)]
         if wanted is not None:
             parts = zip(torch.split(hidden, list(lengths)), wanted, strict=True)
-            hidden = torch.cat([part[n] for part, n in parts])
-        hidden = self.after_attention(self.attended(joined).add_(hidden))
+            hidden = _joined([part[n] for part, n in parts])
+        hidden = self.after_attention(self.attended(_joined(mixed)).add_(hidden))
         return self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))  # type: ignore[no-any-return]
 
 
@@ -155,7 +156,7 @@ class Int8CrossEncoder(nn.Module):
         )
         self.head = _linear(arrays, "head")
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
         """Return the logits of "supported" for B pairs, before calibration, (B,) float32."""
         with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
@@ -190,7 +191,7 @@ class _Int8Embedding(nn.Module):
         self.register_buffer("step", arrays[name + STEP])
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.weight[ids] * self.step[ids]
+        return self.weight.index_select(0, ids) * self.step.index_select(0, ids)
 
 
 def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
@@ -207,9 +208,15 @@ def _norm(arrays: Mapping[str, Tensor], name: str, eps: float) -> nn.LayerNorm:
 
 
 def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
-    """Let the wanted tokens of a pair, or all, attend to all tokens: (3, heads, T, d) to (heads, n or T, d)."""
-    query, key, value = heads[:, None]
-    return scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)[0]
+    """Let the wanted tokens of a pair, or all, attend to all tokens: (3, 1, heads, T, d) to (n or T, heads * d)."""
+    query, key, value = heads.unbind()
+    mixed = scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)
+    return mixed[0].transpose(0, 1).flatten(1)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """Return the rows of all parts; those of one part are not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:

@@ -41,6 +41,9 @@ _ASCII_SPACE = frozenset(string.whitespace)
 _NEXT = " A"
 """Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
 
+_LONGEST_MARK = 10
+"""Number of characters at the start of a line that show whether there is a mark."""
+
 _WORDS = 2
 """Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
 
@@ -48,12 +51,14 @@ _WORDS = 2
 class Boundary(NamedTuple):
     """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
 
-    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``.
+    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``. The boundary
+    is certain once the text is known up to ``seen``.
     """
 
     stop: int
     after: int
     block: int
+    seen: int
 
 
 class BoundaryFinder:
@@ -138,7 +143,9 @@ class BoundaryFinder:
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
-            found = [*(boundary for boundary in inner if boundary.after < stop), Boundary(stop, at, stop)]
+            seen = min(text_start + (_LONGEST_MARK if self._has_items else 1), len(text))
+            before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
+            found = [*before, Boundary(stop, at, stop, seen)]
             self._tail, self._block = at, stop
             self._clear()
         if text_start > at:
@@ -174,7 +181,7 @@ class BoundaryFinder:
         for (_, stop), (start, _) in pairwise(spans):
             if text[last : offset + stop].strip():  # else it has been reported
                 last = offset + start
-                found.append(Boundary(offset + stop, last, self._block))
+                found.append(Boundary(offset + stop, last, self._block, seen))
         return found
 
 

@@ -101,7 +101,7 @@ class IncrementalSegmenter:
     def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
         """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
         closed: list[SentenceSpan] = []
-        for stop, after, block in boundaries:
+        for stop, after, block, _ in boundaries:
             token_end = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
             if token_end - self._token_start > self._max_tokens:
                 break  # too long: push cuts it and reads what follows again

@@ -65,7 +65,7 @@ class GrowingResponse:
         self._segmenter = IncrementalSegmenter(monitor.config.segmenter)
         self._finder = BoundaryFinder(monitor.config.segmenter)
         self._half = ""  # a high surrogate that waits for the low one
-        self._wanted: list[int] = []  # characters whose tokens may close a sentence
+        self._wanted: list[int] = []  # characters up to which tokens close a sentence
         self._skipped = 0  # characters before the first token: a space that the tokenizer puts there itself
         self._offsets: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
         self._read = 0  # characters whose tokens are certain
@@ -85,15 +85,15 @@ class GrowingResponse:
         if self.is_over:
             return []
         self.text += self._whole_characters(piece)
-        for boundary in self._finder.find(self.text):
-            self._wanted += [boundary.after, len(self.text)]
+        self._wanted += [boundary.seen for boundary in self._finder.find(self.text)]
         if not self._wanted and len(self.text) - self._read < _UNREAD:
             return []
         certain = self._certain()
-        if certain - self._read < _UNREAD and not any(place < certain for place in self._wanted):
+        if certain - self._read < _UNREAD and not any(place <= certain for place in self._wanted):
             return []
-        self._wanted = [place for place in self._wanted if place >= certain]
-        return self._take(certain)
+        closed = self._take(certain)
+        self._wanted = [place for place in self._wanted if place > self._read]
+        return closed
 
     def finish(self) -> list[SentenceSpan]:
         """Close and return the sentences that are open at the end of the response."""

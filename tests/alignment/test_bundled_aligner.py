@@ -26,6 +26,7 @@ from syncheck.alignment.int8_encoder import (
     read_packed,
 )
 from syncheck.errors import CheckpointError
+from syncheck.pretrained import weights_sha256
 
 ROUNDING = 0.01
 """What rounding the inputs of matrix products may change in a probability of the small random network."""
@@ -156,11 +157,14 @@ def processor(request, monkeypatch):
 
 
 def test_products_of_integers_are_the_same_in_float32(monkeypatch):
-    network, _, pairs = packaged()
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    in_float32 = network(pairs[:4])
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
-    assert torch.equal(network(pairs[:4]), in_float32)
+    logits, digests = [], set()
+    for processor in ("AVX2", "AVX512"):
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda name=processor: name)
+        network, _, pairs = packaged()
+        logits.append(network(pairs[:4]))
+        digests.add(weights_sha256(network))
+    assert torch.equal(*logits)
+    assert len(digests) == 1
 
 
 def test_integers_are_multiplied_only_where_that_is_fast(processor, monkeypatch):

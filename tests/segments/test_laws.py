@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from syncheck.config import SegmenterConfig
-from syncheck.segments import ENGLISH_ABBREVIATIONS, IncrementalSegmenter
+from syncheck.segments import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter
 
 
 def config_of(name, max_tokens=whole_texts.NO_LIMIT):
@@ -126,3 +126,12 @@ def test_the_cost_is_linear_in_the_length(name, monkeypatch):
         costs.append(sum(read))
     assert costs[1] < 8.01 * costs[0]
     assert costs[0] < 7 * len(piece * 4)  # 8 when asked at every word
+
+
+@pytest.mark.parametrize("config", [SegmenterConfig(), SegmenterConfig(line_breaks="lists", cjk_stops=True)])
+def test_a_boundary_is_certain_once_the_text_is_seen_that_far(config):
+    text = 'It is old. So, e.g. this.\n\n- One item.\n- Two? "No," he said... In the U.S. it is. 他是球员。他在。\n\nViii is'
+    found = BoundaryFinder(config).find(text)
+    assert len(found) > 4
+    for stop, after, block, seen in found:
+        assert (stop, after, block) in [known[:3] for known in BoundaryFinder(config).find(text[:seen])]
