@@ -130,7 +130,10 @@ def test_the_cost_is_linear_in_the_length(name, monkeypatch):
 
 @pytest.mark.parametrize("config", [SegmenterConfig(), SegmenterConfig(line_breaks="lists", cjk_stops=True)])
 def test_a_boundary_is_certain_once_the_text_is_seen_that_far(config):
-    text = 'It is old. So, e.g. this.\n\n- One item.\n- Two? "No," he said... In the U.S. it is. 他是球员。他在。\n\nViii is'
+    text = (
+        'It is old. So, e.g. this.\n\n- One item.\n- Two? "No," he said... In the U.S. it is. '
+        "他是球员。他在。\n\nViii is"
+    )
     found = BoundaryFinder(config).find(text)
     assert len(found) > 4
     for stop, after, block, seen in found:
