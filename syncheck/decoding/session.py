@@ -127,6 +127,7 @@ class DecodingSession(Scoped):
         self._is_stacked: bool | None = None  # once tried
         self._is_asked = False  # for logits of the branch without the context, since the other was fed
         self._lead = 0  # of the last steps those at which it was asked, less the others
+        self._draft: list[int] = []  # may follow the token that is fed next
         self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
         self._columns: Columns
         self._firsts: list[int]  # token of each row's response that column 0 holds
@@ -139,7 +140,7 @@ class DecodingSession(Scoped):
     def next_logits(self) -> Tensor:
         """Raw logits (B, V) of the next token; feeds the last token if it has not been fed yet."""
         self._feed_pending()
-        return self._columns.logits[-1]
+        return self._columns.logits[len(self._columns.ids)]
 
     @property
     def contrast_logits(self) -> Tensor:
@@ -178,6 +179,14 @@ class DecodingSession(Scoped):
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
+    def draft(self, token_ids: Sequence[int]) -> None:
+        """Suggest tokens that may follow the last one, to be fed along with it in one forward pass.
+
+        What comes true when it is pushed costs no forward pass of its own; the rest is taken back, and changes nothing.
+        Drafts are used where one row is fed and its state can be rewound, and as far as they fit the window.
+        """
+        self._draft = list(token_ids)
+
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = (), one_sentence: bool = False) -> list[str]:
         """Append one token to every row and return the text that each completed.
 
@@ -197,10 +206,14 @@ class DecodingSession(Scoped):
             raise NotReadyError("this round is measured; call advance() or select() before pushing again")
         self._feed_pending()
         self._one_sentence = one_sentence
-        self._columns.ids.append(token_ids)
+        self._draft = []
+        pushed = token_ids.tolist()
+        if self._columns.contradicts(pushed):
+            self._take_draft_back()
+        self._columns.add(token_ids)
         self._sequences.append(token_ids)
         texts = []
-        for row, token_id in zip(self.rows, token_ids.tolist(), strict=True):
+        for row, token_id in zip(self.rows, pushed, strict=True):
             if row.ended or (one_sentence and row.closed):
                 texts.append("")
             elif token_id in end_tokens:
@@ -447,7 +460,7 @@ class DecodingSession(Scoped):
 
     def _feed_pending(self) -> None:
         columns = self._columns
-        if columns.fed == len(columns.ids):
+        if columns.fed >= len(columns.ids):
             return
         if self._main is None:
             raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
@@ -459,6 +472,9 @@ class DecodingSession(Scoped):
                     branch.narrow(self._unfinished(columns.fed) or branch.fed)
         fed = own.fed if len(own.fed) < len(self.rows) else None
         tokens = (ids if fed is None else ids[fed])[:, None]
+        if self._draft and len(tokens) == 1:
+            columns.read_ahead(own.fitting(self._draft), row=own.fed[0])
+            tokens = torch.cat([tokens, tokens.new_tensor([columns.draft])], dim=1)
         with self._taps.recording() as recorded:
             if other is not None and other.fed == own.fed:
                 logits, contrast = own.feed_with(other, tokens)
@@ -468,6 +484,16 @@ class DecodingSession(Scoped):
         # A tree has them in one row, and after them those of the other branch.
         states = [layer[0].flatten(0, 1)[: tokens.numel()].reshape(*tokens.shape, -1) for layer in recorded]
         columns.was_fed(logits, states, rows=fed)
+
+    def _take_draft_back(self) -> None:
+        """Let both branches forget the tokens that they have read ahead of those that were pushed."""
+        columns = self._columns
+        stop, own = len(columns.ids), columns.fed
+        others = columns.contrasted
+        columns.forget_draft()
+        self._own.take_back(own - stop, columns.logits[-1])
+        if self._contrast is not None and others > stop:
+            self._contrast.take_back(others - stop, columns.contrast[-1])
 
     def _read_along(self) -> Branch | None:
         """Return the branch without the context if it should read the next token in the other branch's forward pass.
@@ -511,8 +537,10 @@ class DecodingSession(Scoped):
         if narrow or len(branch.fed) < branch.rows:
             branch.narrow(self._unfinished(columns.contrasted) or branch.fed)
         fed = branch.fed if len(branch.fed) < len(self.rows) else None
-        unread = columns.unread(stop)
-        columns.was_contrasted(branch.feed(unread if fed is None else unread[fed]), rows=fed)
+        unread = columns.unread(stop) if fed is None else columns.unread(stop)[fed]
+        if stop == len(columns.ids) and columns.draft and branch.fed == self._own.fed:
+            unread = torch.cat([unread, unread.new_tensor([columns.draft])], dim=1)
+        columns.was_contrasted(branch.feed(unread), rows=fed)
 
     def _measure(
         self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int
