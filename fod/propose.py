@@ -111,7 +111,8 @@ def contrasted(
     is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())
     if is_decided or not alpha:
         return alone
-    return contrast_scores(with_context, without_context(), alpha=alpha, plausibility=plausibility)
+    scores = contrast_scores(with_context, without_context(), alpha=alpha)
+    return scores.masked_fill_(alone.isneginf(), -math.inf)
 
 
 @dataclass(frozen=True, slots=True)

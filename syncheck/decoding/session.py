@@ -31,7 +31,7 @@ HELD_TOKENS = 64
 REPLAYED_BYTES = 64 * 2**20
 """Size of the logits of given responses that a branch computes at once; fewer passes make a replay cheaper."""
 
-CLEAR_LEAD = 4
+CLEAR_LEAD = 2
 """Lead of recent steps that ask for the logits without the context over the other steps, from which both branches read
 a token in one forward pass."""
 
@@ -473,7 +473,7 @@ class DecodingSession(Scoped):
         fed = own.fed if len(own.fed) < len(self.rows) else None
         tokens = (ids if fed is None else ids[fed])[:, None]
         if self._draft and len(tokens) == 1:
-            columns.read_ahead(own.fitting(self._draft), row=own.fed[0])
+            columns.read_ahead(own.fitting(self._draft, after=1), row=own.fed[0])
             tokens = torch.cat([tokens, tokens.new_tensor([columns.draft])], dim=1)
         with self._taps.recording() as recorded:
             if other is not None and other.fed == own.fed:
@@ -538,8 +538,9 @@ class DecodingSession(Scoped):
             branch.narrow(self._unfinished(columns.contrasted) or branch.fed)
         fed = branch.fed if len(branch.fed) < len(self.rows) else None
         unread = columns.unread(stop) if fed is None else columns.unread(stop)[fed]
-        if stop == len(columns.ids) and columns.draft and branch.fed == self._own.fed:
-            unread = torch.cat([unread, unread.new_tensor([columns.draft])], dim=1)
+        if columns.draft and stop == len(columns.ids) and branch.fed == self._own.fed:
+            draft = branch.fitting(columns.draft, after=unread.shape[1])
+            unread = torch.cat([unread, unread.new_tensor([draft])], dim=1)
         columns.was_contrasted(branch.feed(unread), rows=fed)
 
     def _measure(

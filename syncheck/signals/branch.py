@@ -78,16 +78,16 @@ class Branch:
         self.next_logits = logits[:, -1]
         return logits
 
-    def fitting(self, draft: list[int]) -> list[int]:
-        """Return what of a draft can be fed after one more token and taken back: none if the state is recurrent.
+    def fitting(self, draft: list[int], *, after: int) -> list[int]:
+        """Return what of a draft can be fed ``after`` so many tokens and taken back: none if the state is recurrent.
 
         The rest would not fit the window, or the model would encode it in another way.
         """
         if not isinstance(self._cache, RewindableCache):
             return []
-        ends = [switch for switch in self._switches if switch > self.width]
-        ends += [] if self._window is None else [self._window]
-        return draft[: max(min(ends, default=self.width + 1 + len(draft)) - self.width - 1, 0)]
+        start = self.width + after
+        ends = [end for end in (self._window, *self._switches) if end is not None and end >= start]
+        return draft[: min(ends) - start] if ends else draft
 
     def join(self, other: Branch) -> bool:
         """Move another branch of the model into this one's cache and return True, if one forward pass can feed both.
