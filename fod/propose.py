@@ -170,9 +170,10 @@ class SessionProposer:
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
 
     def _read_ahead(self, running: Sequence[int]) -> None:
+        """Draft the next tokens of a row that runs alone, no more than it may still have."""
         if len(running) == 1:
             left = self._plan.config.max_length - self._decoding.sequences(running[0]).shape[1]
-            self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[: max(left - 1, 0)])
+            self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[:left])
 
     def _sampled(self, scores: Tensor) -> Tensor:
         config = self._config

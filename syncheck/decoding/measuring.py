@@ -156,7 +156,7 @@ class Columns:
         self._states: list[list[Tensor]] = [[] for _ in range(layers)]  # per layer (B, H) for each column that was fed
         self._fed = 0
         self._draft: list[int] = []
-        self._drafted = 0
+        self._drafted_row = 0
 
     @property
     def fed(self) -> int:
@@ -192,21 +192,21 @@ class Columns:
 
     @property
     def draft(self) -> list[int]:
-        """Tokens of one row that the branch with the context has read ahead, after the last column."""
+        """Tokens of one row that the branch with the context has read ahead of :attr:`ids`."""
         return self._draft
 
     def read_ahead(self, draft: list[int], *, row: int) -> None:
-        """Announce that the next columns to be fed are the last one and a draft of a row's next tokens."""
-        self._draft, self._drafted = draft, row
+        """Keep the draft of a row's next tokens, which are about to be fed along with the last column."""
+        self._draft, self._drafted_row = draft, row
 
     def add(self, token_ids: Tensor) -> None:
-        """Append ids (B,), which must not contradict the draft."""
+        """Append a column of ids (B,), which must not contradict the draft."""
         self.ids.append(token_ids)
         del self._draft[:1]
 
-    def contradicts(self, values: Sequence[int]) -> bool:
-        """Return True if the next ids, one for each row, are not those of the draft."""
-        return bool(self._draft) and values[self._drafted] != self._draft[0]
+    def contradicts(self, token_ids: Sequence[int]) -> bool:
+        """Return True if the next ids, one for each row, are not what was drafted."""
+        return bool(self._draft) and token_ids[self._drafted_row] != self._draft[0]
 
     def forget_draft(self) -> None:
         """Drop what was read ahead."""

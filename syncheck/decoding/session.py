@@ -32,8 +32,8 @@ REPLAYED_BYTES = 64 * 2**20
 """Size of the logits of given responses that a branch computes at once; fewer passes make a replay cheaper."""
 
 CLEAR_LEAD = 2
-"""Lead of recent steps that ask for the logits without the context over the other steps, from which both branches read
-a token in one forward pass."""
+"""Lead of recent forward passes after which the logits without the context were asked for over the others, from which
+both branches read a token in one forward pass."""
 
 FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
 """Tokens of each row that are fed at once, whatever the size of the logits."""
@@ -60,10 +60,10 @@ class DecodingSession(Scoped):
     any       ``select(keep_sentences=False)``  writing: copies of rows, cut back to where the round began
     ========  ================================  =============================================================
 
-    The logits may be read in any state. After ``fork``, rows that are kept whole have closed their sentence, and the
-    round ends with ``select``. A session that measures given responses is used with :meth:`replay` or :meth:`extend`
-    alone. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses ``select``
-    and ``replay``.
+    The logits may be read, and tokens drafted, in any state. After ``fork``, rows that are kept whole have closed their
+    sentence, and the round ends with ``select``. A session that measures given responses is used with :meth:`replay` or
+    :meth:`extend` alone. An observed session takes :meth:`observe` after the prompt and after each ``push``, and
+    refuses ``select`` and ``replay``.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class DecodingSession(Scoped):
         self._is_joined: bool | None = None  # once tried
         self._is_stacked: bool | None = None  # once tried
         self._is_asked = False  # for logits of the branch without the context, since the other was fed
-        self._lead = 0  # of the last steps those at which it was asked, less the others
+        self._lead = 0  # of the last passes those after which it was asked, less the others
         self._draft: list[int] = []  # may follow the token that is fed next
         self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
         self._columns: Columns
@@ -180,10 +180,15 @@ class DecodingSession(Scoped):
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
     def draft(self, token_ids: Sequence[int]) -> None:
-        """Suggest tokens that may follow the last one, to be fed along with it in one forward pass.
+        """Suggest tokens that may follow the last one, so that both are fed in one forward pass.
 
-        What comes true when it is pushed costs no forward pass of its own; the rest is taken back, and changes nothing.
-        Drafts are used where one row is fed and its state can be rewound, and as far as they fit the window.
+        Those that are then pushed need no forward pass of their own. The others are taken back, and change nothing.
+
+        Parameters
+        ----------
+        token_ids
+            The next tokens of the row that is fed, used up to the end of the window. They have no effect once the
+            logits have been read, if several rows are fed, or if the model's state cannot be rewound.
         """
         self._draft = list(token_ids)
 
@@ -488,12 +493,11 @@ class DecodingSession(Scoped):
     def _take_draft_back(self) -> None:
         """Let both branches forget the tokens that they have read ahead of those that were pushed."""
         columns = self._columns
-        stop, own = len(columns.ids), columns.fed
-        others = columns.contrasted
+        ahead, contrasted_ahead = (read - len(columns.ids) for read in (columns.fed, columns.contrasted))
         columns.forget_draft()
-        self._own.take_back(own - stop, columns.logits[-1])
-        if self._contrast is not None and others > stop:
-            self._contrast.take_back(others - stop, columns.contrast[-1])
+        self._own.take_back(ahead, columns.logits[-1][self._own.fed])
+        if self._contrast is not None and contrasted_ahead > 0:
+            self._contrast.take_back(contrasted_ahead, columns.contrast[-1][self._contrast.fed])
 
     def _read_along(self) -> Branch | None:
         """Return the branch without the context if it should read the next token in the other branch's forward pass.
