@@ -140,6 +140,9 @@ class FODConfig:
     clear_pronouns: bool = True
     """With ``branch``: True also rejects sentences that open with a pronoun whose noun is hidden; see
     :func:`fod.loose_pronoun`."""
+    lookup: int = 16
+    """Largest number of tokens that are drafted from the passages and read in one forward pass; 0 turns this off. It
+    saves time and does not change what is decoded; see :class:`syncheck.decoding.PromptLookup`."""
     max_sentences: int = 32
     """Largest number of sentences in an answer."""
     on_exhausted: OnExhausted = "stop"
@@ -154,7 +157,7 @@ class FODConfig:
             check_threshold(getattr(self, name), name)
         for name in ("beam_size", "samples_per_step", "branches", "max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
-        for name in ("cuts", "max_skips"):
+        for name in ("cuts", "max_skips", "lookup"):
             check_count(getattr(self, name), name, least=0)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
         check_strength(self.alpha, "alpha")

@@ -14,7 +14,7 @@ from fod.config import FODConfig
 from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
 from syncheck import Report
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.decoding import GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals
 
 _FIRST_LOOK = 256
@@ -111,7 +111,8 @@ def contrasted(
     is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())
     if is_decided or not alpha:
         return alone
-    return contrast_scores(with_context, without_context(), alpha=alpha, plausibility=plausibility)
+    scores = contrast_scores(with_context, without_context(), alpha=alpha)
+    return scores.masked_fill_(alone.isneginf(), -math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class SessionProposer:
         self._plan = plan
         self._config = config
         self._generator = generator
+        self._lookup = PromptLookup(watched.scorer.prompt.with_context_ids, longest=config.lookup)
         self._round = 0
         self._stops: list[CandidateStop | None] = []
         self._written: dict[Handle, Written] = {}
@@ -159,12 +161,19 @@ class SessionProposer:
         adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
     ) -> None:
         running = self._decoding.running
+        self._read_ahead(running)
         step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=one_sentence, adjust=adjust)
         for index in running:
             stop, row = step.stops[index], self._decoding.rows[index]
             if stop is not None:
                 self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
+
+    def _read_ahead(self, running: Sequence[int]) -> None:
+        """Draft the next tokens of a row that runs alone, no more than it may still have."""
+        if len(running) == 1:
+            left = self._plan.config.max_length - self._decoding.sequences(running[0]).shape[1]
+            self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[:left])
 
     def _sampled(self, scores: Tensor) -> Tensor:
         config = self._config

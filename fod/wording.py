@@ -85,9 +85,12 @@ def _read(
 
 
 def _is_altered(word: str, name: str) -> bool:
+    most = max(1, len(word) // 3)
+    if abs(len(word) - len(name)) > most:
+        return False
     if len(commonprefix([word, name])) >= min(len(word), len(name)) - (2 if len(word) >= LONG_NAME else 0):
         return False
-    return _edits(word, name) <= max(1, len(word) // 3)
+    return _edits(word, name) <= most
 
 
 def _edits(one: str, other: str) -> int:

@@ -14,6 +14,7 @@ from .loop import (
     drain as drain,
     take_step as take_step,
 )
+from .lookup import PromptLookup as PromptLookup
 from .measuring import Transcript as Transcript
 from .rows import Row as Row, Sequences as Sequences
 from .session import DecodingSession as DecodingSession, require_rewindable as require_rewindable

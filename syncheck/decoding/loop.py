@@ -151,6 +151,8 @@ def drain(steps: Generator[object, None, R]) -> R:
 
 def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
     """Return the scores (b, V) of these rows after the processors."""
+    if not plan.processors:
+        return scores
     if rows is None:
         whole: Tensor = plan.processors(session.sequences(), scores)
         return whole

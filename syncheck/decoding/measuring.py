@@ -155,15 +155,17 @@ class Columns:
         self.contrast = [] if contrast is None else [contrast]
         self._states: list[list[Tensor]] = [[] for _ in range(layers)]  # per layer (B, H) for each column that was fed
         self._fed = 0
+        self._draft: list[int] = []
+        self._drafted_row = 0
 
     @property
     def fed(self) -> int:
-        """Number of columns that the branch with the context has read."""
+        """Number of columns that the branch with the context has read, those of the draft included."""
         return self._fed
 
     @property
     def contrasted(self) -> int:
-        """Number of columns that the branch without the context has read."""
+        """Number of columns that the branch without the context has read, those of the draft included."""
         return max(len(self.contrast) - 1, 0)
 
     def was_fed(self, logits: Tensor, states: Sequence[Tensor], *, rows: Sequence[int] | None = None) -> None:
@@ -187,6 +189,32 @@ class Columns:
     def unread(self, stop: int) -> Tensor:
         """Return the ids (B, n) before ``stop`` that the branch without the context has not read."""
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
+
+    @property
+    def draft(self) -> list[int]:
+        """Tokens of one row that the branch with the context has read ahead of :attr:`ids`."""
+        return self._draft
+
+    def read_ahead(self, draft: list[int], *, row: int) -> None:
+        """Keep the draft of a row's next tokens, which are about to be fed along with the last column."""
+        self._draft, self._drafted_row = draft, row
+
+    def add(self, token_ids: Tensor) -> None:
+        """Append a column of ids (B,), which must not contradict the draft."""
+        self.ids.append(token_ids)
+        del self._draft[:1]
+
+    def contradicts(self, token_ids: Sequence[int]) -> bool:
+        """Return True if the next ids, one for each row, are not what was drafted."""
+        return bool(self._draft) and token_ids[self._drafted_row] != self._draft[0]
+
+    def forget_draft(self) -> None:
+        """Drop what was read ahead."""
+        self._draft, self._fed = [], len(self.ids)
+        for kept in (self.logits, self.contrast):
+            del kept[self._fed + 1 :]
+        for layer in self._states:
+            del layer[self._fed :]
 
     def run(self, row: int, start: int, stop: int, *, first: int, with_contrast: bool) -> TokenRun:
         """Return columns ``start`` to ``stop`` of one row, at least one; ``first`` is the first token's position."""

@@ -31,9 +31,9 @@ HELD_TOKENS = 64
 REPLAYED_BYTES = 64 * 2**20
 """Size of the logits of given responses that a branch computes at once; fewer passes make a replay cheaper."""
 
-CLEAR_LEAD = 4
-"""Lead of recent steps that ask for the logits without the context over the other steps, from which both branches read
-a token in one forward pass."""
+CLEAR_LEAD = 2
+"""Lead of recent forward passes after which the logits without the context were asked for over the others, from which
+both branches read a token in one forward pass."""
 
 FEWEST_REPLAYED, MOST_REPLAYED = 16, 256
 """Tokens of each row that are fed at once, whatever the size of the logits."""
@@ -60,10 +60,10 @@ class DecodingSession(Scoped):
     any       ``select(keep_sentences=False)``  writing: copies of rows, cut back to where the round began
     ========  ================================  =============================================================
 
-    The logits may be read in any state. After ``fork``, rows that are kept whole have closed their sentence, and the
-    round ends with ``select``. A session that measures given responses is used with :meth:`replay` or :meth:`extend`
-    alone. An observed session takes :meth:`observe` after the prompt and after each ``push``, and refuses ``select``
-    and ``replay``.
+    The logits may be read, and tokens drafted, in any state. After ``fork``, rows that are kept whole have closed their
+    sentence, and the round ends with ``select``. A session that measures given responses is used with :meth:`replay` or
+    :meth:`extend` alone. An observed session takes :meth:`observe` after the prompt and after each ``push``, and
+    refuses ``select`` and ``replay``.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ class DecodingSession(Scoped):
         self._is_joined: bool | None = None  # once tried
         self._is_stacked: bool | None = None  # once tried
         self._is_asked = False  # for logits of the branch without the context, since the other was fed
-        self._lead = 0  # of the last steps those at which it was asked, less the others
+        self._lead = 0  # of the last passes those after which it was asked, less the others
+        self._draft: list[int] = []  # may follow the token that is fed next
         self.rows = [Row(tokenizer, prompt, IncrementalSegmenter(segmenter)) for prompt in prompts]
         self._columns: Columns
         self._firsts: list[int]  # token of each row's response that column 0 holds
@@ -139,7 +140,7 @@ class DecodingSession(Scoped):
     def next_logits(self) -> Tensor:
         """Raw logits (B, V) of the next token; feeds the last token if it has not been fed yet."""
         self._feed_pending()
-        return self._columns.logits[-1]
+        return self._columns.logits[len(self._columns.ids)]
 
     @property
     def contrast_logits(self) -> Tensor:
@@ -178,6 +179,19 @@ class DecodingSession(Scoped):
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
+    def draft(self, token_ids: Sequence[int]) -> None:
+        """Suggest tokens that may follow the last one, so that both are fed in one forward pass.
+
+        Those that are then pushed need no forward pass of their own. The others are taken back, and change nothing.
+
+        Parameters
+        ----------
+        token_ids
+            The next tokens of the row that is fed, used up to the end of the window. They have no effect once the
+            logits have been read, if several rows are fed, or if the model's state cannot be rewound.
+        """
+        self._draft = list(token_ids)
+
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = (), one_sentence: bool = False) -> list[str]:
         """Append one token to every row and return the text that each completed.
 
@@ -197,10 +211,14 @@ class DecodingSession(Scoped):
             raise NotReadyError("this round is measured; call advance() or select() before pushing again")
         self._feed_pending()
         self._one_sentence = one_sentence
-        self._columns.ids.append(token_ids)
+        self._draft = []
+        pushed = token_ids.tolist()
+        if self._columns.contradicts(pushed):
+            self._take_draft_back()
+        self._columns.add(token_ids)
         self._sequences.append(token_ids)
         texts = []
-        for row, token_id in zip(self.rows, token_ids.tolist(), strict=True):
+        for row, token_id in zip(self.rows, pushed, strict=True):
             if row.ended or (one_sentence and row.closed):
                 texts.append("")
             elif token_id in end_tokens:
@@ -447,7 +465,7 @@ class DecodingSession(Scoped):
 
     def _feed_pending(self) -> None:
         columns = self._columns
-        if columns.fed == len(columns.ids):
+        if columns.fed >= len(columns.ids):
             return
         if self._main is None:
             raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
@@ -459,6 +477,9 @@ class DecodingSession(Scoped):
                     branch.narrow(self._unfinished(columns.fed) or branch.fed)
         fed = own.fed if len(own.fed) < len(self.rows) else None
         tokens = (ids if fed is None else ids[fed])[:, None]
+        if self._draft and len(tokens) == 1:
+            columns.read_ahead(own.fitting(self._draft, after=1), row=own.fed[0])
+            tokens = torch.cat([tokens, tokens.new_tensor([columns.draft])], dim=1)
         with self._taps.recording() as recorded:
             if other is not None and other.fed == own.fed:
                 logits, contrast = own.feed_with(other, tokens)
@@ -468,6 +489,15 @@ class DecodingSession(Scoped):
         # A tree has them in one row, and after them those of the other branch.
         states = [layer[0].flatten(0, 1)[: tokens.numel()].reshape(*tokens.shape, -1) for layer in recorded]
         columns.was_fed(logits, states, rows=fed)
+
+    def _take_draft_back(self) -> None:
+        """Let both branches forget the tokens that they have read ahead of those that were pushed."""
+        columns = self._columns
+        ahead, contrasted_ahead = (read - len(columns.ids) for read in (columns.fed, columns.contrasted))
+        columns.forget_draft()
+        self._own.take_back(ahead, columns.logits[-1][self._own.fed])
+        if self._contrast is not None and contrasted_ahead > 0:
+            self._contrast.take_back(contrasted_ahead, columns.contrast[-1][self._contrast.fed])
 
     def _read_along(self) -> Branch | None:
         """Return the branch without the context if it should read the next token in the other branch's forward pass.
@@ -511,8 +541,11 @@ class DecodingSession(Scoped):
         if narrow or len(branch.fed) < branch.rows:
             branch.narrow(self._unfinished(columns.contrasted) or branch.fed)
         fed = branch.fed if len(branch.fed) < len(self.rows) else None
-        unread = columns.unread(stop)
-        columns.was_contrasted(branch.feed(unread if fed is None else unread[fed]), rows=fed)
+        unread = columns.unread(stop) if fed is None else columns.unread(stop)[fed]
+        if columns.draft and stop == len(columns.ids) and branch.fed == self._own.fed:
+            draft = branch.fitting(columns.draft, after=unread.shape[1])
+            unread = torch.cat([unread, unread.new_tensor([draft])], dim=1)
+        columns.was_contrasted(branch.feed(unread), rows=fed)
 
     def _measure(
         self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int

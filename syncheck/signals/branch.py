@@ -78,6 +78,17 @@ class Branch:
         self.next_logits = logits[:, -1]
         return logits
 
+    def fitting(self, draft: list[int], *, after: int) -> list[int]:
+        """Return what of a draft can be fed ``after`` so many tokens and taken back: none if the state is recurrent.
+
+        The rest would not fit the window, or the model would encode it in another way.
+        """
+        if not isinstance(self._cache, RewindableCache):
+            return []
+        start = self.width + after
+        ends = [end for end in (self._window, *self._switches) if end is not None and end >= start]
+        return draft[: min(ends) - start] if ends else draft
+
     def join(self, other: Branch) -> bool:
         """Move another branch of the model into this one's cache and return True, if one forward pass can feed both.
 
@@ -135,6 +146,11 @@ class Branch:
         if len(self.fed) < self.rows:
             raise NotReadyError("some rows are left out and hold fewer tokens; call select()")
         self._layout.rewind(tokens)
+        self.next_logits = next_logits
+
+    def take_back(self, tokens: int, next_logits: Tensor) -> None:
+        """Take back the last ``tokens`` of the rows that are fed, for which ``next_logits`` (B, V) were saved."""
+        self._layout.take_back(tokens)
         self.next_logits = next_logits
 
     def narrow(self, rows: Sequence[int]) -> None:
@@ -246,6 +262,10 @@ class PaddedRows:
         if isinstance(self.cache, RewindableCache):
             self.cache.rewind(tokens)
         self.width -= tokens
+
+    def take_back(self, tokens: int) -> None:
+        """Take back the last tokens of the rows that are fed, which were fed since :meth:`narrow`."""
+        self.rewind(tokens)
 
     def narrow(self, rows: Sequence[int]) -> None:
         """Continue with only these rows, copying those that change places; all rows if the state cannot be rewound."""

@@ -161,6 +161,13 @@ class TokenTree:
         """Take back the last tokens of every row; all rows continue."""
         self._keep(range(self.rows), [tokens] * self.rows)
 
+    def take_back(self, tokens: int) -> None:
+        """Take back the last tokens of the rows that are fed, which were fed since :meth:`narrow`."""
+        own = self.seen[self.fed_index]
+        self.seen[self.fed_index] = own & (own.flip(1).cumsum(1).flip(1) > tokens)
+        self.forest.clear()
+        self.was_fed(-tokens)
+
     def narrow(self, rows: Sequence[int]) -> None:
         """Continue with only these rows."""
         going_on = [row for row in self._fed if row in rows]

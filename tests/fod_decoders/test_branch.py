@@ -105,6 +105,33 @@ class TestRunnerUps:
             assert decoder(answers, backtrack_threshold=tau_1, prune_threshold=None).thresholds.prune == found
 
 
+class TestLookup:
+    def test_it_saves_passes_and_changes_nothing(self):
+        passes, found = [], []
+        for lookup in (0, 16):
+            fod = decoder({WRONG: 0.6, RIGHT: 0.4}, lookup=lookup)
+            passes.append(0)
+
+            def count(*_, passes=passes):
+                passes[-1] += 1
+
+            with fod.monitor.model.register_forward_pre_hook(count):
+                found.append(answer(fod))
+        plain, drafted = found
+        assert plain.report.response == RIGHT and plain.response_ids == drafted.response_ids
+        assert plain.trace == drafted.trace and plain.sampled_tokens == drafted.sampled_tokens
+        assert passes[1] < 0.75 * passes[0]
+
+    @pytest.mark.parametrize("most", range(1, 16))
+    def test_the_limit_inside_a_draft(self, most):
+        found = [
+            fod.generate(prompt_of(fod), max_new_tokens=most, return_dict_in_generate=True)
+            for fod in (decoder({RIGHT: 1.0}, lookup=lookup) for lookup in (0, 16))
+        ]
+        assert found[0].response_ids == found[1].response_ids
+        assert found[0].report.stop == found[1].report.stop
+
+
 class TestCuts:
     LONG = "Lyon is large, has two rivers, and lies in Spain."
     CUT = "Lyon is large, has two rivers."

@@ -1,0 +1,162 @@
+"""Prompt lookup, and drafts: whatever a session reads ahead, it writes and measures what it would without."""
+
+import random
+
+import pytest
+import torch
+from doubles import LAYERS, PASSAGES, QUESTION
+from test_session import SENTENCES, after, assert_measured, assert_next, encoded
+
+from syncheck import SegmenterConfig
+from syncheck.decoding import DecodingSession, PromptLookup
+from syncheck.prompts import build_prompt
+
+TEXT = "".join(SENTENCES)
+
+
+@pytest.fixture
+def prompt(golden):
+    return build_prompt(golden.tokenizer, question=QUESTION, context=PASSAGES)
+
+
+@pytest.fixture
+def session(golden, prompt):
+    with DecodingSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def fed(golden):
+    """Number of tokens of every forward pass."""
+    found = []
+    handle = golden.model.register_forward_pre_hook(
+        lambda module, args, kwargs: found.append(kwargs["input_ids"].numel()), with_kwargs=True
+    )
+    yield found
+    handle.remove()
+
+
+def push(session, tokens, drafts):
+    """Push tokens, each after a draft of what follows the token before."""
+    for place, token in enumerate(tokens):
+        session.draft(drafts(place))
+        session.push(torch.tensor([token]))
+
+
+class TestPromptLookup:
+    def test_what_followed_the_longest_run(self):
+        lookup = PromptLookup([1, 2, 3, 9, 2, 4, 1, 2, 5], longest=3)
+        assert lookup.draft([8, 1, 2]) == [5, 8, 1]
+        assert lookup.draft([7, 9, 2]) == [4, 1, 2]  # not 5, which follows the last 2
+        assert PromptLookup([1, 2, 3, 9, 2, 4], longest=3).draft([2, 3]) == [9, 2, 4]
+
+    def test_the_response_is_searched_too(self):
+        assert PromptLookup([1], longest=2).draft([5, 6, 7, 5]) == [6, 7]
+
+    @pytest.mark.parametrize("response", [[], [7], [1, 2, 7]])
+    def test_nothing_follows_what_is_new(self, response):
+        assert PromptLookup([1, 2, 3], longest=4).draft(response) == []
+
+    def test_no_draft_of_no_length(self):
+        assert PromptLookup([1, 2, 3], longest=0).draft([1]) == []
+
+    def test_drafts_grow_when_right_and_end_when_wrong(self):
+        prompt = list(range(10, 60))
+        lookup = PromptLookup(prompt, longest=16)
+        assert [len(lookup.draft(prompt[: n + 1])) for n in range(3)] == [4, 9, 16]
+        wrong = [30, 20, 50, 45, 25, 15]
+        lengths = [len(lookup.draft([*prompt[:3], *wrong[: n + 1]])) for n in range(6)]
+        assert lengths == [8, 4, 2, 1, 0, 0]
+
+    def test_what_would_have_been_drafted_counts(self):
+        lookup = PromptLookup([10, 11, 12, 13, 14, 15], longest=4)
+        found = [lookup.draft(ids) for ids in ([10], [10, 14], [10, 14, 12], [10, 14, 12, 10])]
+        assert found == [[11, 12, 13, 14], [15, 10], [13], []]
+        assert lookup.draft([10, 14, 12, 10, 14]) == [12]  # 14 followed 10 in the response
+
+
+class TestDrafts:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_drafts_change_nothing(self, golden, prompt, session, seed):
+        """Right, wrong, partly right and missing drafts; the logits without the context are asked for now and then."""
+        chance = random.Random(seed)
+        tokens = [*encoded(golden, TEXT), *encoded(golden, " The")]
+        before, place = [], 0
+        while place < len(tokens):
+            draft = tokens[place : place + chance.randrange(8)]
+            draft += [chance.randrange(5, 300) for _ in range(chance.randrange(3))]
+            session.draft(draft if chance.random() < 0.7 else [])
+            assert_next(golden, prompt, session, [tokens[:place]])
+            if chance.random() < 0.4:
+                expected = after(golden, [*prompt.without_context_ids, *tokens[:place]])
+                torch.testing.assert_close(session.contrast_logits[0], expected, rtol=0, atol=1e-4)
+            session.push(torch.tensor([tokens[place]]))
+            place += 1
+            if session.complete():
+                ((sentence,),) = session.measure()
+                assert_measured(golden, prompt, before, sentence)
+                before += sentence.token_ids.tolist()
+                session.advance()
+        assert [" ".join(row.text.split()) for row in session.rows] == [" ".join((TEXT + " The").split())]
+
+    def test_what_comes_true_is_not_fed_again(self, golden, prompt, session, fed):
+        tokens = encoded(golden, SENTENCES[1])
+        push(session, tokens[:1], lambda place: [])
+        session.draft([*tokens[1:4], tokens[0]])
+        fed.clear()
+        for token in tokens[1:4]:
+            session.push(torch.tensor([token]))
+        assert fed == [5]
+        for token in tokens[4:6]:  # the first is not the one that was drafted
+            session.push(torch.tensor([token]))
+        assert fed == [5, 1]
+
+    def test_a_row_that_is_taken_back_or_copied_takes_no_draft_along(self, golden, prompt, session):
+        first, second = encoded(golden, SENTENCES[0]), encoded(golden, SENTENCES[1])
+        push(session, [*first, *encoded(golden, " The")], lambda place: [*first, *second][place : place + 9])
+        session.draft(second)
+        assert_next(golden, prompt, session, [[*first, *encoded(golden, " The")]])
+        ((sentence,),) = session.measure()
+        session.fork([0, 0, 0], [None, 2, 4])
+        assert_next(golden, prompt, session, [first, first[:2], first[:4]])
+        session.select([0, 0], keep_sentences=False)
+        assert_next(golden, prompt, session, [[], []])
+
+    def test_the_last_row_of_several(self, golden, prompt, session):
+        """Drafts are used once the others have closed their sentence, with rows that were left out to return to."""
+        session.select([0, 0])
+        short, long = encoded(golden, SENTENCES[2]), encoded(golden, SENTENCES[1])
+        closing = encoded(golden, " The")[0]
+        columns = list(zip([*short, closing, *[5] * len(long)], [*long, closing], strict=False))
+        for place, column in enumerate(columns):
+            if session.complete():
+                break
+            wrong = [7] if place % 3 else []
+            session.draft([*long[place : place + 3], *wrong])
+            session.push(torch.tensor(column), one_sentence=True)
+        (one,), (other,) = session.measure()
+        assert_measured(golden, prompt, [], one)
+        assert_measured(golden, prompt, [], other)
+        session.select([1, 0])
+        assert_next(golden, prompt, session, [other.token_ids.tolist(), one.token_ids.tolist()])
+
+    def test_the_end_of_the_text_inside_a_draft(self, golden, prompt, session):
+        end = golden.tokenizer.eos_token_id
+        tokens = encoded(golden, SENTENCES[0])
+        session.draft([*tokens, end, *tokens])
+        for token in [*tokens, end]:
+            session.push(torch.tensor([token]), end_tokens=(end,))
+        assert session.rows[0].end_token == end
+        ((sentence,),) = session.measure()
+        assert_measured(golden, prompt, [], sentence)
+
+    def test_a_draft_stops_at_the_window(self, golden, prompt, session, monkeypatch):
+        window = len(prompt.with_context_ids) + 4
+        monkeypatch.setattr(golden.model.config, "max_position_embeddings", window)
+        with DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as narrow:
+            tokens = encoded(golden, SENTENCES[1])
+            push(narrow, tokens[:3], lambda place: tokens[place:])
+            assert narrow.room == 1
+            push(narrow, tokens[3:4], lambda place: tokens[place:])
+            assert_next(golden, prompt, narrow, [tokens[:4]])
+            assert narrow.room == 0

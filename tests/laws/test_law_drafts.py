@@ -1,0 +1,63 @@
+"""Reading ahead changes nothing: with drafts, right or wrong, every family writes and measures what it does without."""
+
+import random
+from contextlib import ExitStack
+
+import pytest
+import torch
+from families import REWINDABLE, STATEFUL
+from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
+from watched import TEXT, RecordingMonitor
+
+from fod import BranchProposer, FODConfig, Thresholds, repair
+from syncheck.decoding import drain, prepare_generation
+
+
+@pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
+def test_drafts_change_nothing(any_family, prompt):
+    """A state that cannot be taken back is fed token by token, whatever is drafted."""
+    chance = random.Random(0)
+    tokens = any_family.encode(TEXT)
+    fed = []
+
+    def keep(module, args, kwargs):
+        if kwargs.get("use_cache"):
+            fed.append(kwargs["input_ids"].numel())
+
+    with RecordingMonitor.of(any_family).session(prompt) as watched, ExitStack() as hooks:
+        hooks.callback(any_family.model.register_forward_pre_hook(keep, with_kwargs=True).remove)
+        session, sentences = watched.decoding, []
+        for place, token in enumerate([*tokens, any_family.tokenizer.eos_token_id]):
+            right = tokens[place : place + chance.randrange(5)]
+            session.draft([*right, *[chance.randrange(5, 300) for _ in range(place % 3)]])
+            wanted, _ = one_pass(any_family, prompt.with_context_ids, tuple(tokens[:place]))
+            torch.testing.assert_close(session.next_logits[0], wanted[-1], rtol=0, atol=NATS)
+            if place % 4 == 1:
+                wanted, _ = one_pass(any_family, prompt.without_context_ids, tuple(tokens[:place]))
+                torch.testing.assert_close(session.contrast_logits[0], wanted[-1], rtol=0, atol=NATS)
+            session.push(torch.tensor([token]), end_tokens=(any_family.tokenizer.eos_token_id,))
+            if session.complete():
+                sentences += session.measure()[0]
+                session.advance()
+    expected = from_scratch(any_family, prompt, tokens)
+    assert len(sentences) == 3
+    for sentence in sentences:
+        assert_signals(sentence, expected, start=sentence.span.token_start)
+        assert_states(sentence, sentence.span.token_end - 1, expected)
+    assert (max(fed) > 1) == (any_family.name in REWINDABLE)
+
+
+@pytest.mark.parametrize("sample_first", [False, True])
+def test_repair_writes_the_same_with_lookup(any_family, prompt, sample_first):
+    """Of random weights, which copy now and then, whatever passes; sampled tokens are the same for the same seed."""
+    most = 23  # tokens that LongRoPE lets it write
+    plan = prepare_generation(any_family.model, prompt, max_new_tokens=most, do_sample=False)
+    written = []
+    for lookup in (0, 16):
+        with RecordingMonitor.of(any_family).session(prompt) as watched:
+            config = FODConfig(propose="branch", lookup=lookup, sample_first=sample_first)
+            generator = torch.Generator().manual_seed(0)
+            proposer = BranchProposer(watched, plan, config, generator=generator)
+            result = drain(repair(proposer, config, Thresholds(0.5)))
+            written.append([[c.token_ids for c in step.candidates] for step in result.rounds])
+    assert written[0] == written[1]
