@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Generator, Sequence
@@ -81,8 +82,8 @@ def repair(
     tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
     answer, the one with the highest probability given the context is taken; one that cuts the sentence short
     (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
-    after it, and the answer leaves it out. After ``config.max_skips`` hidden sentences, or if the text has ended with
-    the failing one, the answer ends.
+    after it, and the answer leaves it out. So is one whose tokens are less likely than ``config.repair_from``, without
+    a try. After ``config.max_skips`` hidden sentences, or if the text has ended with the failing one, the answer ends.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack
@@ -98,7 +99,7 @@ def repair(
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
             yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
-            found = propose.branches(beam)
+            found = [] if _is_guessed(written, config) else propose.branches(beam)
             candidates += found
             passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
@@ -116,6 +117,11 @@ def repair(
         if is_over or beam.stop is not None:
             return SearchResult(beam, beam.stop or "nothing_passed", bool(dropped), dropped, tuple(rounds))
     return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
+
+
+def _is_guessed(written: Candidate, config: FODConfig) -> bool:
+    """Return True if the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
+    return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
 
 
 def is_near_repeat(text: str, other: str) -> bool:

@@ -131,6 +131,9 @@ class FODConfig:
     """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
     cuts: int = 2
     """With ``branch``: number of further tokens at which the sentence is cut short, where a full stop is plausible."""
+    repair_from: float = 0.25
+    """With ``branch``: geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which branches
+    are not tried: the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
     """With ``branch``: number of sentences of an answer that may be hidden: the model continues after them, but they
     are left out of the answer."""
@@ -162,6 +165,7 @@ class FODConfig:
         check_sampling(temperature=self.temperature, top_p=self.top_p)
         check_strength(self.alpha, "alpha")
         check_share(self.plausibility, "plausibility")
+        check_share(self.repair_from, "repair_from")
         if self.propose not in ("sample", "branch"):
             raise InputError(f"propose must be 'sample' or 'branch'; found {self.propose!r}")
         if self.until not in ("any", "all"):

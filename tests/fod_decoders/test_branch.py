@@ -104,6 +104,14 @@ class TestRunnerUps:
         for tau_1, found in ((0.7, 0.85), (0.9, 0.9)):  # without one, the monitor's own, and no less than tau_1
             assert decoder(answers, backtrack_threshold=tau_1, prune_threshold=None).thresholds.prune == found
 
+    def test_a_sentence_of_unlikely_tokens_is_not_repaired(self):
+        answers = {WRONG: 0.6, RIGHT: 0.4}
+        likely = answer(decoder(answers)).search.rounds[1].candidates[0]
+        mean = np.exp(likely.log_prob / len(likely.token_ids))
+        assert answer(decoder(answers, repair_from=0.99 * mean)).report.response == RIGHT
+        out = answer(decoder(answers, repair_from=1.01 * mean))
+        assert "France" not in out.report.response and out.report.hidden
+
 
 class TestLookup:
     def test_it_saves_passes_and_changes_nothing(self):
