@@ -132,8 +132,8 @@ class FODConfig:
     cuts: int = 2
     """With ``branch``: number of further tokens at which the sentence is cut short, where a full stop is plausible."""
     repair_from: float = 0.25
-    """With ``branch``: geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which branches
-    are not tried: the model guesses there, and the sentence is hidden at once. 0 always tries them."""
+    """With ``branch``: geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no
+    branches are tried: the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
     """With ``branch``: number of sentences of an answer that may be hidden: the model continues after them, but they
     are left out of the answer."""
