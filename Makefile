@@ -29,7 +29,7 @@ quick: $(STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 core: $(STAMP)
-	$(BIN)/python -m pytest -m "core and not slow"
+	$(BIN)/python -m pytest -p no:langsmith -m "core and not slow"
 
 demo: $(STAMP)
 	$(BIN)/syncheck demo

@@ -36,11 +36,18 @@ SLOW = frozenset(
 
 CORE = frozenset(
     """
-    aggregators features segments signals test_boundaries test_checkpoint test_exports test_fod_generator
-    test_fod_search test_monitor test_monitor_laws test_prompts test_session test_text_schema
+    features segments signals test_aggregator test_calibration test_exports test_fod_generator
+    test_fod_search test_monitor test_monitor_laws test_prior test_prompts test_session test_text_schema
     """.split()
 )
 """Those of `make core`: the way from a prompt to a score and the search, in less than a minute of one core."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the import of every other file where only core tests are asked for: it would take longer than they do."""
+    if collection_path.is_dir() or not config.option.markexpr.startswith("core"):
+        return None
+    return None if {collection_path.stem, collection_path.parent.name} & CORE else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
