@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from copy import deepcopy
 from importlib.resources import files
 
 import pytest
@@ -149,21 +150,32 @@ def test_autocast_of_the_caller_changes_nothing():
     assert torch.equal(mixed, integers(pairs))
 
 
-@pytest.fixture(params=["AVX2", "AVX512"])
+PROCESSORS = {"integers": ("AVX512", "x86"), "packed floats": ("AVX2", "x86"), "floats": ("AVX2", "qnnpack")}
+"""What a processor can do, and the engine of quantized products that is in use, by the way of multiplying."""
+
+
+def use_processor(way, monkeypatch):
+    capability, engine = PROCESSORS[way]
+    if engine not in torch.backends.quantized.supported_engines:
+        pytest.skip(f"PyTorch has no {engine} here")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.backends.quantized, "engine", engine)
+
+
+@pytest.fixture(params=PROCESSORS)
 def processor(request, monkeypatch):
-    """Processors that multiply in float32, and in integers."""
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: request.param)
+    use_processor(request.param, monkeypatch)
     return request.param
 
 
-def test_products_of_integers_are_the_same_in_float32(monkeypatch):
+def test_products_are_the_same_in_every_way_of_multiplying(monkeypatch):
     logits, digests = [], set()
-    for processor in ("AVX2", "AVX512"):
-        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda name=processor: name)
+    for way in PROCESSORS:
+        use_processor(way, monkeypatch)
         network, _, pairs = packaged()
         logits.append(network(pairs[:4]))
         digests.add(weights_sha256(network))
-    assert torch.equal(*logits)
+    assert all(torch.equal(logits[0], other) for other in logits[1:])
     assert len(digests) == 1
 
 
@@ -171,7 +183,20 @@ def test_integers_are_multiplied_only_where_that_is_fast(processor, monkeypatch)
     used = []
     monkeypatch.setattr(torch, "_int_mm", lambda a, b: used.append(a) or (a.float() @ b.float()).int())
     Int8Linear(torch.ones(2, 8, dtype=torch.int8), torch.ones(2, 1), torch.zeros(2))(torch.ones(1, 8))
-    assert bool(used) == (processor == "AVX512")
+    assert bool(used) == (processor == "integers")
+
+
+def test_weights_are_packed_once_and_can_be_copied(monkeypatch):
+    use_processor("packed floats", monkeypatch)
+    packed, pack = [], torch.ops.quantized.linear_prepack_fp16
+    monkeypatch.setattr(
+        torch.ops.quantized, "linear_prepack_fp16", lambda *weights: packed.append(weights) or pack(*weights)
+    )
+    linear = Int8Linear(torch.ones(2, 8, dtype=torch.int8), torch.ones(2, 1), torch.zeros(2))
+    first, copied = linear(torch.ones(1, 8)), deepcopy(linear)
+    assert torch.equal(first, linear(torch.ones(1, 8)))
+    assert torch.equal(first, copied(torch.ones(1, 8)))
+    assert len(packed) == 1
 
 
 def test_a_token_without_any_input_gets_the_bias(processor):
